@@ -1,0 +1,29 @@
+# Two commands: `make demo` answers the bundled questions, `make test` runs the tests. Both start from a bare Python.
+
+PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
+	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && { echo "$$p"; break; }; done)
+BIN := .venv/bin
+
+.PHONY: demo test lint clean
+
+demo: .venv/demo
+	$(BIN)/ifqa run sample --show 3
+
+test: .venv/dev
+	$(BIN)/python -m pytest
+
+lint: .venv/dev
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+.venv/demo: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "ifqa needs Python 3.11, 3.12 or 3.13; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+.venv/dev: .venv/demo
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache

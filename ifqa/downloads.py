@@ -1,0 +1,62 @@
+"""Benchmarks from their publishers, or from a folder, verified by SHA-256 and put into `data/NAME/`."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from ifqa.errors import IfqaError
+from ifqa.files import create, sha256, write
+from ifqa.plugins import load
+
+
+def fetch(name: str, source: Path | None = None) -> Iterator[str]:
+    """Bring the files of a benchmark into place; those that are there and whole are left alone. A line for each.
+
+    Args:
+        name: the benchmark.
+        source: a folder that holds the release's files, under their names in it; None asks the publisher.
+
+    Raises:
+        IfqaError: a file cannot be had, or is not the one that was published.
+    """
+    benchmark = load("benchmark", name)()
+    if not benchmark.downloads:
+        yield f"{name}: nothing to fetch, it is bundled"
+    if source and not source.is_dir():
+        raise IfqaError(f"--from {source}: no such folder")
+    if source and not any((source / file).exists() for file in benchmark.downloads):
+        raise IfqaError(f"--from {source}: wanted {', '.join(benchmark.downloads)} in it, found none of them")
+    for file, (url, checksum) in benchmark.downloads.items():
+        path = benchmark.folder / file
+        if path.exists() and checksum in (None, sha256(path)):
+            yield f"{path}: there already"
+        elif source and not (source / file).exists():
+            yield f"{path}: not in {source}, left out"
+        else:
+            content = (source / file).read_bytes() if source else _download(url, path)
+            _place(path, content, checksum, str(source / file) if source else url)
+            yield f"{path}: {'verified' if checksum else 'taken; its publisher gives no checksum'} ({sha256(path)[:12]}…)"
+
+
+def _place(path: Path, content: bytes, checksum: str | None, origin: str) -> None:
+    import hashlib
+
+    found = hashlib.sha256(content).hexdigest()
+    if checksum not in (None, found):
+        raise IfqaError(f"{origin}: SHA-256 is {found[:12]}…, wanted {str(checksum)[:12]}…; it is not the published file, get it again")
+    with create(path) as handle:
+        write(handle, content)
+
+
+def _download(url: str, path: Path) -> bytes:
+    request = urllib.request.Request(url, headers={"User-Agent": "ifqa"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            content: bytes = response.read()
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", error)
+        raise IfqaError(
+            f"cannot fetch {url} ({reason}); download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
+        ) from error
+    return content

@@ -1,0 +1,80 @@
+"""What stages find when they start: questions, plugs ready to use, and the files of the stages before."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.experiment import Experiment
+from ifqa.files import read_jsonl, read_run
+from ifqa.passages import PassageStore, fetch
+from ifqa.plugins import load
+from ifqa.records import Hit, Passage, Prediction, Question
+
+def questions_of(experiment: Experiment) -> list[Question]:
+    """The experiment's questions, in the benchmark's order."""
+    questions: list[Question] = load("benchmark", experiment.benchmark)().questions(experiment.split)
+    return questions[: experiment.limit or None]
+
+
+def open_retriever(experiment: Experiment) -> Any:
+    """The retriever, on its index where it has one."""
+    assert experiment.retriever is not None
+    settings = experiment.retriever
+    plug = load("retriever", settings["name"])
+    if "index" in settings:
+        return plug(Path("indexes") / experiment.corpus / settings["index"], **experiment.search_settings)
+    return plug(**experiment.search_settings)
+
+
+def open_reader(experiment: Experiment) -> Any:
+    """The reader; refused where its weights were trained in another setting of the same benchmark.
+
+    IfQA's settings are re-cuts of the same questions, so a model of the one has seen test questions of the other.
+    """
+    assert experiment.reader is not None
+    reader = load("reader", experiment.reader["name"])(**experiment.reader_settings)
+    trained, tested = getattr(reader, "setting", ""), load("benchmark", experiment.benchmark)().setting(experiment.split)
+    if trained and trained != tested and trained.partition("/")[0] == experiment.benchmark:
+        raise IfqaError(
+            f"reader {experiment.reader['name']!r} was trained on {trained} and may not be tested on {tested}, "
+            "which holds the same questions; train one on that setting's training split"
+        )
+    return reader
+
+
+def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:
+    """The ranking of each question in the experiment's run: empty where nothing was found, or for a closed book."""
+    if not experiment.retriever:
+        return [[] for _ in questions]
+    path = experiment.folder / "retrieve" / "run.trec"
+    rankings = read_run(path)
+    if strange := rankings.keys() - {question.id for question in questions}:
+        raise IfqaError(f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; retrieve again")
+    return [rankings.get(question.id, []) for question in questions]
+
+
+def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
+    """The passages of each ranking, from the corpus or from what the retriever made."""
+    stores: list[Any] = []
+    made = experiment.folder / "retrieve" / "passages.jsonl"
+    if made.exists():
+        stores.append({record["id"]: Passage(**record) for _, record in read_jsonl(made)})
+    if experiment.corpus:
+        stores.append(PassageStore(Path("indexes") / experiment.corpus / "passages"))
+    for ranking in rankings:
+        yield fetch(stores, [hit.passage_id for hit in ranking])
+
+
+def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> list[Prediction]:
+    """One prediction for each question: a missing one is a failed one; one of another split is an error."""
+    path = experiment.folder / "read" / "predictions.jsonl"
+    predictions = {}
+    for number, record in read_jsonl(path):
+        prediction = Prediction(**{**record, "passage_ids": tuple(record.get("passage_ids", ()))})
+        predictions[prediction.question_id] = prediction
+        if len(predictions) != number:
+            raise IfqaError(f"{path}:{number}: question {prediction.question_id} is answered twice")
+    if strange := predictions.keys() - {question.id for question in questions}:
+        raise IfqaError(f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; read again")
+    return [predictions.get(one.id, Prediction(one.id, "", error="no prediction")) for one in questions]

@@ -1,0 +1,6 @@
+"""Readers by name. A reader is one class with `answer(questions, passages) -> list[Prediction]`."""
+
+PLUGS = {
+    "extractive": "ifqa.readers.extractive:Extractive",
+    "predictions": "ifqa.readers.predictions:Predictions",
+}

@@ -1,0 +1,50 @@
+"""Answers that another system gave, from a file of JSON lines."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ifqa.errors import IfqaError
+from ifqa.files import read_jsonl, require, sha256, text_field
+from ifqa.records import Passage, Prediction, Question
+
+
+class Predictions:
+    """The answers of a file whose lines have a `question_id` ("ifqa/full-dev/17") and an `answer`."""
+
+    def __init__(self, path: str) -> None:
+        """Read the answers.
+
+        Args:
+            path: the file, plain or compressed.
+
+        Raises:
+            IfqaError: the file is missing, a line lacks a key, or a question is answered twice.
+        """
+        self.path = path
+        self.answers: dict[str, str] = {}
+        for number, record in read_jsonl(Path(path)):
+            question_id = text_field(record, "question_id", f"{path}:{number}")
+            if question_id in self.answers:
+                raise IfqaError(f"{path}:{number}: question {question_id} is answered twice")
+            if not isinstance(record.get("answer"), str):
+                raise IfqaError(f"{path}:{number}: wanted a string as 'answer', found {record.get('answer')!r}")
+            self.answers[question_id] = record["answer"]
+
+    def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        """Each question's answer; a question the file leaves out is a failure.
+
+        Raises:
+            IfqaError: the file answers none of the questions: it is of another split.
+        """
+        if questions and not any(question.id in self.answers for question in questions):
+            found = next(iter(self.answers), "nothing")
+            raise IfqaError(f"{self.path} answers other questions: wanted ids like {questions[0].id}, found {found}")
+        return [
+            Prediction(question.id, self.answers.get(question.id, ""), error="" if question.id in self.answers else "not in the file")
+            for question in questions
+        ]
+
+    @classmethod
+    def fingerprint(cls, path: str) -> str:
+        """SHA-256 of the file."""
+        return sha256(require(Path(path), "predictions"))

@@ -1,0 +1,55 @@
+"""The four records every stage speaks in."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A counterfactual question with its annotation.
+
+    `id` is namespaced by benchmark and split ("ifqa/full-dev/17"); `answers` are all valid forms, any of which counts;
+    `gold_passages` are the texts annotators answered from, not ids, because dumps differ; `choices` is empty unless
+    the benchmark is multiple-choice.
+    """
+
+    id: str
+    text: str
+    answers: tuple[str, ...] = ()
+    gold_passages: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of an article: `text` does not repeat the title. `id` holds no white space (TREC runs are split at it)."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One line of a ranking; a ranking is a `list[Hit]`, best first."""
+
+    passage_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A reader's answer. `completion` is the raw text it was parsed from; `passage_ids` the evidence, most important first.
+
+    A prediction with an `error`, or with an empty `answer`, is a failure: it scores 0 and is counted.
+    """
+
+    question_id: str
+    answer: str
+    completion: str = ""
+    passage_ids: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the reader gave no answer; what counts as `n_failed`."""
+        return bool(self.error) or not self.answer.strip()

@@ -1,0 +1,1 @@
+"""Answers, retrieval and the statistics over both."""

@@ -1,0 +1,68 @@
+"""From scores of each question to an experiment's scores: means with intervals, over all questions and by kind."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ifqa.records import Question
+from ifqa.scoring import retrieval as measures
+from ifqa.scoring.answers import is_numeric
+from ifqa.scoring.statistics import mean_interval
+
+VERSION = 1  # raise it when a measure changes, so that old scores are made again
+
+NOT_MEASURES = {"id", "answer", "numeric"}
+
+
+def kind(question: Question) -> dict[str, Any]:
+    """What subset a question belongs to."""
+    return {"numeric": is_numeric(question.answers)}
+
+
+def retrieval(question: Question, texts: Sequence[str], k: int) -> dict[str, float]:
+    """Gold and answer recall of one ranking at every cutoff up to `k`, the depth that was asked for.
+
+    Recall@100 of a run of 20 would be Recall@20 under another name.
+    """
+    return measures.score_ranking(question, texts, cutoffs_within(k))
+
+
+def cutoffs_within(k: int) -> list[int]:
+    """The usual cutoffs that a run of depth `k` can be scored at."""
+    return [cutoff for cutoff in measures.CUTOFFS if cutoff <= k]
+
+
+def summarise(rows: Sequence[dict[str, Any]], questions: Sequence[Question], k: int | None, seed: int) -> dict[str, Any]:
+    """Scores of an experiment from one row for each question.
+
+    Returns:
+        "questions" and "n_failed" (counts); "measures": name -> {"value", "low", "high"}, in percent, with the 95%
+        bootstrap interval; "numeric" and "other": the same over the questions with numeric answers and the rest, with
+        their "questions"; and for a run ("k" given) "ceiling" and "chance": the answer recall of the gold passages, and of
+        as many random gold passages of other questions.
+    """
+    numeric = [row for row in rows if row["numeric"]]
+    other = [row for row in rows if not row["numeric"]]
+    scores: dict[str, Any] = {
+        "questions": len(rows),
+        "n_failed": int(sum(row.get("failed", 0) for row in rows)),
+        "measures": _means(rows, seed),
+        "numeric": {"questions": len(numeric), "measures": _means(numeric, seed)},
+        "other": {"questions": len(other), "measures": _means(other, seed)},
+    }
+    annotated = [question for question in questions if question.gold_passages]
+    if k and annotated:
+        ceilings = [measures.ceiling(question) for question in annotated]
+        scores["ceiling"] = round(100 * sum(ceilings) / len(ceilings), 2)
+        scores["chance"] = {
+            name: round(100 * share, 2) for name, share in measures.chance_floor(annotated, cutoffs_within(k)).items()
+        }
+    return scores
+
+
+def _means(rows: Sequence[dict[str, Any]], seed: int) -> dict[str, dict[str, float]]:
+    names = [name for name in (rows[0] if rows else {}) if name not in NOT_MEASURES | {"failed"}]
+    means = {}
+    for name in names:
+        value, low, high = mean_interval([row[name] for row in rows], seed=seed)
+        means[name] = {"value": round(100 * value, 2), "low": round(100 * low, 2), "high": round(100 * high, 2)}
+    return means

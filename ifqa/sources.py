@@ -1,0 +1,121 @@
+"""Where passages come from: a dump, article JSON lines, a benchmark's gold contexts; several together make a corpus."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ifqa.artifacts import identity
+from ifqa.errors import IfqaError
+from ifqa.files import find_resource, sha256
+from ifqa.plugins import check_settings, load, unknown
+from ifqa.records import Passage, Question, gold_id
+from ifqa.wikipedia.dump import Page, read_articles, read_pages
+from ifqa.wikipedia.splitter import split
+from ifqa.wikipedia.wikitext import to_text
+
+Source = Mapping[str, Any]
+Skipped = dict[str, int]
+
+
+def dump(path: str, disambiguation: str = "keep", words: int = 100, wrap: bool = True, *, skipped: Skipped) -> Iterator[list[Passage]]:
+    """The passages of each article of a MediaWiki pages-articles dump (.xml, .bz2, .gz, .xz).
+
+    Args:
+        path: the dump file.
+        disambiguation: "keep" or "drop" disambiguation pages.
+        words: white-space words in a passage.
+        wrap: whether an article's last passage goes on with the article's start to reach `words`.
+        skipped: counts what was left out, by reason.
+    """
+    for page in read_pages(_find(path), disambiguation=disambiguation, skipped=skipped):
+        yield _passages(Page(page.id, page.title, to_text(page.text)), words, wrap)
+
+
+def articles(path: str, words: int = 100, wrap: bool = True, *, skipped: Skipped) -> Iterator[list[Passage]]:
+    """The passages of each article of JSON lines with `id`, `title` and plain `text`; a folder stands for all in it."""
+    for page in read_articles(_find(path)):
+        yield _passages(page, words, wrap)
+
+
+def gold(benchmark: str, splits: list[str], *, skipped: Skipped) -> Iterator[list[Passage]]:
+    """The gold passages of a benchmark's splits as they are, each text once, with the title left empty."""
+    seen: set[str] = set()
+    for question in (question for part in splits for question in load("benchmark", benchmark)().questions(part)):
+        new = [text for text in question.gold_passages if text not in seen]
+        seen.update(new)
+        yield [Passage(gold_id(text), "", text) for text in dict.fromkeys(new)]
+
+
+FORMATS: dict[str, Callable[..., Iterator[list[Passage]]]] = {"dump": dump, "articles": articles, "gold": gold}
+
+
+def check(source: Source) -> None:
+    """Refuse a source that cannot be read, before anything is.
+
+    Raises:
+        IfqaError: its format or a setting is unknown, or what it names is not there.
+    """
+    kind = source.get("format", "")
+    if kind not in FORMATS:
+        raise unknown("format of a passage source", str(kind), FORMATS)
+    settings = {key: value for key, value in source.items() if key != "format"}
+    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["skipped"])
+    if kind == "gold":
+        for part in source.get("splits", []):
+            load("benchmark", str(source.get("benchmark", "")))().path(part)
+    elif "path" not in source:
+        raise IfqaError(f"a {kind!r} source needs a path")
+    else:
+        files_of(source)
+
+
+def read(source: Source, skipped: Skipped) -> Iterator[list[Passage]]:
+    """The passages of a source, a list for each article or question."""
+    return FORMATS[source["format"]](**{key: value for key, value in source.items() if key != "format"}, skipped=skipped)
+
+
+def files_of(source: Source) -> list[Path]:
+    """The files a source is read from, in order (none for `gold`, whose questions are its identity)."""
+    if source["format"] == "gold":
+        return []
+    path = _find(source["path"])
+    return sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]
+
+
+def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
+    """A source's settings and the SHA-256 of what it reads, by which its passages are known.
+
+    Args:
+        source: the source.
+        known: path -> [bytes, modified (ns), SHA-256] of files hashed before; hashing 20 GB takes a minute.
+    """
+    if source["format"] == "gold":
+        benchmark = load("benchmark", source["benchmark"])()
+        return {**source, "questions": [questions_identity(benchmark.questions(part)) for part in source["splits"]]}
+    return {**source, "files": {path.name: file_facts(path, known)[2] for path in files_of(source)}}
+
+
+def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
+    """Bytes, time of change (ns) and SHA-256 of a file; not hashed again while the first two are as `known`."""
+    stat = path.stat()
+    before = known.get(str(path))
+    if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
+        return stat.st_size, stat.st_mtime_ns, str(before[2])
+    return stat.st_size, stat.st_mtime_ns, sha256(path)
+
+
+def questions_identity(questions: list[Question]) -> str:
+    """SHA-256 over everything the questions hold."""
+    return identity({"questions": [asdict(question) for question in questions]})
+
+
+def _find(path: str) -> Path:
+    found = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
+    if found is None:
+        raise IfqaError(f"passage source not found: {path} is not in {Path.cwd()}; put it there or name another in the corpus file")
+    return found
+
+
+def _passages(page: Page, words: int, wrap: bool) -> list[Passage]:
+    return [Passage(f"{page.id}-{n}", page.title, text) for n, text in enumerate(split(page.text, words=words, wrap=wrap))]

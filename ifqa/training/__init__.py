@@ -1,0 +1,1 @@
+"""What `ifqa train` runs, a file for each kind of model."""

@@ -1,0 +1,1 @@
+"""Wikipedia's dumps to disjoint passages of plain text."""

@@ -1,0 +1,97 @@
+import errno
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ifqa import artifacts
+from ifqa.errors import IfqaError
+from ifqa.files import write_jsonl
+
+WANTED = {"stage": "test", "settings": {"k": 5}}
+
+
+def make(folder, wanted=WANTED, rows=3, **options):
+    with artifacts.make(folder, wanted, **options) as work:
+        write_jsonl(work.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
+        work.made["rows"] = rows
+
+
+def test_what_is_made_says_from_what_and_with_what(tmp_path):
+    make(tmp_path / "a")
+    manifest = artifacts.read_manifest(tmp_path / "a")
+    assert manifest["wanted"] == WANTED
+    assert manifest["made"]["rows"] == 3
+    assert set(manifest["made"]["files"]) == {"rows.jsonl"}
+    assert artifacts.is_made(tmp_path / "a", WANTED)
+    assert not artifacts.is_made(tmp_path / "a", WANTED | {"settings": {"k": 6}})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "a"]
+
+
+def test_a_failure_leaves_what_was_there(tmp_path):
+    make(tmp_path / "a")
+    before = (tmp_path / "a" / "rows.jsonl").read_bytes()
+    with pytest.raises(ZeroDivisionError), artifacts.make(tmp_path / "a", {"stage": "other"}):
+        raise ZeroDivisionError
+    assert artifacts.is_made(tmp_path / "a", WANTED)
+    assert (tmp_path / "a" / "rows.jsonl").read_bytes() == before
+
+
+def test_an_attempt_at_the_same_thing_is_resumed_and_at_another_is_not(tmp_path):
+    for wanted, kept in ((WANTED, True), ({"stage": "other"}, False)):
+        with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", WANTED, resume=True) as work:
+            (work.folder / "half.txt").write_text("half")
+            raise KeyboardInterrupt
+        with artifacts.make(tmp_path / "a", wanted, resume=True) as work:
+            assert (work.folder / "half.txt").exists() == kept
+
+
+def test_what_was_left_is_cleared_unless_resuming(tmp_path):
+    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", WANTED) as work:
+        (work.folder / "half.txt").write_text("half")
+        raise KeyboardInterrupt
+    make(tmp_path / "a")
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"rows.jsonl", "manifest.json"}
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path, number):
+    make(tmp_path / "a")
+    with pytest.raises(IfqaError, match="no room on the disk"), artifacts.make(tmp_path / "a", {"stage": "other"}):
+        raise OSError(number, "full")
+    assert artifacts.is_made(tmp_path / "a", WANTED)
+
+
+def test_a_second_process_is_kept_out(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from ifqa import artifacts\n"
+        f"with artifacts.lock(Path({str(tmp_path)!r})): print('in', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "in\n"
+        with pytest.raises(IfqaError, match="another process is at work in"), artifacts.lock(tmp_path):
+            pass
+        other.kill()
+    with artifacts.lock(tmp_path):  # a killed process holds nothing
+        pass
+
+
+def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
+    with artifacts.lock(tmp_path), artifacts.lock(tmp_path):
+        pass
+
+
+def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):
+    make(tmp_path / "base" / "a")
+    assert artifacts.take_over(tmp_path / "variant" / "a", WANTED, tmp_path / "base" / "a")
+    assert artifacts.is_made(tmp_path / "variant" / "a", WANTED)
+    assert (tmp_path / "variant" / "a" / "rows.jsonl").read_text() == (tmp_path / "base" / "a" / "rows.jsonl").read_text()
+    assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, tmp_path / "base" / "a")
+
+
+def test_a_broken_manifest_is_named(tmp_path):
+    make(tmp_path / "a")
+    (tmp_path / "a" / "manifest.json").write_text(json.dumps({"made": {}}))
+    with pytest.raises(IfqaError, match="not a manifest"):
+        artifacts.is_made(tmp_path / "a", WANTED)

@@ -1,0 +1,102 @@
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.experiment import load_corpus, load_experiment, override, parse_experiment, write_resolved
+
+SAMPLE = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}, "reader": {"name": "extractive"}}
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_defaults_are_filled_in():
+    experiment = parse_experiment("x", SAMPLE, "x.toml")
+    assert experiment.retriever["index"] == "bm25"
+    assert experiment.retriever["k"] == 100
+    assert experiment.search_settings["k1"] == 0.9
+    assert experiment.search_settings["b"] == 0.4
+    assert experiment.reader["passages"] == 5
+
+
+def test_every_tracked_file_loads():
+    from ifqa.files import list_resources
+
+    assert {load_corpus(name).name for name in list_resources("indexes", ".toml")} >= {"sample"}
+    assert {load_experiment(name).name for name in list_resources("experiments", ".toml")} >= {"sample"}
+
+
+def test_a_flag_makes_a_variant_that_runs_again_by_its_name():
+    variant = override(load_experiment("sample"), {"k": 5})
+    assert variant.name == "sample+k=5"
+    assert variant.retriever["k"] == 5
+    assert variant.base == "sample"
+    write_resolved(variant)
+    assert load_experiment("sample+k=5") == variant
+
+
+def test_a_flag_that_changes_nothing_is_no_variant():
+    sample = load_experiment("sample")
+    assert override(sample, {"k": sample.retriever["k"]}) is sample
+    assert override(sample, {"retriever.k1": 0.9, "reader": "extractive"}) is sample
+    assert override(sample, {}) is sample
+
+
+def test_another_plug_does_not_get_the_old_ones_settings():
+    changed = override(load_experiment("sample"), {"retriever": "gold"})
+    assert changed.retriever == {"name": "gold", "k": 20}
+    assert changed.name == "sample+retriever=gold"
+
+
+def test_a_variant_of_a_variant_keeps_the_first_base():
+    first = override(load_experiment("sample"), {"k": 5})
+    second = override(first, {"limit": 3})
+    assert second.name == "sample+k=5+limit=3"
+    assert second.base == "sample"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"retriever": {"name": "bm52"}}, "unknown retriever 'bm52'; did you mean 'bm25'"),
+        ({"retriever": {"name": "bm25", "kay1": 1}}, "unknown x.toml: setting of retriever 'bm25' 'kay1'"),
+        ({"retriever": {"name": "bm25", "k": 0}}, "k must be a whole number from 1, found 0"),
+        ({"retriever": {"name": "gold", "index": "bm25"}}, "searches no index"),
+        ({"reader": {"name": "extractive", "passages": 0}}, "passages must be a whole number from 1"),
+        ({"corpus": ""}, "name the corpus"),
+        ({"benchmark": "ifq"}, "unknown benchmark 'ifq'; did you mean 'ifqa'"),
+        ({"splt": "dev"}, "unknown x.toml: key 'splt'; did you mean 'split'"),
+        ({"expected": {"EM": {"value": "high"}}}, "wants a number"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
+    ],
+)
+def test_a_wrong_experiment_is_refused_by_name(change, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        parse_experiment("x", SAMPLE | change, "x.toml")
+
+
+def test_an_unknown_change_is_refused():
+    with pytest.raises(IfqaError, match="unknown setting 'kk'"):
+        override(load_experiment("sample"), {"kk": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[passages\n", "not TOML"),
+        ("[passages]\n", r"wanted at least one \[\[passages.sources\]\]"),
+        ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.b]\nretriever='bm25'\nstemer='x'\n", "did you mean 'stemmer'"),
+        ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.g]\nretriever='gold'\n", "has no index to build"),
+    ],
+)
+def test_a_wrong_corpus_is_refused_by_name(tmp_path, text, complaint):
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes" / "mine.toml").write_text(text)
+    with pytest.raises(IfqaError, match=complaint):
+        load_corpus("mine")
+
+
+def test_an_unknown_experiment_gets_the_nearest_known_one():
+    with pytest.raises(IfqaError, match="unknown experiment 'sampel'; did you mean 'sample'"):
+        load_experiment("sampel")

@@ -1,0 +1,126 @@
+import bz2
+import lzma
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa import files
+from ifqa.errors import IfqaError
+from ifqa.records import Hit
+
+IDS = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=12)
+SCORES = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=5), max_size=4))
+def test_a_run_that_is_written_and_read_is_the_same(tmp_path_factory, run):
+    rankings = {
+        question: sorted((Hit(passage, score) for passage, score in hits.items()), key=lambda hit: -hit.score)
+        for question, hits in run.items()
+    }
+    path = tmp_path_factory.mktemp("run") / "run.trec"
+    files.write_run(path, rankings, "tag")
+    assert files.read_run(path) == rankings
+
+
+def test_equal_scores_keep_their_order_in_a_run(tmp_path):
+    ranking = [Hit("b", 1.5), Hit("a", 1.5), Hit("c", 0.5)]
+    files.write_run(tmp_path / "run.trec", {"q": ranking}, "tag")
+    assert files.read_run(tmp_path / "run.trec") == {"q": ranking}
+
+
+def test_trec_eval_reads_our_runs(tmp_path):
+    ir_measures = pytest.importorskip("ir_measures")  # comes with the dev extra
+    files.write_run(tmp_path / "run.trec", {"q": [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]}, "tag")
+    run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
+    qrels = [ir_measures.Qrel("q", "b", 1)]
+    assert ir_measures.calc_aggregate([ir_measures.RR], qrels, run)[ir_measures.RR] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("q Q0 p 1 2.5", "run.trec:2: wanted 6 fields"),
+        ("q Q0 p 2 high tag", "run.trec:2: score 'high' is not a number"),
+        ("q Q0 first 2 1.0 tag", "run.trec:2: passage first stands twice"),
+    ],
+)
+def test_a_bad_line_of_a_run_is_named(tmp_path, line, complaint):
+    path = tmp_path / "run.trec"
+    path.write_text(f"q Q0 first 1 3.0 tag\n{line}\n")
+    with pytest.raises(IfqaError, match=complaint):
+        files.read_run(path)
+
+
+def test_a_json_lines_error_names_file_and_line(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"a": 1}\n\n{"a": \n')
+    with pytest.raises(IfqaError, match=r"x\.jsonl:3: not JSON"):
+        list(files.read_jsonl(path))
+    path.write_text("[1]\n")
+    with pytest.raises(IfqaError, match=r"x\.jsonl:1: wanted a JSON object, found list"):
+        list(files.read_jsonl(path))
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_compressed_lines_are_read_and_a_cut_file_is_named(tmp_path, suffix, compress):
+    data = compress(b"".join(b"line %d\n" % n for n in range(1000)))
+    path = tmp_path / f"lines.txt{suffix}"
+    path.write_bytes(data)
+    assert [line for _, line in files.read_lines(path)][-1] == "line 999"
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(IfqaError, match="compressed data ends or breaks"):
+        list(files.read_lines(path))
+
+
+def test_lines_that_are_not_utf8_are_named(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"fine\n\xff\xfe\n")
+    with pytest.raises(IfqaError, match=r"x\.txt:2: not UTF-8"):
+        list(files.read_lines(path))
+
+
+def test_fields_are_checked_by_name():
+    with pytest.raises(IfqaError, match="here: key 'text' is missing; found 'id'"):
+        files.text_field({"id": 1}, "text", "here")
+    with pytest.raises(IfqaError, match="here: 'text' must be str, found int"):
+        files.text_field({"text": 1}, "text", "here")
+    with pytest.raises(IfqaError, match="here: 'text' is empty"):
+        files.text_field({"text": " "}, "text", "here")
+    with pytest.raises(IfqaError, match="here: 'answers' must be a list of strings, found int"):
+        files.texts_field({"answers": ["5", 5]}, "answers", "here")
+
+
+def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path):
+    path = tmp_path / "x.jsonl"
+    files.write_jsonl(path, [{"a": 1}])
+
+    def records():
+        yield {"a": 2}
+        raise ValueError("half way")
+
+    with pytest.raises(ValueError, match="half way"):
+        files.write_jsonl(path, records())
+    assert path.read_text() == '{"a": 1}\n'
+
+
+@given(st.lists(st.binary(max_size=8).filter(lambda line: b"\n" not in line), max_size=9), st.binary(max_size=5), st.integers(1, 4))
+def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multiple):
+    path = tmp_path_factory.mktemp("torn") / "x.jsonl"
+    path.write_bytes(b"".join(line + b"\n" for line in lines) + torn.replace(b"\n", b""))
+    kept = files.keep_whole_lines(path, multiple)
+    assert kept == len(lines) // multiple * multiple
+    assert path.read_bytes() == b"".join(line + b"\n" for line in lines[:kept])
+
+
+def test_a_resource_is_looked_for_nearby_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bundled = files.find_resource("experiments/sample.toml")
+    assert bundled is not None
+    own = tmp_path / "experiments" / "sample.toml"
+    own.parent.mkdir()
+    own.write_text("")
+    assert files.find_resource("experiments/sample.toml") == own
+    assert files.list_resources("experiments", ".toml")["sample"] == own
+    assert files.find_resource("experiments/nothing.toml") is None

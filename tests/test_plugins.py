@@ -1,0 +1,57 @@
+import pytest
+
+from ifqa import plugins
+from ifqa.errors import IfqaError
+
+
+def build(passages, folder, *, k1: float = 0.9, threads: int = 0, stemmer: str = "porter", positions: bool = False):
+    """Stands for a plug's build."""
+
+
+@pytest.mark.parametrize("kind", ["benchmark", "retriever", "reader"])
+def test_every_listed_plug_is_there(kind):
+    for name in plugins.names(kind):
+        assert plugins.load(kind, name).__doc__
+
+
+def test_an_unknown_name_gets_the_nearest_known_one():
+    with pytest.raises(IfqaError, match="unknown retriever 'bm52'; did you mean 'bm25'"):
+        plugins.load("retriever", "bm52")
+
+
+def test_a_plug_from_the_working_directory_is_named_by_module_and_class(tmp_path, monkeypatch):
+    (tmp_path / "my_reader_of_tests.py").write_text("class Silent:\n    'Says nothing.'\n")
+    monkeypatch.chdir(tmp_path)
+    assert plugins.load("reader", "my_reader_of_tests:Silent").__name__ == "Silent"
+    with pytest.raises(IfqaError, match="has no 'Loud'"):
+        plugins.load("reader", "my_reader_of_tests:Loud")
+    with pytest.raises(IfqaError, match="no module named 'nowhere_at_all'"):
+        plugins.load("reader", "nowhere_at_all:Loud")
+
+
+def test_a_plug_that_lacks_an_extra_says_which(tmp_path, monkeypatch):
+    (tmp_path / "needs_ray_of_tests.py").write_text("raise ModuleNotFoundError('no ray', name='ray')\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IfqaError, match=r"needs ray; install it with: pip install 'ifqa\[ray\]'"):
+        plugins.load("reader", "needs_ray_of_tests:Any")
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"k2": 1.0}, "unknown setting 'k2'; did you mean 'k1'"),
+        ({"passages": "x"}, "unknown setting 'passages'"),
+        ({"k1": "high"}, "setting 'k1': wanted float, found 'high'"),
+        ({"k1": True}, "setting 'k1': wanted float, found True"),
+        ({"threads": 1.5}, "setting 'threads': wanted int, found 1.5"),
+        ({"positions": 1}, "setting 'positions': wanted bool, found 1"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(settings, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        plugins.check_settings("setting", build, settings, given=["passages", "folder"])
+
+
+def test_right_settings_pass_and_defaults_are_known():
+    plugins.check_settings("setting", build, {"k1": 1, "positions": True}, given=["passages", "folder"])
+    assert plugins.settings_of(build) == {"k1": 0.9, "threads": 0, "stemmer": "porter", "positions": False}

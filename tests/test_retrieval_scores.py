@@ -1,0 +1,213 @@
+"""Gold recall and answer recall, against DPR's own matcher, trec_eval and counting by hand."""
+
+import itertools
+import random
+import unicodedata
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.records import Question
+from ifqa.scoring.retrieval import ceiling, chance_floor, covers, has_answer, score_ranking, word_grams
+
+
+def words(seed: int, count: int = 100) -> list[str]:
+    rng = random.Random(seed)
+    return ["".join(rng.choices("abcdefghij", k=rng.randint(2, 7))) for _ in range(count)]
+
+
+def passage(seed: int, count: int = 100) -> str:
+    return " ".join(words(seed, count))
+
+
+def question(*gold: str, answers: tuple[str, ...] = ("Paris",)) -> Question:
+    return Question("mine/dev/0", "If ..., where?", answers, gold)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("It lies in PARIS, France.", "Paris"),
+        ("the U.S. Army", "u.s."),
+        ("the U. S. Army", "U.S."),
+        ("1914–1918", "1918"),
+        ("Beyoncé sang", unicodedata.normalize("NFD", "beyoncé")),
+        ("It was (by far)the best", "far) the"),
+        ("New\n\tYork", "new york"),
+        ("ΟΔΟΣ", "οδος"),
+        ("50%", "50"),
+        ("R&D", "r & d"),
+    ],
+)
+def test_answer_tokens_are_found(text: str, answer: str) -> None:
+    assert has_answer(text, ["nowhere else", answer])
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Parisian", "Paris"),
+        ("10,000", "10000"),
+        ("the US Army", "U.S."),
+        ("Beyoncé", "Beyonce"),
+        ("York New", "New York"),
+        ("New and York", "New York"),
+        ("two", "2"),
+        ("", "Paris"),
+        ("Paris", ""),
+        ("Paris", " \u200b"),  # no tokens; DPR would find it everywhere
+        ("", ""),
+    ],
+)
+def test_answer_tokens_are_not_found(text: str, answer: str) -> None:
+    assert not has_answer(text, [answer])
+
+
+def test_no_answers_are_found_nowhere_and_one_string_is_refused() -> None:
+    assert not has_answer("Paris", [])
+    with pytest.raises(TypeError, match="letters"):
+        has_answer("Paris", "Paris")
+
+
+ASSIGNED = st.text(st.characters(exclude_categories=("Cs", "Cn", "Co")), max_size=40)
+TRICKY = st.text("aAbé\u0301ΣσςİIi .,'’-–1½²Ⓐ\n\t\u00a0\u200b\u2028ﬁ東&;", max_size=20)
+
+
+@given(ASSIGNED | TRICKY, ASSIGNED | TRICKY, st.data())
+def test_agrees_with_dpr_as_pyserini_has_it(text: str, other: str, data: st.DataObject) -> None:
+    from pyserini.eval.evaluate_dpr_retrieval import SimpleTokenizer, has_answers
+
+    tokenizer = SimpleTokenizer()
+    ends = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+    for answer in (other[:3], text[slice(*ends)], text[slice(*ends)].swapcase()):
+        some = bool(tokenizer.tokenize(unicodedata.normalize("NFD", answer)).words())  # DPR finds none everywhere
+        assert has_answer(text, [answer]) == (some and has_answers(text, [answer], tokenizer))
+
+
+@given(st.integers(0, 10**6), st.integers(0, 99))
+def test_a_gold_passage_is_found_however_the_article_is_cut(seed: int, offset: int) -> None:
+    article = words(seed, 300)
+    gold = " ".join(article[100:200])
+    ours = [" ".join(article[start : start + 100]) for start in range(offset, 300, 100)]
+    assert any(covers(text, gold) for text in ours)
+    assert sum(covers(text, gold) for text in ours) <= 2
+
+
+def test_both_halves_of_a_gold_passage_cover_it() -> None:
+    article = words(7, 300)
+    gold = " ".join(article[100:200])
+    assert [covers(" ".join(article[start : start + 100]), gold) for start in (50, 150)] == [True, True]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6))
+def test_unrelated_passages_do_not_cover_each_other(one: int, other: int) -> None:
+    assume(one != other)
+    common = "it is one of the most important of its kind in the world and"  # a phrase both use
+    assert not covers(f"{common} {passage(one)}", f"{common} {passage(other)}")
+
+
+@given(st.integers(0, 104))
+def test_forty_percent_of_the_grams_are_enough(kept: int) -> None:
+    gold = words(3, 104)  # 100 grams
+    assert len(word_grams(" ".join(gold))) == 100
+    assert covers(" ".join(gold[:kept]), " ".join(gold)) == (kept - 4 >= 40)
+
+
+def test_spelling_of_entities_case_and_punctuation_is_overlooked() -> None:
+    assert covers("texas a&m (founded in 1871) — is old", "Texas A&amp;M founded, in 1871 is “old”.")
+    assert covers("one two&nbsp;three four five", "one two three four five")
+
+
+def test_words_out_of_order_do_not_count() -> None:
+    assert not covers("five four three two one", "one two three four five")
+
+
+def test_repeated_grams_count_once() -> None:
+    wrapped = passage(1, 20)
+    assert word_grams(f"{wrapped} {wrapped} {wrapped}") == word_grams(f"{wrapped} {wrapped}")
+
+
+def test_a_short_gold_must_stand_whole() -> None:
+    assert covers("he was born in Paris, France.", "Paris, France")
+    assert not covers("France, not Paris", "Paris, France")
+    assert not covers("Paris", "Paris, France")
+    assert not covers("anything at all that has words", "")
+    assert not covers("", " — ")
+
+
+def test_any_and_all_gold_at_each_cutoff() -> None:
+    texts = [passage(0), passage(1), f"{passage(2)} in Paris", passage(3), passage(4)]
+    cutoffs = (1, 2, 3, 5, 10)
+    scores = score_ranking(question(passage(1), passage(4)), texts, cutoffs)
+    assert [scores[f"gold_any@{k}"] for k in cutoffs] == [0, 1, 1, 1, 1]
+    assert [scores[f"gold_all@{k}"] for k in cutoffs] == [0, 0, 0, 1, 1]
+    assert [scores[f"answer@{k}"] for k in cutoffs] == [0, 0, 1, 1, 1]
+    assert len(scores) == 3 * len(cutoffs)
+
+
+def test_an_empty_ranking_scores_nothing() -> None:
+    assert set(score_ranking(question(passage(0)), []).values()) == {0.0}
+
+
+def test_measures_without_annotation_are_left_out() -> None:
+    assert score_ranking(question(), ["Paris"], cutoffs=(1,)) == {"answer@1": 1.0}
+    assert set(score_ranking(question(passage(0), answers=()), ["Paris"], cutoffs=(1,))) == {"gold_any@1", "gold_all@1"}
+
+
+@given(st.permutations(range(12)), st.sets(st.integers(0, 15), min_size=1, max_size=3))
+def test_gold_recall_agrees_with_trec_eval(order: list[int], gold: set[int]) -> None:
+    import ir_measures
+    from ir_measures import R, Success
+
+    asked = question(*(passage(number) for number in sorted(gold)))
+    ours = score_ranking(asked, [passage(number) for number in order], cutoffs=(1, 5, 10))
+    qrels = [ir_measures.Qrel("q", str(number), 1) for number in gold]
+    run = [ir_measures.ScoredDoc("q", str(number), -float(rank)) for rank, number in enumerate(order)]
+    for k in (1, 5, 10):
+        theirs = ir_measures.calc_aggregate([Success @ k, R @ k], qrels, run)
+        assert ours[f"gold_any@{k}"] == theirs[Success @ k]
+        assert ours[f"gold_all@{k}"] == float(theirs[R @ k] == 1)
+
+
+@given(st.integers(0, 999))
+def test_recall_never_falls_with_the_cutoff(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = [rng.choice([passage(0), passage(1), "Paris", passage(2)]) for _ in range(8)]
+    scores = score_ranking(question(passage(0), passage(1)), texts, cutoffs=(1, 2, 4, 8))
+    for measure in ("gold_any", "gold_all", "answer"):
+        values = [scores[f"{measure}@{k}"] for k in (1, 2, 4, 8)]
+        assert values == sorted(values)
+
+
+def test_ceiling_looks_into_the_gold_passages() -> None:
+    assert ceiling(question("It is in Rome.", "Or in Paris.")) == 1.0
+    assert ceiling(question("It is in Rome.")) == 0.0
+    with pytest.raises(IfqaError, match="mine/dev/0: found no gold passage"):
+        ceiling(question())
+
+
+def test_chance_floor_is_the_mean_over_all_draws() -> None:
+    asked = [
+        Question("0", "", ("red",), ("red one", "shared blue")),
+        Question("1", "", ("blue", "green"), ("shared blue", "plain")),
+        Question("2", "", ("one", "plain"), ("green grass",)),
+        Question("3", "", ("",), ("a dull thing",)),
+        Question("4", "", ("dull",), ()),
+    ]
+    pool = ["red one", "shared blue", "plain", "green grass", "a dull thing"]
+    found = chance_floor(asked, cutoffs=(1, 2, 3, 10))
+    for k in (1, 2, 3, 10):
+        shares = []
+        for one in asked:
+            others = [text for text in pool if text not in one.gold_passages]
+            draws = list(itertools.combinations(others, min(k, len(others))))
+            shares.append(sum(any(has_answer(text, one.answers) for text in draw) for draw in draws) / len(draws))
+        assert found[f"answer@{k}"] == pytest.approx(sum(shares) / len(shares))
+
+
+def test_chance_floor_of_a_lone_question_is_nothing() -> None:
+    assert chance_floor([question("in Paris")], cutoffs=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}
+    with pytest.raises(IfqaError, match="no questions"):
+        chance_floor([])

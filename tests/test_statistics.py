@@ -1,0 +1,130 @@
+"""Intervals and paired tests, against scipy."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.scoring import statistics
+from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
+
+SCORES = st.lists(st.sampled_from([0.0, 1.0, 0.5, 2 / 3, 0.4]), min_size=1, max_size=40)
+
+
+def scores(seed: int, count: int, values: tuple[float, ...] = (0.0, 1.0)) -> list[float]:
+    return random.Random(seed).choices(values, k=count)
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),  # step: between two neighbouring means that a resample can have, where it is wide
+    [
+        (scores(1, 700), 1 / 700),
+        (scores(2, 60, (0.0, 0.0, 0.0, 0.0, 1.0)), 1 / 60),
+        (scores(3, 300, (0.0, 0.0, 1.0, 0.4, 2 / 3, 0.8)), 0),
+        ([random.Random(seed).random() ** 3 for seed in range(200)], 0),
+    ],
+    ids=["exact match", "rare and few", "f1", "continuous"],
+)
+def test_interval_agrees_with_scipy(values: list[float], step: float) -> None:
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    mean, low, high = mean_interval(values)
+    theirs = bootstrap((values,), np.mean, n_resamples=10_000, method="percentile", rng=np.random.default_rng(5))
+    assert mean == pytest.approx(np.mean(values))
+    tolerance = 0.12 * theirs.standard_error + step  # three sigma of the difference of two such quantiles, and a step
+    assert low == pytest.approx(theirs.confidence_interval.low, abs=tolerance)
+    assert high == pytest.approx(theirs.confidence_interval.high, abs=tolerance)
+
+
+def test_interval_of_a_share_follows_the_binomial_law() -> None:
+    from scipy.stats import binom
+
+    _, low, high = mean_interval([1.0] * 280 + [0.0] * 420)
+    assert [700 * low, 700 * high] == pytest.approx(binom.ppf([0.025, 0.975], 700, 0.4), abs=2)
+
+
+@given(SCORES, st.integers(0, 9))
+def test_interval_holds_the_mean_and_is_reproducible(values: list[float], seed: int) -> None:
+    mean, low, high = found = mean_interval(values, seed=seed, resamples=500)
+    assert min(values) - 1e-12 <= low <= high <= max(values) + 1e-12
+    assert low - 1e-12 <= mean <= high + 1e-12
+    assert mean_interval(values[::-1], seed=seed, resamples=500) == found
+
+
+def test_equal_scores_have_no_spread() -> None:
+    assert mean_interval([1.0] * 5) == (1.0, 1.0, 1.0)
+
+
+def test_seed_matters_but_little() -> None:
+    values = [random.Random(number).random() for number in range(700)]
+    one, other = mean_interval(values, seed=1), mean_interval(values, seed=2)
+    assert one != other
+    assert one == pytest.approx(other, abs=0.005)
+
+
+def test_batches_do_not_change_the_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = scores(1, 50, (0.0, 1.0, 0.5)), scores(2, 50, (0.0, 1.0, 0.3))
+    whole = mean_interval(a), paired_randomization(a, b)
+    monkeypatch.setattr(statistics, "_DRAWS_AT_ONCE", 100)
+    assert (mean_interval(a), paired_randomization(a, b)) == whole
+
+
+def scipy_p(a: list[float], b: list[float], resamples: float) -> float:
+    import numpy as np
+    from scipy.stats import permutation_test
+
+    def mean_difference(x: "np.ndarray", y: "np.ndarray", axis: int) -> "np.ndarray":
+        return np.mean(x, axis=axis) - np.mean(y, axis=axis)
+
+    rng = np.random.default_rng(7)
+    data, how = (np.array(a), np.array(b)), {"permutation_type": "samples", "vectorized": True, "rng": rng}
+    return float(permutation_test(data, mean_difference, n_resamples=resamples, **how).pvalue)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.03, 0.06, 0.1])
+def test_p_agrees_with_scipy(shift: float) -> None:
+    rng = random.Random(11)
+    a = [float(rng.random() < 0.4 + shift) for _ in range(400)]
+    b = [float(rng.random() < 0.4) for _ in range(400)]
+    assert paired_randomization(a, b) == pytest.approx(scipy_p(a, b, 10_000), abs=0.025)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_p_agrees_with_counting_all_sign_flips(seed: int) -> None:
+    a, b = scores(seed, 10, (0.0, 1.0, 0.4, 2 / 3)), scores(seed + 50, 10, (0.0, 1.0, 0.5))
+    assert paired_randomization(a, b, rounds=50_000) == pytest.approx(scipy_p(a, b, float("inf")), abs=0.01)
+
+
+def test_p_at_the_ends() -> None:
+    assert paired_randomization([1.0, 0.5], [1.0, 0.5]) == 1.0
+    assert paired_randomization([1.0] * 100, [0.0] * 100, rounds=999) == 1 / 1000  # never 0
+    assert paired_randomization([1.0], [0.0]) == 1.0  # one question shows nothing
+
+
+@given(SCORES, st.randoms(use_true_random=False))
+def test_p_is_two_sided_and_reproducible(a: list[float], rng: random.Random) -> None:
+    b = rng.sample(a, len(a))
+    p = paired_randomization(a, b, rounds=200)
+    assert 0 < p <= 1
+    assert p == paired_randomization(b, a, rounds=200)
+
+
+def test_sums_equal_but_for_rounding_are_ties() -> None:
+    # .1 + .2 - .3 is not 0 in floating point; every flip of these signs must count as at least as large.
+    assert paired_randomization([0.1, 0.2, 0.0], [0.0, 0.0, 0.3]) == 1.0
+
+
+def test_won_lost_tied() -> None:
+    assert won_lost_tied([1.0, 0.0, 0.5, 1.0], [0.0, 1.0, 0.5, 0.9]) == (2, 1, 1)
+
+
+def test_empty_and_unequal_scores_are_refused() -> None:
+    with pytest.raises(IfqaError, match="no scores"):
+        mean_interval([])
+    with pytest.raises(IfqaError, match="found 1 and 2 scores"):
+        paired_randomization([1.0], [1.0, 0.0])
+    with pytest.raises(IfqaError, match="no scores"):
+        won_lost_tied([], [])
