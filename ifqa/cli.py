@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from ifqa import __version__
 from ifqa.errors import IfqaError
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
 
 app = typer.Typer(
     help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
@@ -47,7 +48,9 @@ def ask(
     from ifqa import stages
     from ifqa.report.screen import show_answer
 
-    changes = _changes(retriever=retriever, reader=reader, settings=settings) | ({} if k is None else {"reader.passages": k})
+    changes = _changes(retriever=retriever, reader=reader, settings=settings) | (
+        {} if k is None else {"reader.passages": k}
+    )
     show_answer(question, stages.ask(_experiment(experiment, changes), question))
 
 
@@ -62,7 +65,8 @@ def passages(corpus: CorpusName) -> None:
 
 @app.command()
 def index(
-    corpus: CorpusName, name: Annotated[str | None, typer.Option("--index", help="Only this one of its indexes.")] = None
+    corpus: CorpusName,
+    name: Annotated[str | None, typer.Option("--index", help="Only this one of its indexes.")] = None,
 ) -> None:
     """Build a corpus's indexes, and its passages first if they are not there."""
     from ifqa import stages
@@ -180,14 +184,19 @@ def train_extractive(
     benchmark: Annotated[str, typer.Option(help="Benchmark to train on.")] = "ifqa",
     split: Annotated[str, typer.Option(help="Its training split.")] = "full-train",
     corpus: Annotated[str, typer.Option(help="Corpus whose BM25 index gives the negatives.")] = "ifqa-gold-train",
-    folder: Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")] = Path("models/extractive"),
+    folder: Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")] = Path(
+        "models/extractive"
+    ),
     seed: Annotated[int, typer.Option(help="Seed of initialisation and order.")] = 0,
-    settings: Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
+    ] = None,
 ) -> None:
     """Train the span reader: an adapter and two heads on all-MiniLM-L6-v2."""
     from ifqa import stages
+    from ifqa.experiment import load_corpus
 
-    print(stages.train_extractive(benchmark, split, corpus, folder, seed, _settings(settings)))
+    print(stages.train_extractive(benchmark, split, load_corpus(corpus), folder, seed, _settings(settings)))
 
 
 def _experiment(name: str, changes: dict[str, Any]) -> Any:
@@ -223,7 +232,11 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False) -> None:
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
     """Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score."""
 
 
@@ -233,9 +246,9 @@ def main() -> None:
         code = app(standalone_mode=False)
     except IfqaError as error:
         code = _complain(str(error))
-    except click.UsageError as error:
-        code = _complain(error.format_message())
-    except (click.Abort, KeyboardInterrupt):
+    except UsageError as error:
+        code = _complain(error.format_message())  # type: ignore[attr-defined]
+    except (typer.Abort, KeyboardInterrupt):
         print("stopped; the same command goes on from here", file=sys.stderr)
         code = 130
     sys.exit(code)
@@ -244,3 +257,7 @@ def main() -> None:
 def _complain(message: str) -> int:
     print(f"ifqa: {' '.join(message.split())}", file=sys.stderr)
     return 2
+
+
+if __name__ == "__main__":
+    main()

@@ -34,7 +34,9 @@ def examine() -> str:
         lines.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
     lines += [_java(), _accelerator(), _encoder()]
     offline = [name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)]
-    lines.append(f"model hub: {'off (' + ', '.join(offline) + ')' if offline else 'asked for models that are not here'}")
+    lines.append(
+        f"model hub: {'off (' + ', '.join(offline) + ')' if offline else 'asked for models that are not here'}"
+    )
     return "\n".join(lines)
 
 
@@ -46,15 +48,12 @@ def _version(name: str) -> str:
 
 
 def _java() -> str:
-    from ifqa.jvm import start
+    from ifqa.jvm import java
 
     try:
-        start()
+        system = java().autoclass("java.lang.System")
     except IfqaError as error:
         return f"Java: {error}"
-    from jnius import autoclass
-
-    system = autoclass("java.lang.System")
     return f"Java: {system.getProperty('java.version')} from {system.getProperty('java.home')}"
 
 

@@ -44,7 +44,9 @@ def _place(path: Path, content: bytes, checksum: str | None, origin: str) -> Non
 
     found = hashlib.sha256(content).hexdigest()
     if checksum not in (None, found):
-        raise IfqaError(f"{origin}: SHA-256 is {found[:12]}…, wanted {str(checksum)[:12]}…; it is not the published file, get it again")
+        raise IfqaError(
+            f"{origin}: SHA-256 is {found[:12]}…, wanted {str(checksum)[:12]}…; it is not the published file, get it again"
+        )
     with create(path) as handle:
         write(handle, content)
 

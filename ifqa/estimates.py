@@ -5,6 +5,7 @@ from days, and an estimate says so by its "about".
 """
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 from ifqa import artifacts, sources
@@ -34,7 +35,9 @@ def check(name: str) -> str:
         return "\n".join(_experiment(load_experiment(name)))
     if find_resource(f"indexes/{name}.toml"):
         return "\n".join(_corpus(load_corpus(name)))
-    raise unknown("experiment or corpus", name, [*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")])
+    raise unknown(
+        "experiment or corpus", name, [*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")]
+    )
 
 
 def _corpus(corpus: Corpus) -> list[str]:
@@ -43,12 +46,12 @@ def _corpus(corpus: Corpus) -> list[str]:
     if artifacts.is_made(folder, wanted_passages(corpus)):
         manifest = artifacts.read_manifest(folder)
         assert manifest is not None
-        count = manifest["made"]["passages"]
+        count: float = manifest["made"]["passages"]
         lines = [f"corpus {corpus.name}: {count:,} passages, built"]
         seconds = 0.0
     else:
-        counted, seconds = zip(*map(_source, corpus.sources), strict=True)
-        count, seconds = sum(counted), sum(seconds)
+        estimates = [_source(source) for source in corpus.sources]
+        count, seconds = sum(passages for passages, _ in estimates), sum(taken for _, taken in estimates)
         lines = [f"corpus {corpus.name}: about {count:,.0f} passages to build from {len(corpus.sources)} sources"]
     todo = [name for name in corpus.indexes if not _index_made(corpus, name)]
     for name in corpus.indexes:
@@ -69,7 +72,7 @@ def _corpus(corpus: Corpus) -> list[str]:
 def _source(source: sources.Source) -> tuple[float, float]:
     """Passages and seconds of a source."""
     if source["format"] == "gold":
-        return float(sum(len(article) for article in sources.read(source, {}))), 1.0
+        return float(sum(len(article) for article in sources.read(source, Counter()))), 1.0
     text = sum(path.stat().st_size * _TEXT_BYTES.get(path.suffix, 1.0) for path in sources.files_of(source))
     return text * _MARKUP[source["format"]] / _PASSAGE_BYTES, text / _TEXT_PER_SECOND[source["format"]]
 
@@ -112,4 +115,10 @@ def _size(count: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 120
+        else f"{seconds / 60:.0f} min"
+        if seconds < 7200
+        else f"{seconds / 3600:.1f} h"
+    )

@@ -137,7 +137,9 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experi
         if not isinstance(row.get("value"), int | float) or not isinstance(row.get("tolerance", 0), int | float):
             raise IfqaError(f"{where}: [expected.{measure}] wants a number as value and as tolerance")
     if experiment.retriever and "index" in experiment.retriever and not experiment.corpus:
-        raise IfqaError(f"{where}: retriever {experiment.retriever['name']!r} searches an index; name the corpus that has it")
+        raise IfqaError(
+            f"{where}: retriever {experiment.retriever['name']!r} searches an index; name the corpus that has it"
+        )
     return experiment
 
 
@@ -152,27 +154,43 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     Raises:
         IfqaError: a change is unknown or out of range.
     """
+    changed = _changed(experiment, changes)
+    telling = [
+        key for key in sorted(changes) if _changed(experiment, {k: changes[k] for k in changes if k != key}) != changed
+    ]
+    if not telling:
+        return experiment
+    suffix = "".join(f"+{key}={_file_name(changes[key])}" for key in telling)
+    return replace(changed, name=experiment.name + suffix, base=experiment.base or experiment.name)
+
+
+def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     tables = _as_tables(experiment)
     for key, value in changes.items():
         section, _, setting = {"k": "retriever.k"}.get(key, key).partition(".")
-        if setting and section in ("retriever", "reader"):
-            if tables.get(section) is None:
+        table = tables.get(section)
+        if section in ("retriever", "reader") and setting:
+            if table is None:
                 raise IfqaError(f"experiment {experiment.name} has no [{section}] whose {setting} could change")
-            tables[section] = {**tables[section], setting: value}
-        elif section in ("retriever", "reader"):  # another plug: the old one's settings mean nothing to it
-            shared = {"k", "passages"} & set(tables.get(section) or {})
-            same = tables.get(section) or {}
-            tables[section] = same if same.get("name") == value else {"name": value, **{key: same[key] for key in shared}}
-        elif section in ("limit", "seed", "split", "corpus") and not setting:
-            tables[section] = value
+            tables[section] = {**table, setting: value}
+        elif section in (
+            "retriever",
+            "reader",
+        ):  # another plug: of the old one's settings only the numbers of passages hold
+            if table is None or table["name"] != value:
+                tables[section] = {
+                    "name": value,
+                    **{one: table[one] for one in ("k", "passages") if table and one in table},
+                }
+        elif key in ("limit", "seed", "split", "corpus"):
+            tables[key] = value
         else:
-            raise unknown("setting", key, ["k", "limit", "seed", "split", "corpus", "retriever", "reader", "retriever.…", "reader.…"])
-    changed = parse_experiment(experiment.name, tables, f"experiment {experiment.name}")
-    if changed == experiment:
-        return experiment
-    suffix = "".join(f"+{key}={_file_name(value)}" for key, value in sorted(changes.items()))
-    base = experiment.base or experiment.name
-    return replace(changed, name=experiment.name + suffix, base=base)
+            raise unknown(
+                "setting",
+                key,
+                ["k", "limit", "seed", "split", "corpus", "retriever", "reader", "retriever.…", "reader.…"],
+            )
+    return parse_experiment(experiment.name, tables, f"experiment {experiment.name}")
 
 
 def write_resolved(experiment: Experiment) -> None:
@@ -188,7 +206,11 @@ def write_resolved(experiment: Experiment) -> None:
 
 def _as_tables(experiment: Experiment) -> dict[str, Any]:
     keys = ("about", "base", "benchmark", "split", "corpus", "seed", "limit", "retriever", "reader", "expected")
-    return {key: value for key in keys if (value := getattr(experiment, key)) not in ("", None, {}) and (key, value) != ("limit", 0)}
+    return {
+        key: value
+        for key in keys
+        if (value := getattr(experiment, key)) not in ("", None, {}) and (key, value) != ("limit", 0)
+    }
 
 
 def _retriever(table: dict[str, Any], where: str) -> dict[str, Any]:
@@ -196,7 +218,12 @@ def _retriever(table: dict[str, Any], where: str) -> dict[str, Any]:
     plug = load("retriever", name)
     own = {key: value for key, value in table.items() if key not in _NOT_SEARCH}
     check_settings(f"{where}: setting of retriever {name!r}", plug.__init__, own, given=["index"])
-    filled = {"name": name, "k": _whole(table, "k", 100, 1, f"{where}: [retriever]"), **settings_of(plug.__init__), **own}
+    filled = {
+        "name": name,
+        "k": _whole(table, "k", 100, 1, f"{where}: [retriever]"),
+        **settings_of(plug.__init__),
+        **own,
+    }
     if hasattr(plug, "build"):
         filled["index"] = table.get("index", name)
     elif "index" in table:
@@ -229,7 +256,7 @@ def _check_keys(table: Mapping[str, Any], known: set[str], what: str) -> None:
 def _text(table: Mapping[str, Any], key: str, where: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise IfqaError(f"{where}: wanted {key} = \"...\", found {'nothing' if value is None else repr(value)}")
+        raise IfqaError(f'{where}: wanted {key} = "...", found {"nothing" if value is None else repr(value)}')
     return value
 
 

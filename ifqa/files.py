@@ -53,7 +53,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise IfqaError(f"{path}: compressed data ends or breaks after line {number} ({error}); fetch it again") from error
+        raise IfqaError(
+            f"{path}: compressed data ends or breaks after line {number} ({error}); fetch it again"
+        ) from error
 
 
 def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -215,7 +217,9 @@ def read_run(path: Path) -> dict[str, list[Hit]]:
             continue
         fields = line.split()
         if len(fields) != 6:
-            raise IfqaError(f"{path}:{number}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}")
+            raise IfqaError(
+                f"{path}:{number}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}"
+            )
         question_id, _, passage_id, _, score, _ = fields
         ranking = rankings.setdefault(question_id, {})
         if passage_id in ranking:

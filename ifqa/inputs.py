@@ -7,9 +7,10 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.experiment import Experiment
 from ifqa.files import read_jsonl, read_run
-from ifqa.passages import PassageStore, fetch
+from ifqa.passages import PassageFile, PassageStore, Store, fetch
 from ifqa.plugins import load
 from ifqa.records import Hit, Passage, Prediction, Question
+
 
 def questions_of(experiment: Experiment) -> list[Question]:
     """The experiment's questions, in the benchmark's order."""
@@ -34,7 +35,10 @@ def open_reader(experiment: Experiment) -> Any:
     """
     assert experiment.reader is not None
     reader = load("reader", experiment.reader["name"])(**experiment.reader_settings)
-    trained, tested = getattr(reader, "setting", ""), load("benchmark", experiment.benchmark)().setting(experiment.split)
+    trained, tested = (
+        getattr(reader, "setting", ""),
+        load("benchmark", experiment.benchmark)().setting(experiment.split),
+    )
     if trained and trained != tested and trained.partition("/")[0] == experiment.benchmark:
         raise IfqaError(
             f"reader {experiment.reader['name']!r} was trained on {trained} and may not be tested on {tested}, "
@@ -50,16 +54,18 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[l
     path = experiment.folder / "retrieve" / "run.trec"
     rankings = read_run(path)
     if strange := rankings.keys() - {question.id for question in questions}:
-        raise IfqaError(f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; retrieve again")
+        raise IfqaError(
+            f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; retrieve again"
+        )
     return [rankings.get(question.id, []) for question in questions]
 
 
 def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
     """The passages of each ranking, from the corpus or from what the retriever made."""
-    stores: list[Any] = []
+    stores: list[Store] = []
     made = experiment.folder / "retrieve" / "passages.jsonl"
     if made.exists():
-        stores.append({record["id"]: Passage(**record) for _, record in read_jsonl(made)})
+        stores.append(PassageFile(made))
     if experiment.corpus:
         stores.append(PassageStore(Path("indexes") / experiment.corpus / "passages"))
     for ranking in rankings:
@@ -76,5 +82,7 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> lis
         if len(predictions) != number:
             raise IfqaError(f"{path}:{number}: question {prediction.question_id} is answered twice")
     if strange := predictions.keys() - {question.id for question in questions}:
-        raise IfqaError(f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; read again")
+        raise IfqaError(
+            f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; read again"
+        )
     return [predictions.get(one.id, Prediction(one.id, "", error="no prediction")) for one in questions]

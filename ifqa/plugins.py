@@ -76,7 +76,9 @@ def check_settings(what: str, function: Any, settings: Mapping[str, Any], given:
         IfqaError: a setting is missing, unknown or of the wrong basic type.
     """
     parameters = {
-        name: parameter for name, parameter in inspect.signature(function).parameters.items() if name not in {*given, "self"}
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name not in {*given, "self"}
     }
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in settings and parameter.kind != parameter.VAR_KEYWORD:

@@ -18,9 +18,22 @@ def say(message: str) -> None:
 def bar(label: str, total: float | None) -> Iterator[Callable[[float], None]]:
     """A function to call with each bit of work done; the bar shows itself only after two seconds."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     display = Progress(*columns, console=Console(stderr=True))
     task = display.add_task(label, total=total)
     shown_at = time.monotonic() + 2

@@ -16,11 +16,16 @@ from ifqa.scoring import summary
 
 NOT_IDENTITY = {"threads", "device", "memory_gb"}  # settings that change how fast, not what
 
+
 def wanted_passages(corpus: Corpus) -> dict[str, Any]:
     """The sources' settings and the SHA-256 of what they read."""
     manifest = artifacts.read_manifest(corpus.folder / "passages")
     known = manifest["made"].get("sources", {}) if manifest else {}
-    return {"stage": "passages", "version": 1, "sources": [sources.identify(source, known) for source in corpus.sources]}
+    return {
+        "stage": "passages",
+        "version": 1,
+        "sources": [sources.identify(source, known) for source in corpus.sources],
+    }
 
 
 def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
@@ -29,7 +34,12 @@ def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
     plug = load("retriever", settings["retriever"])
     passages = finished(corpus.folder / "passages", f"ifqa passages {corpus.name}")
     own = _identifying(settings_of(plug.build) | settings)
-    return {"stage": "index", "version": getattr(plug, "version", 1), "settings": own, "passages": artifacts.identity(passages["wanted"])}
+    return {
+        "stage": "index",
+        "version": getattr(plug, "version", 1),
+        "settings": own,
+        "passages": artifacts.identity(passages["wanted"]),
+    }
 
 
 def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
@@ -56,7 +66,12 @@ def wanted_read(experiment: Experiment) -> dict[str, Any]:
     assert experiment.reader is not None
     plug = load("reader", experiment.reader["name"])
     wanted = {"stage": "read", "version": getattr(plug, "version", 1), "settings": _identifying(experiment.reader)}
-    return wanted | _questions_wanted(experiment) | _run_wanted(experiment) | _fingerprint(plug, experiment.reader_settings)
+    return (
+        wanted
+        | _questions_wanted(experiment)
+        | _run_wanted(experiment)
+        | _fingerprint(plug, experiment.reader_settings)
+    )
 
 
 def wanted_score(experiment: Experiment) -> dict[str, Any]:
@@ -103,5 +118,7 @@ def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment],
     found = finished(folder, command)["wanted"]
     if artifacts.identity(found) != artifacts.identity(wanted):
         changed = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
-        raise IfqaError(f"{folder} was made from something else (changed: {', '.join(changed)}); make it again: {command}")
+        raise IfqaError(
+            f"{folder} was made from something else (changed: {', '.join(changed)}); make it again: {command}"
+        )
     return wanted

@@ -1,5 +1,6 @@
 """The four records every stage speaks in."""
 
+import hashlib
 from dataclasses import dataclass
 
 
@@ -53,3 +54,8 @@ class Prediction:
     def failed(self) -> bool:
         """Whether the reader gave no answer; what counts as `n_failed`."""
         return bool(self.error) or not self.answer.strip()
+
+
+def gold_id(text: str) -> str:
+    """Id of a gold passage, which has none of its own: `gold/` and 12 hex digits of the SHA-1 of its text."""
+    return "gold/" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]

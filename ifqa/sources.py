@@ -1,5 +1,6 @@
 """Where passages come from: a dump, article JSON lines, a benchmark's gold contexts; several together make a corpus."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -10,15 +11,17 @@ from ifqa.errors import IfqaError
 from ifqa.files import find_resource, sha256
 from ifqa.plugins import check_settings, load, unknown
 from ifqa.records import Passage, Question, gold_id
-from ifqa.wikipedia.dump import Page, read_articles, read_pages
+from ifqa.wikipedia.articles import article_files, read_articles
+from ifqa.wikipedia.dump import Disambiguation, Page, read_pages
 from ifqa.wikipedia.splitter import split
 from ifqa.wikipedia.wikitext import to_text
 
 Source = Mapping[str, Any]
-Skipped = dict[str, int]
 
 
-def dump(path: str, disambiguation: str = "keep", words: int = 100, wrap: bool = True, *, skipped: Skipped) -> Iterator[list[Passage]]:
+def dump(
+    path: str, disambiguation: Disambiguation = "keep", words: int = 100, wrap: bool = True, *, left_out: Counter[str]
+) -> Iterator[list[Passage]]:
     """The passages of each article of a MediaWiki pages-articles dump (.xml, .bz2, .gz, .xz).
 
     Args:
@@ -26,19 +29,19 @@ def dump(path: str, disambiguation: str = "keep", words: int = 100, wrap: bool =
         disambiguation: "keep" or "drop" disambiguation pages.
         words: white-space words in a passage.
         wrap: whether an article's last passage goes on with the article's start to reach `words`.
-        skipped: counts what was left out, by reason.
+        left_out: counts what is passed over, by reason.
     """
-    for page in read_pages(_find(path), disambiguation=disambiguation, skipped=skipped):
+    for page in read_pages(_find(path), disambiguation=disambiguation, left_out=left_out):
         yield _passages(Page(page.id, page.title, to_text(page.text)), words, wrap)
 
 
-def articles(path: str, words: int = 100, wrap: bool = True, *, skipped: Skipped) -> Iterator[list[Passage]]:
+def articles(path: str, words: int = 100, wrap: bool = True, *, left_out: Counter[str]) -> Iterator[list[Passage]]:
     """The passages of each article of JSON lines with `id`, `title` and plain `text`; a folder stands for all in it."""
     for page in read_articles(_find(path)):
         yield _passages(page, words, wrap)
 
 
-def gold(benchmark: str, splits: list[str], *, skipped: Skipped) -> Iterator[list[Passage]]:
+def gold(benchmark: str, splits: list[str], *, left_out: Counter[str]) -> Iterator[list[Passage]]:
     """The gold passages of a benchmark's splits as they are, each text once, with the title left empty."""
     seen: set[str] = set()
     for question in (question for part in splits for question in load("benchmark", benchmark)().questions(part)):
@@ -60,7 +63,7 @@ def check(source: Source) -> None:
     if kind not in FORMATS:
         raise unknown("format of a passage source", str(kind), FORMATS)
     settings = {key: value for key, value in source.items() if key != "format"}
-    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["skipped"])
+    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["left_out"])
     if kind == "gold":
         for part in source.get("splits", []):
             load("benchmark", str(source.get("benchmark", "")))().path(part)
@@ -70,9 +73,11 @@ def check(source: Source) -> None:
         files_of(source)
 
 
-def read(source: Source, skipped: Skipped) -> Iterator[list[Passage]]:
+def read(source: Source, left_out: Counter[str]) -> Iterator[list[Passage]]:
     """The passages of a source, a list for each article or question."""
-    return FORMATS[source["format"]](**{key: value for key, value in source.items() if key != "format"}, skipped=skipped)
+    return FORMATS[source["format"]](
+        **{key: value for key, value in source.items() if key != "format"}, left_out=left_out
+    )
 
 
 def files_of(source: Source) -> list[Path]:
@@ -80,7 +85,7 @@ def files_of(source: Source) -> list[Path]:
     if source["format"] == "gold":
         return []
     path = _find(source["path"])
-    return sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]
+    return article_files(path) if source["format"] == "articles" else [path]
 
 
 def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,9 +118,13 @@ def questions_identity(questions: list[Question]) -> str:
 def _find(path: str) -> Path:
     found = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
     if found is None:
-        raise IfqaError(f"passage source not found: {path} is not in {Path.cwd()}; put it there or name another in the corpus file")
+        raise IfqaError(
+            f"passage source not found: {path} is not in {Path.cwd()}; put it there or name another in the corpus file"
+        )
     return found
 
 
 def _passages(page: Page, words: int, wrap: bool) -> list[Passage]:
-    return [Passage(f"{page.id}-{n}", page.title, text) for n, text in enumerate(split(page.text, words=words, wrap=wrap))]
+    return [
+        Passage(f"{page.id}-{n}", page.title, text) for n, text in enumerate(split(page.text, words=words, wrap=wrap))
+    ]

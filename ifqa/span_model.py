@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ifqa.encoders import MiniLM
-from ifqa.numbers import ONE, Number, compute, find_numbers
+from ifqa.numbers import ONE, Number, american_date, compute, find_numbers
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
@@ -32,8 +32,8 @@ class Pair:
     """A question and a passage as the network takes them.
 
     Token positions count from the start of the pair. `offsets` are the character positions of the passage's tokens;
-    `anchors` the first token of each number of the passage in `passage_numbers`, and likewise for the question, whose
-    first number is the unspoken one.
+    the anchors are the first tokens of the numbers in the passage and in the question, whose first number is the unspoken
+    one, anchored at [CLS].
     """
 
     question: str
@@ -41,14 +41,13 @@ class Pair:
     ids: list[int]
     start: int  # position of the passage's first token
     offsets: list[tuple[int, int]]
-    passage_numbers: list[Number]
     passage_anchors: list[int]
-    question_numbers: list[Number]
     question_anchors: list[int]
+    computed: list[list[list[str | None]]]  # of each number of the passage with each of the question, both operations
 
     def span_text(self, first: int, last: int) -> str:
-        """The passage's text from token `first` to token `last`, both in."""
-        return self.text[self.offsets[first - self.start][0] : self.offsets[last - self.start][1]]
+        """The passage's text from token `first` to token `last`, both in; a date in the answers' style."""
+        return american_date(self.text[self.offsets[first - self.start][0] : self.offsets[last - self.start][1]])
 
 
 @cache
@@ -71,11 +70,11 @@ def make_pair(folder: Path, question: str, text: str) -> Pair:
     start = len(question_ids) + 2
     offsets = read.offsets[: len(passage_ids)]
     passage_numbers = _anchored(find_numbers(text), offsets, start)
-    question_numbers = [(ONE, 0), *_anchored(find_numbers(question, factors=True), asked.offsets[: len(question_ids)], 1)]
+    question_numbers = [(ONE, 0), *_anchored(find_numbers(question, asked=True), asked.offsets[: len(question_ids)], 1)]
     return Pair(
         question, text, [_CLS, *question_ids, _SEP, *passage_ids, _SEP], start, offsets,
-        [number for number, _ in passage_numbers], [anchor for _, anchor in passage_numbers],
-        [number for number, _ in question_numbers], [anchor for _, anchor in question_numbers],
+        [anchor for _, anchor in passage_numbers], [anchor for _, anchor in question_numbers],
+        [[compute(number, other, question) for other, _ in question_numbers] for number, _ in passage_numbers],
     )  # fmt: skip
 
 
@@ -121,7 +120,11 @@ class SpanModel(nn.Module):
         device = self.length.device
         longest = -(-max(len(pair.ids) for pair in pairs) // 16) * 16  # few shapes: kernels are made once a shape
         ids = torch.zeros(len(pairs), longest, dtype=torch.long)
-        types, mask, inside = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool), torch.zeros_like(ids, dtype=torch.bool)
+        types, mask, inside = (
+            torch.zeros_like(ids),
+            torch.zeros_like(ids, dtype=torch.bool),
+            torch.zeros_like(ids, dtype=torch.bool),
+        )
         for row, pair in enumerate(pairs):
             size = len(pair.ids)
             ids[row, :size] = torch.tensor(pair.ids)
@@ -137,9 +140,11 @@ class SpanModel(nn.Module):
         return spans, [self._computed(scores[row], pair) for row, pair in enumerate(pairs)]
 
     def _computed(self, scores: Tensor, pair: Pair) -> Tensor:
-        factors = torch.tensor([[False, number.factor] for number in pair.question_numbers], device=scores.device)
         both = scores[pair.passage_anchors, 2][:, None, None] + scores[pair.question_anchors, 3:5]
-        return both.masked_fill(factors, -1e4)
+        none = torch.tensor(
+            [[[text is None for text in steps] for steps in row] for row in pair.computed], dtype=torch.bool
+        )
+        return both.masked_fill(none.to(scores.device).view(both.shape), -1e4)
 
 
 def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> list[tuple[float, str]]:
@@ -150,7 +155,7 @@ def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> 
         first, more = divmod(place, MAX_SPAN)
         if value > -1e3:
             found.append((value, pair.span_text(first, first + more)))
-    for number, row in zip(pair.passage_numbers, computed.tolist(), strict=True):
-        for other, values_of in zip(pair.question_numbers, row, strict=True):
-            found += zip(values_of, compute(number, other, pair.question), strict=False)
+    for scores, texts in zip(computed.tolist(), pair.computed, strict=True):
+        for two_scores, two_texts in zip(scores, texts, strict=True):
+            found += [(score, text) for score, text in zip(two_scores, two_texts, strict=True) if text is not None]
     return sorted(found, key=lambda candidate: -candidate[0])[:count]

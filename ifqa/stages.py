@@ -5,24 +5,28 @@ finished, and either finds that its own artifact was made from exactly that alre
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ifqa import artifacts, sources
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, check_sources, load_corpus, write_resolved
-from ifqa.files import json_line, keep_whole_lines, write, write_json, write_jsonl, write_run
+from ifqa.files import json_line, keep_whole_lines, sha256, write, write_json, write_jsonl, write_run
 from ifqa.inputs import open_reader, open_retriever, passages_of, predictions_of, questions_of, rankings_of
-from ifqa.passages import write_id_index, write_shard
-from ifqa.plugins import load
+from ifqa.passages import PassageStore, write_id_index, write_passages, write_shard
+from ifqa.plugins import check_settings, load
 from ifqa.progress import bar, say
 from ifqa.provenance import finished, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring import summary
 
 SHARD = 20_000  # passages; a shard ends with an article, so its content depends on the input alone
+NEGATIVES = 20  # passages a training question's negatives are drawn from
+TRAIN_GIVEN = ("questions", "rankings", "folder", "setting", "sources", "seed", "progress")
 CHUNK = 32  # questions a reader is given at a time, after which their predictions are safe on disk
 
 
@@ -37,14 +41,16 @@ def build_passages(corpus: Corpus) -> Path:
     wanted = wanted_passages(corpus)
     if _is_made(folder, wanted):
         return folder
-    skipped: dict[str, int] = {}
+    left_out: Counter[str] = Counter()
     with artifacts.make(folder, wanted) as work, bar(f"passages of {corpus.name}", None) as advance:
-        articles = (article for source in corpus.sources for article in sources.read(source, skipped))
+        articles = (article for source in corpus.sources for article in sources.read(source, left_out))
         counts = [write_shard(work.folder, n, shard) for n, shard in enumerate(_shards(articles, advance))]
         if not sum(counts):
-            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; look at what indexes/{corpus.name}.toml names")
+            raise IfqaError(
+                f"corpus {corpus.name}: its sources hold no passage; look at what indexes/{corpus.name}.toml names"
+            )
         write_id_index(work.folder)
-        work.made |= {"passages": sum(counts), "shards": len(counts), "skipped": skipped}
+        work.made |= {"passages": sum(counts), "shards": len(counts), "left_out": dict(left_out)}
         work.made["sources"] = {str(p): sources.file_facts(p, {}) for s in corpus.sources for p in sources.files_of(s)}
     say(f"{folder}: {sum(counts):,} passages in {len(counts)} shards")
     return folder
@@ -88,10 +94,11 @@ def retrieve(experiment: Experiment) -> Path:
         say(f"{folder}: searching for {len(questions):,} questions")
         rankings = retriever.search(questions, experiment.retriever["k"])
         if hasattr(retriever, "made_passages"):
-            made = {passage.id: passage for passage in retriever.made_passages(questions)}
-            write_jsonl(work.folder / "passages.jsonl", map(asdict, made.values()))
+            write_passages(work.folder / "passages.jsonl", retriever.made_passages(questions))
         ids = [question.id for question in questions]
-        write_run(work.folder / "run.trec", dict(zip(ids, rankings, strict=True)), tag=f"ifqa-{experiment.retriever['name']}")
+        write_run(
+            work.folder / "run.trec", dict(zip(ids, rankings, strict=True)), tag=f"ifqa-{experiment.retriever['name']}"
+        )
         work.made |= {"questions": len(questions), "hits": sum(map(len, rankings))}
     say(f"{folder}: {work.made['hits']:,} passages for {len(questions):,} questions")
     return folder
@@ -116,12 +123,13 @@ def read(experiment: Experiment) -> Path:
         done = keep_whole_lines(path, multiple_of=CHUNK)
         if done:
             say(f"{folder}: going on after {done:,} of {len(questions):,} questions")
+        top = [ranking[: experiment.reader["passages"]] for ranking in rankings[done:]]
+        passages = passages_of(experiment, top)
         with open(path, "ab") as handle, bar(f"reading {experiment.name}", len(questions)) as advance:
             advance(done)
             for start in range(done, len(questions), CHUNK):
                 chunk = questions[start : start + CHUNK]
-                top = [ranking[: experiment.reader["passages"]] for ranking in rankings[start : start + CHUNK]]
-                for prediction in reader.answer(chunk, passages_of(experiment, top)):
+                for prediction in reader.answer(chunk, list(islice(passages, CHUNK))):
                     write(handle, json_line(asdict(prediction)))
                 handle.flush()
                 os.fsync(handle.fileno())
@@ -151,8 +159,13 @@ def score(experiment: Experiment) -> Path:
                 row |= summary.retrieval(question, found, experiment.retriever["k"])
         if experiment.reader:
             for row, question, prediction in zip(rows, questions, predictions_of(experiment, questions), strict=True):
-                row |= {"failed": float(prediction.failed), **benchmark.score(question, prediction), "answer": prediction.answer}
-        scores = summary.summarise(rows, questions, experiment.retriever and experiment.retriever["k"], experiment.seed)
+                row |= {
+                    "failed": float(prediction.failed),
+                    **benchmark.score(question, prediction),
+                    "answer": prediction.answer,
+                }
+        depth = experiment.retriever["k"] if experiment.retriever else None
+        scores = summary.summarise(rows, questions, depth, experiment.seed)
         scores |= {"experiment": experiment.name, "split": f"{experiment.benchmark}/{experiment.split}"}
         scores |= {"partial": bool(experiment.limit)}
         write_jsonl(work.folder / "per_question.jsonl", rows)
@@ -162,6 +175,7 @@ def score(experiment: Experiment) -> Path:
 
 def run(experiment: Experiment) -> Path:
     """Every stage of an experiment that is not done, in order; the score folder."""
+    questions_of(experiment)  # what is wrong with them is said before hours of building
     with artifacts.lock(experiment.folder):
         if experiment.retriever and "index" in experiment.retriever:
             build(load_corpus(experiment.corpus), experiment.retriever["index"])
@@ -208,11 +222,46 @@ def ask(experiment: Experiment, text: str) -> Asked:
     return Asked(prediction, [by_id[passage_id] for passage_id in prediction.passage_ids])
 
 
+def train_extractive(
+    benchmark: str, split: str, corpus: Corpus, folder: Path, seed: int, settings: dict[str, Any]
+) -> Path:
+    """Train the span reader on a benchmark's split, with BM25's best passages of a corpus as negatives.
+
+    Raises:
+        IfqaError: a setting is unknown, the corpus has no index named bm25, or the folder holds another training.
+    """
+    from ifqa.training.extractive import train
+
+    check_settings("training setting", train, settings, given=TRAIN_GIVEN)
+    source = load("benchmark", benchmark)()
+    questions = source.questions(split)
+    index = build(corpus, "bm25")
+    say(f"{folder}: searching negatives for {len(questions):,} questions")
+    rankings = load("retriever", "bm25")(index).search(questions, NEGATIVES)
+    store = PassageStore(corpus.folder / "passages")
+    negatives = [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
+    files = {str(source.path(split)): sha256(source.path(split))}
+    with artifacts.lock(folder):
+        train(
+            questions,
+            negatives,
+            folder,
+            setting=source.setting(split),
+            sources=files,
+            seed=seed,
+            progress=say,
+            **settings,
+        )
+    return folder
+
+
 def _is_made(folder: Path, wanted: dict[str, Any], experiment: Experiment | None = None) -> bool:
     """Whether an artifact is there, made from exactly this; taken over from the experiment this one is a variant of."""
     if experiment and experiment.base:
         write_resolved(experiment)
-        if not artifacts.is_made(folder, wanted) and artifacts.take_over(folder, wanted, Path("experiments") / experiment.base / folder.name):
+        if not artifacts.is_made(folder, wanted) and artifacts.take_over(
+            folder, wanted, Path("experiments") / experiment.base / folder.name
+        ):
             say(f"{folder}: taken over from {experiment.base}")
             return True
     if artifacts.is_made(folder, wanted):

@@ -6,18 +6,20 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.answers import contains, exact_match, f1, is_numeric, normalize
 
+untimed = settings(deadline=None)
 SEEDS = [
     *("Paris", "the United Kingdom", "U.S.", "the U.S. Army", "New York City", "A", "The", "a the an", "", " "),
-    *("10000", "3.5", "35", "$6.4 million", "twenty-one", "three years", "1987-88", "1914–1918", "May 4, 1979"),
-    *("10,000", "yes", "mid-1930s", "AC/DC", "R&D", "rock 'n' roll", "O’Brien", "O'Brien", "São Paulo", "Łódź", "Beyoncé"),
-    *("İstanbul", "Straße", "ΟΔΥΣΣΕΥΣ", "Ναύπλιο", "東京", "Ha Long Bay", "two two one", "no", "-", "...", "co-operation"),
-    *("50%", "World War II", "Anna and the King", "An", "theatre", "Tyrannosaurus rex", "№ 5", "½ mile", "—", "H₂O"),
+    *("10000", "3.5", "35", "$6.4 million", "twenty-one", "three years", "1987-88", "1914–1918", "May 4, 1979", "An"),
+    *("10,000", "yes", "mid-1930s", "AC/DC", "R&D", "rock 'n' roll", "O’Brien", "O'Brien", "São Paulo", "Łódź"),
+    *("İstanbul", "Straße", "ΟΔΥΣΣΕΥΣ", "Ναύπλιο", "東京", "Ha Long Bay", "two two one", "no", "-", "..."),
+    *("co-operation", "Beyoncé", "50%", "World War II", "Anna and the King", "theatre", "Tyrannosaurus rex", "№ 5"),
+    *("½ mile", "—", "H₂O"),
 ]
 RELEASE = Path(__file__).parents[2] / "shared/data/ifqa"
 
@@ -163,11 +165,13 @@ def test_golds_must_be_several_strings() -> None:
         f1("Paris", "Paris")
 
 
+@untimed
 @given(st.text(), st.lists(st.text(), min_size=1))
 def test_scores_are_ordered(answer: str, golds: list[str]) -> None:
     assert 0 <= exact_match(answer, golds) <= min(f1(answer, golds), contains(answer, golds)) <= 1
 
 
+@untimed
 @given(st.text(), st.text())
 def test_f1_is_symmetric_and_normalizing_twice_changes_nothing(one: str, other: str) -> None:
     assert f1(one, [other]) == f1(other, [one])

@@ -3,7 +3,13 @@ import pytest
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_corpus, load_experiment, override, parse_experiment, write_resolved
 
-SAMPLE = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}, "reader": {"name": "extractive"}}
+SAMPLE = {
+    "benchmark": "sample",
+    "split": "dev",
+    "corpus": "sample",
+    "retriever": {"name": "bm25"},
+    "reader": {"name": "extractive"},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +92,10 @@ def test_an_unknown_change_is_refused():
     [
         ("[passages\n", "not TOML"),
         ("[passages]\n", r"wanted at least one \[\[passages.sources\]\]"),
-        ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.b]\nretriever='bm25'\nstemer='x'\n", "did you mean 'stemmer'"),
+        (
+            "[[passages.sources]]\nformat='dump'\npath='x'\n[index.b]\nretriever='bm25'\nstemer='x'\n",
+            "did you mean 'stemmer'",
+        ),
         ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.g]\nretriever='gold'\n", "has no index to build"),
     ],
 )

@@ -105,7 +105,11 @@ def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path):
     assert path.read_text() == '{"a": 1}\n'
 
 
-@given(st.lists(st.binary(max_size=8).filter(lambda line: b"\n" not in line), max_size=9), st.binary(max_size=5), st.integers(1, 4))
+@given(
+    st.lists(st.binary(max_size=8).filter(lambda line: b"\n" not in line), max_size=9),
+    st.binary(max_size=5),
+    st.integers(1, 4),
+)
 def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multiple):
     path = tmp_path_factory.mktemp("torn") / "x.jsonl"
     path.write_bytes(b"".join(line + b"\n" for line in lines) + torn.replace(b"\n", b""))

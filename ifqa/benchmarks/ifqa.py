@@ -26,7 +26,9 @@ class IfQA:
 
     name = "ifqa"
     files: ClassVar[dict[str, str]] = {
-        f"{setting}-{part}": f"{setting}_split/{part}.json" for setting in ("full", "few") for part in ("train", "dev", "test")
+        f"{setting}-{part}": f"{setting}_split/{part}.json"
+        for setting in ("full", "few")
+        for part in ("train", "dev", "test")
     }
     #: file -> (URL, SHA-256). The test files' checksums are not pinned: development never touches them.
     downloads: ClassVar[dict[str, tuple[str, str | None]]] = {

@@ -79,7 +79,9 @@ class Extractive:
             for batch in _batches([len(pair.ids) for pair in pairs], self.batch_tokens):
                 spans, computed = self._model([pairs[index] for index in batch])
                 for row, index in enumerate(batch):
-                    candidates[places[index]] = best_candidates(pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES)
+                    candidates[places[index]] = best_candidates(
+                        pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES
+                    )
         return [
             self._choose(question, several, [candidates[number, place] for place in range(len(several))])
             for number, (question, several) in enumerate(zip(questions, passages, strict=True))
@@ -105,10 +107,15 @@ class Extractive:
             order.setdefault(place, score)
         weights.pop("", None)
         if not weights:
-            return Prediction(question.id, "", passage_ids=tuple(one.id for one in passages), error="no text in the passages")
+            return Prediction(
+                question.id, "", passage_ids=tuple(one.id for one in passages), error="no text in the passages"
+            )
         chosen = max(weights, key=lambda key: sum(weights[key].values()))
         evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
-        rest = sorted((place for place in range(len(passages)) if place != evidence), key=lambda place: -order.get(place, -math.inf))
+        rest = sorted(
+            (place for place in range(len(passages)) if place != evidence),
+            key=lambda place: -order.get(place, -math.inf),
+        )
         ids = tuple(passages[place].id for place in (evidence, *rest))
         return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids)
 
@@ -129,7 +136,9 @@ def _device(name: str) -> "torch.device":
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise IfqaError(f"device {name!r} of reader 'extractive' cannot be used here: {str(error).splitlines()[0]}") from error
+        raise IfqaError(
+            f"device {name!r} of reader 'extractive' cannot be used here: {str(error).splitlines()[0]}"
+        ) from error
 
 
 def _load(folder: Path, manifest: dict[str, Any], device: "torch.device", precision: str) -> "SpanModel":
@@ -143,9 +152,13 @@ def _load(folder: Path, manifest: dict[str, Any], device: "torch.device", precis
     model = SpanModel(MiniLM(encoder_folder()))
     try:
         model.encoder.load_adapter(load_file(require(folder / "adapter_model.safetensors", "adapter")))
-        model.load_state_dict({name: tensor.float() for name, tensor in load_file(require(folder / "heads.safetensors", "heads")).items()})
+        model.load_state_dict(
+            {name: tensor.float() for name, tensor in load_file(require(folder / "heads.safetensors", "heads")).items()}
+        )
     except (SafetensorError, KeyError, RuntimeError) as error:
-        raise IfqaError(f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them anew") from error
+        raise IfqaError(
+            f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them anew"
+        ) from error
     model.encoder.cast(half_precision(device.type) if precision == "auto" else getattr(torch, precision))
     return model.to(device).eval()
 

@@ -40,7 +40,11 @@ class Predictions:
             found = next(iter(self.answers), "nothing")
             raise IfqaError(f"{self.path} answers other questions: wanted ids like {questions[0].id}, found {found}")
         return [
-            Prediction(question.id, self.answers.get(question.id, ""), error="" if question.id in self.answers else "not in the file")
+            Prediction(
+                question.id,
+                self.answers.get(question.id, ""),
+                error="" if question.id in self.answers else "not in the file",
+            )
             for question in questions
         ]
 

@@ -27,7 +27,9 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores 0)"
     if "ceiling" in scores:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
-        line += f". Answer recall: at most {scores['ceiling']:.1f} (the answer is in the gold passages); by chance {chance}"
+        line += (
+            f". Answer recall: at most {scores['ceiling']:.1f} (the answer is in the gold passages); by chance {chance}"
+        )
     console.print(line, soft_wrap=True)
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
     return int(OFF in verdicts.values())
@@ -38,14 +40,23 @@ def scores_table(experiment: Experiment, scores: dict[str, Any], verdicts: dict[
     partial = f"  PARTIAL: the first {experiment.limit} questions only" if scores["partial"] else ""
     table = Table(title=f"{experiment.name}: {scores['split']}{partial}", title_justify="left")
     table.add_column("measure")
-    counts = {"all": scores["questions"], "numeric": scores["numeric"]["questions"], "other": scores["other"]["questions"]}
+    counts = {
+        "all": scores["questions"],
+        "numeric": scores["numeric"]["questions"],
+        "other": scores["other"]["questions"],
+    }
     for column in ("all", "95% interval", "numeric", "other"):
         table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
     if verdicts:
         table.add_column("expected")
     for name, mean in scores["measures"].items():
         parts = [scores[part]["measures"].get(name) for part in ("numeric", "other")]
-        row = [name, f"{mean['value']:.1f}", f"{mean['low']:.1f} - {mean['high']:.1f}", *(f"{p['value']:.1f}" if p else "" for p in parts)]
+        row = [
+            name,
+            f"{mean['value']:.1f}",
+            f"{mean['low']:.1f} - {mean['high']:.1f}",
+            *(f"{p['value']:.1f}" if p else "" for p in parts),
+        ]
         if verdicts:
             expected = experiment.expected.get(name)
             row.append(f"{expected['value']:.1f} ± {expected.get('tolerance', 0)} {verdicts[name]}" if expected else "")
@@ -75,7 +86,9 @@ def show_examples(experiment: Experiment, count: int = 3) -> None:
     predictions = [record for _, record in read_jsonl(experiment.folder / "read" / "predictions.jsonl")]
     for question, record in list(zip(questions_of(experiment), predictions, strict=False))[:count]:
         evidence = next(passages_of(experiment, [[Hit(passage_id, 0.0) for passage_id in record["passage_ids"][:1]]]))
-        _print_answer(console, question.text, f"{record['answer']}   (wanted: {' / '.join(question.answers)})", evidence)
+        _print_answer(
+            console, question.text, f"{record['answer']}   (wanted: {' / '.join(question.answers)})", evidence
+        )
 
 
 def _print_answer(console: Console, question: str, answer: str, evidence: list[Passage]) -> None:
@@ -94,7 +107,9 @@ def mark(text: str, answer: str) -> str:
     if not answer.strip():
         return escape(text)
     parts = re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
-    return "".join(f"[bold green]{escape(part)}[/bold green]" if n % 2 else escape(part) for n, part in enumerate(parts))
+    return "".join(
+        f"[bold green]{escape(part)}[/bold green]" if n % 2 else escape(part) for n, part in enumerate(parts)
+    )
 
 
 def show_list() -> None:
@@ -103,10 +118,13 @@ def show_list() -> None:
 
     console = Console(highlight=False)
     for folder in ("experiments", "indexes"):
-        table = Table(title={"experiments": "experiments", "indexes": "corpora"}[folder], title_justify="left", show_header=False)
+        table = Table(
+            title={"experiments": "experiments", "indexes": "corpora"}[folder], title_justify="left", show_header=False
+        )
         for name, path in sorted(list_resources(folder, ".toml").items()):
             table.add_row(name, escape(read_toml(path).get("about", "")))
         console.print(table)
-    console.print(f"benchmarks: {', '.join(f'{name} ({chr(44).join(load('benchmark', name).files)})' for name in names('benchmark'))}", soft_wrap=True)
+    benchmarks = [f"{name} ({', '.join(load('benchmark', name).files)})" for name in names("benchmark")]
+    console.print(f"benchmarks: {', '.join(benchmarks)}", soft_wrap=True)
     for kind in ("retriever", "reader"):
         console.print(f"{kind}s: {', '.join(names(kind))}", soft_wrap=True)

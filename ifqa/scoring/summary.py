@@ -10,7 +10,7 @@ from ifqa.scoring.statistics import mean_interval
 
 VERSION = 1  # raise it when a measure changes, so that old scores are made again
 
-NOT_MEASURES = {"id", "answer", "numeric"}
+NOT_MEASURES = {"id", "answer", "numeric", "failed"}
 
 
 def kind(question: Question) -> dict[str, Any]:
@@ -31,7 +31,9 @@ def cutoffs_within(k: int) -> list[int]:
     return [cutoff for cutoff in measures.CUTOFFS if cutoff <= k]
 
 
-def summarise(rows: Sequence[dict[str, Any]], questions: Sequence[Question], k: int | None, seed: int) -> dict[str, Any]:
+def summarise(
+    rows: Sequence[dict[str, Any]], questions: Sequence[Question], k: int | None, seed: int
+) -> dict[str, Any]:
     """Scores of an experiment from one row for each question.
 
     Returns:
@@ -60,9 +62,13 @@ def summarise(rows: Sequence[dict[str, Any]], questions: Sequence[Question], k: 
 
 
 def _means(rows: Sequence[dict[str, Any]], seed: int) -> dict[str, dict[str, float]]:
-    names = [name for name in (rows[0] if rows else {}) if name not in NOT_MEASURES | {"failed"}]
+    """Mean and interval of every measure, in percent; over the questions it is defined for, counted where not all are."""
+    names = dict.fromkeys(name for row in rows for name in row if name not in NOT_MEASURES)
     means = {}
     for name in names:
-        value, low, high = mean_interval([row[name] for row in rows], seed=seed)
-        means[name] = {"value": round(100 * value, 2), "low": round(100 * low, 2), "high": round(100 * high, 2)}
+        values = [row[name] for row in rows if name in row]
+        mean, low, high = (round(100 * share, 2) for share in mean_interval(values, seed=seed))
+        means[name] = {"value": mean, "low": low, "high": high}
+        if len(values) < len(rows):  # gold recall of questions without gold passages, which IfQA has none of
+            means[name]["questions"] = len(values)
     return means

@@ -14,9 +14,11 @@ from torch import Tensor
 from ifqa.encoders import LINEAR, NAME, WEIGHTS_SHA256, MiniLM, encoder_folder, half_precision
 from ifqa.errors import IfqaError
 from ifqa.files import create, write, write_json
+from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
 from ifqa.scoring.answers import normalize
 from ifqa.span_model import Pair, SpanModel, make_pair
+from ifqa.training.cloze import practice_questions
 from ifqa.training.targets import Targets, find_targets
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -34,7 +36,9 @@ class Example:
         own = {normalize(text) for text in texts}
         answers = [f" {normalize(answer)} " for answer in question.answers]
         others = [one.text for one in ranking if normalize(one.text) not in own]
-        wrong = [text for text in others if not any(answer in f" {normalize(text)} " for answer in answers if answer.strip())]
+        wrong = [
+            text for text in others if not any(answer in f" {normalize(text)} " for answer in answers if answer.strip())
+        ]
         self.negatives = [make_pair(folder, question.text, text) for text in wrong[:_KEPT_NEGATIVES]]
 
     @property
@@ -64,9 +68,10 @@ def train(
     negatives: int = 1,
     batch: int = 8,
     dropout: float = 0.1,
+    practice: int = 2,
     weight_decay: float = 0.01,
     checkpoint_every: int = 100,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = say,
 ) -> dict[str, Any]:
     """Train, and write `adapter_model.safetensors` and `adapter_config.json` (peft's), `heads.safetensors`, `manifest.json`.
 
@@ -82,11 +87,12 @@ def train(
             answer stands, are left out.
         setting: "ifqa/full" or "ifqa/few": stamped into the weights, since the settings share questions.
         sources: name -> SHA-256 of the files the questions came from, for the manifest.
+        practice: questions made of each training passage (`ifqa.training.cloze`), gone through once before the real ones.
         epochs, rank, learning_rate, negatives, batch, dropout, weight_decay: passes over the data, rank of the adapters,
             highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives a question in each
             pass, questions a step, share of features dropped, AdamW's decay.
         checkpoint_every: steps between checkpoints.
-        progress: called with a line to show.
+        progress: called with a line at each checkpoint; a bar shows itself on stderr besides.
 
     Returns:
         The manifest.
@@ -95,13 +101,24 @@ def train(
         IfqaError: nothing to train on, or the checkpoint in `folder` is of another training.
     """
     chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives, "batch": batch,
-              "dropout": dropout, "weight_decay": weight_decay}  # fmt: skip
+              "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
     examples = [Example(question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
     examples = [example for example in examples if example.has_target]
     if not examples:
-        raise IfqaError(f"none of {len(questions)} training questions has its answer in a gold passage; wanted IfQA's training data")
-    steps = epochs * len(_batches(examples, batch, seed, 0))
-    wanted = {"setting": setting, "sources": sources or {}, "settings": chosen, "questions": _identity(questions, rankings)}
+        raise IfqaError(
+            f"none of {len(questions)} training questions has its answer in a gold passage; wanted IfQA's training data"
+        )
+    texts = list(dict.fromkeys(text for question in questions for text in question.gold_passages))
+    warm_up = [Example(question, ()) for question in (practice_questions(texts, seed, practice) if practice else ())]
+    warm_up = [example for example in warm_up if example.has_target]
+    rounds = [warm_up, *[examples] * epochs]
+    steps = sum(-(-len(some) // batch) for some in rounds)
+    wanted = {
+        "setting": setting,
+        "sources": sources or {},
+        "settings": chosen,
+        "questions": _identity(questions, rankings),
+    }
 
     torch.manual_seed(seed)
     model = SpanModel(MiniLM(encoder_folder(), rank, dropout))
@@ -109,19 +126,23 @@ def train(
     model.initialise(torch.Generator().manual_seed(seed))
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=weight_decay)
     done = _resume(folder / CHECKPOINT, wanted, model, optimiser)
-    progress(f"{len(examples)} of {len(questions)} questions have a target; {steps} steps" + (f", going on after {done}" if done else ""))
-    step, total = 0, 0.0
-    for epoch in range(epochs):
-        for group in _batches(examples, batch, seed, epoch):
-            step += 1
+    progress(
+        f"{len(examples)} of {len(questions)} questions have a target; {steps} steps"
+        + (f", going on after {done}" if done else "")
+    )
+    groups = (group for number, some in enumerate(rounds) for group in _batches(some, batch, seed, number))
+    losses: list[float] = []
+    with bar("training", steps - done) as advance:
+        for step, group in enumerate(groups, start=1):
             if step <= done:
                 continue
-            loss = _step(model, optimiser, group, negatives, _rate(step, steps) * learning_rate, f"{seed} {step}")
-            total += loss
+            rate = learning_rate * _rate(step, steps)
+            losses.append(_step(model, optimiser, group, negatives, rate, f"{seed} {step}"))
+            advance(1)
             if step % checkpoint_every == 0 and step < steps:
-                progress(f"step {step}/{steps}, loss {total / checkpoint_every:.3f}")
-                total = 0.0
                 _save_checkpoint(folder / CHECKPOINT, wanted, model, optimiser, step)
+                progress(f"step {step}/{steps}, loss {sum(losses) / len(losses):.3f}")
+                losses.clear()
     manifest = _save(folder, wanted, model, {"examples": len(examples), "steps": steps})
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return manifest
@@ -163,7 +184,7 @@ def _step(
     for part in optimiser.param_groups:
         part["lr"] = rate
     optimiser.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimiser.step()
     return loss.item()
@@ -172,11 +193,17 @@ def _step(
 def _identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:
     digest = hashlib.sha256()
     for question, ranking in zip(questions, rankings, strict=True):
-        digest.update(json.dumps([question.text, question.answers, question.gold_passages, [one.text for one in ranking]]).encode())
+        digest.update(
+            json.dumps(
+                [question.text, question.answers, question.gold_passages, [one.text for one in ranking]]
+            ).encode()
+        )
     return digest.hexdigest()
 
 
-def _save_checkpoint(path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer, step: int) -> None:
+def _save_checkpoint(
+    path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer, step: int
+) -> None:
     from safetensors.torch import save
 
     tensors = {f"model.{name}": tensor.detach() for name, tensor in model.named_parameters()}
@@ -195,7 +222,9 @@ def _resume(path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: tor
     with safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
         notes = file.metadata()
         if notes["wanted"] != json.dumps(wanted, sort_keys=True):
-            raise IfqaError(f"{path} is of another training (other data or settings); remove it, or train into another folder")
+            raise IfqaError(
+                f"{path} is of another training (other data or settings); remove it, or train into another folder"
+            )
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, parameter in model.named_parameters():
         parameter.data.copy_(tensors[f"model.{name}"])
@@ -213,7 +242,9 @@ def _save(folder: Path, wanted: dict[str, Any], model: SpanModel, made: dict[str
     from safetensors.torch import save
 
     adapter = {name: tensor.half().contiguous() for name, tensor in model.encoder.adapter_tensors().items()}
-    heads = {name: tensor.detach().half() for name, tensor in model.named_parameters() if not name.startswith("encoder.")}
+    heads = {
+        name: tensor.detach().half() for name, tensor in model.named_parameters() if not name.startswith("encoder.")
+    }
     for name, tensors in (("adapter_model", adapter), ("heads", heads)):
         with create(folder / f"{name}.safetensors") as handle:
             write(handle, save(tensors, {"format": "pt"}))

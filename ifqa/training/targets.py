@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ifqa.numbers import DIGITS, compute
+from ifqa.numbers import DIGITS, american_date, find_numbers
 from ifqa.scoring.answers import normalize
 from ifqa.span_model import MAX_SPAN, Pair, token_span
 
@@ -47,16 +47,15 @@ def find_targets(pairs: Sequence[Pair], answers: Sequence[str]) -> list[Targets]
 def _computed(pair: Pair, forms: set[str]) -> list[tuple[int, int, int]]:
     return [
         (i, j, operation)
-        for i, number in enumerate(pair.passage_numbers)
-        for j, other in enumerate(pair.question_numbers)
-        if other.value
-        for operation, text in enumerate(compute(number, other, pair.question))
-        if normalize(text) in forms
+        for i, row in enumerate(pair.computed)
+        for j, texts in enumerate(row)
+        for operation, text in enumerate(texts)
+        if text is not None and normalize(text) in forms
     ]
 
 
 def _same_value(pair: Pair, forms: set[str]) -> list[tuple[int, int]]:
-    return [(one.start, one.end) for one in pair.passage_numbers if _digits(pair.text[one.start : one.end]) in forms]
+    return [(one.start, one.end) for one in find_numbers(pair.text) if _digits(pair.text[one.start : one.end]) in forms]
 
 
 def _digits(text: str) -> str:
@@ -70,14 +69,15 @@ def _nearest_spans(text: str, answers: Sequence[str]) -> tuple[float, list[tuple
     The best span begins and ends with a word of the answer, so no other is looked at.
     """
     pieces = [_trimmed(text, match.start(), match.end()) for match in _PIECE.finditer(text)]
-    best, found = 0.0, set()
+    best = 0.0
+    found: set[tuple[int, int]] = set()
     for answer in answers:
         gold = normalize(answer)
         words = set(gold.split()) | {word for piece in _PIECE.findall(answer) for word in normalize(piece).split()}
         ends = [(start, end) for start, end in pieces if normalize(text[start:end]) in words]
         for index, (start, _) in enumerate(ends):
             for _, end in ends[index : index + MAX_SPAN]:
-                score = _f1(normalize(text[start:end]), gold) if gold else 0.0
+                score = _f1(normalize(american_date(text[start:end])), gold) if gold else 0.0
                 if score > best:
                     best, found = score, set()
                 if score == best > 0:

@@ -1,0 +1,107 @@
+"""Is our BM25 pyserini's? Rank the same questions over the same passages with both, and compare ids and scores.
+
+    python experiments/benchmarks/pyserini_parity.py indexes/NAME/passages questions.json [--limit 700] [--k 100]
+
+Pyserini indexes and searches by itself, through its own command lines (`pyserini.index.lucene`,
+`pyserini.search.lucene`); the two sides share the passages, the questions and the Java runtime. Questions are a JSON
+list of objects with "question". Ends with 1 if any ranking differs.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ifqa.files import read_run, write_run
+from ifqa.records import Question
+from ifqa.retrievers.bm25 import BM25
+
+# pyserini's modules run as they are; the JVM is started first because their own start needs a full JDK 21
+MODULE = """
+import runpy, sys
+from ifqa.jvm import java
+java(logs=True)
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+
+
+def main() -> int:
+    """Compare, print, and return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("passages", type=Path, help="folder with passages-*.jsonl and nothing else that is JSON")
+    parser.add_argument("questions", type=Path, help='JSON list of objects with "question"')
+    parser.add_argument("--limit", type=int, default=700, help="first N questions (default 700)")
+    parser.add_argument("--k", type=int, default=100, help="passages for each (default 100)")
+    parser.add_argument("--k1", type=float, default=0.9)
+    parser.add_argument("--b", type=float, default=0.4)
+    arguments = parser.parse_args()
+    rows = json.loads(arguments.questions.read_text(encoding="utf-8"))[: arguments.limit]
+    questions = [Question(f"{number:06d}", row["question"]) for number, row in enumerate(rows)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ours = run_ours(questions, arguments, folder)
+        theirs = run_pyserini(questions, arguments, folder)
+    same_ids = same = 0
+    for question, our, their in zip(questions, ours, theirs, strict=True):
+        equal = [passage for passage, _ in our] == [passage for passage, _ in their]
+        same_ids += equal
+        same += our == their
+        if our != their:
+            rank = next((n for n, pair in enumerate(zip(our, their, strict=False)) if pair[0] != pair[1]), len(our))
+            print(
+                f"{question.id} from rank {rank + 1}: ours {our[rank : rank + 3]}, pyserini's {their[rank : rank + 3]}"
+            )
+    print(
+        f"{len(questions)} questions, {sum(map(len, ours))} hits: "
+        f"{same_ids} rankings equal in ids, {same} in ids and scores"
+    )
+    return 0 if same == len(questions) else 1
+
+
+def run_ours(questions: list[Question], arguments: argparse.Namespace, folder: Path) -> list[list[tuple[str, str]]]:
+    """Our rankings, read back from the TREC run they are kept in."""
+    started = time.monotonic()
+    BM25.build(arguments.passages, folder / "ours")
+    built = time.monotonic()
+    rankings = BM25(folder / "ours", k1=arguments.k1, b=arguments.b).search(questions, arguments.k)
+    print(f"ours: built in {built - started:.1f} s, searched in {time.monotonic() - built:.1f} s")
+    write_run(folder / "run.trec", {q.id: ranking for q, ranking in zip(questions, rankings, strict=True)}, "ours")
+    run = read_run(folder / "run.trec")
+    return [[(hit.passage_id, f"{hit.score:.6f}") for hit in run.get(question.id, [])] for question in questions]
+
+
+def run_pyserini(questions: list[Question], arguments: argparse.Namespace, folder: Path) -> list[list[tuple[str, str]]]:
+    """Pyserini's rankings, in the order and with the six decimals that its command line writes."""
+    topics, output = folder / "topics.json", folder / "pyserini.trec"
+    topics.write_text(json.dumps({question.id: {"title": question.text} for question in questions}))
+    started = time.monotonic()
+    index = ["--collection", "JsonCollection", "--generator", "DefaultLuceneDocumentGenerator", "--threads", "1"]
+    call("pyserini.index.lucene", *index, "--input", arguments.passages, "--index", folder / "theirs")
+    built = time.monotonic()
+    search = ["--bm25", "--hits", arguments.k, "--k1", arguments.k1, "--b", arguments.b]
+    call("pyserini.search.lucene", *search, "--index", folder / "theirs", "--topics", topics, "--output", output)
+    print(f"pyserini: built in {built - started:.1f} s, searched in {time.monotonic() - built:.1f} s")
+    rankings: dict[str, list[tuple[str, str]]] = {question.id: [] for question in questions}
+    for line in output.read_text(encoding="utf-8").splitlines():
+        question_id, _, passage_id, _, score, _ = line.split()
+        rankings[question_id].append((passage_id, score))
+    return list(rankings.values())
+
+
+def call(module: str, *arguments: object) -> None:
+    """Run a module of pyserini's; importing its search builds an OpenAI client, which wants a key and never uses it."""
+    command = [sys.executable, "-c", MODULE, module, *map(str, arguments)]
+    environment = os.environ | {"OPENAI_API_KEY": "unused", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{module} ended with {done.returncode}:\n{done.stdout[-4000:]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

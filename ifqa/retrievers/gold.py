@@ -1,0 +1,40 @@
+"""The annotated passages themselves: what a perfect retriever would find, the upper bound of every reader."""
+
+from collections.abc import Sequence
+
+from ifqa.errors import IfqaError
+from ifqa.records import Hit, Passage, Question, gold_id
+
+
+class Gold:
+    """Ranks a question's own gold passages, in the annotators' order, whatever corpus there is.
+
+    It makes text, so whoever reads its ranking takes the passages from `made_passages`.
+    """
+
+    version = 1
+
+    def __init__(self) -> None:
+        """There is nothing to set, and nothing to search in."""
+
+    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+        """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none for a question without annotation.
+
+        Raises:
+            IfqaError: `k` is below 1.
+        """
+        if k < 1:
+            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
+        return [
+            [Hit(passage.id, 1 / rank) for rank, passage in enumerate(_passages(question)[:k], start=1)]
+            for question in questions
+        ]
+
+    def made_passages(self, questions: Sequence[Question]) -> list[Passage]:
+        """Every passage that `search` may name for these questions, each once, in the order of the questions."""
+        return list(dict.fromkeys(passage for question in questions for passage in _passages(question)))
+
+
+def _passages(question: Question) -> list[Passage]:
+    texts = dict.fromkeys(text for text in question.gold_passages if text.strip())
+    return [Passage(gold_id(text), "", text) for text in texts]

@@ -1,0 +1,256 @@
+"""Kill every stage, many times, at seeded places, run the same command again, and see that nothing was harmed.
+
+    python tests/kill_stages.py --kills 20 [--seed 0] [--folder DIR]
+
+A stage is killed (SIGKILL) when it has written a seeded number of bytes of its output, or right before or after each of
+its renames, the manifest's being the last. Then the same command runs undisturbed, and what it leaves must equal, byte
+for byte but for the manifests' `made`, what a run that was never killed leaves. Lucene names its segments at random, so
+of an index it is the ranking of every question that must be equal.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+STAGES = {
+    "passages": ("indexes/small/passages", ["passages", "small"]),
+    "index": ("indexes/small/bm25", ["index", "small"]),
+    "retrieve": ("experiments/small/retrieve", ["retrieve", "-e", "small"]),
+    "read": ("experiments/small/read", ["read", "-e", "small"]),
+    "score": ("experiments/small/score", ["score", "-e", "small"]),
+}
+
+READER = """
+from ifqa.records import Prediction
+class First:
+    "Answers with the first word of the best passage."
+    def __init__(self) -> None:
+        pass
+    def answer(self, questions, passages):
+        return [Prediction(q.id, (p[0].text.split()[0] if p else ""), passage_ids=tuple(x.id for x in p)) for q, p in zip(questions, passages)]
+"""
+
+CHILD = """
+import json, os, signal, sys
+spec = json.loads(sys.argv.pop(1))
+def die(where):
+    print("killed", where, file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+import ifqa.files as files
+written = 0
+plain_write = files.write
+def write(handle, data):
+    global written
+    if spec["kind"] == "bytes" and written + len(data) > spec["at"]:
+        plain_write(handle, data[: spec["at"] - written])
+        handle.flush()
+        die(f"after {spec['at']:,} bytes")
+    written += len(data)
+    plain_write(handle, data)
+files.write = write
+renames = 0
+def watched(function):
+    def call(source, target, *rest, **options):
+        global renames
+        if str(target).endswith((".lock",)):
+            return function(source, target, *rest, **options)
+        renames += 1
+        name = os.path.basename(str(target))
+        if spec["kind"] == "before" and renames == spec["at"]:
+            die(f"before rename {renames} (to {name})")
+        function(source, target, *rest, **options)
+        if spec["kind"] == "after" and renames == spec["at"]:
+            die(f"after rename {renames} (to {name})")
+    return call
+os.replace, os.rename = watched(os.replace), watched(os.rename)
+import importlib
+for name in ("ifqa.stages", "ifqa.passages"):
+    module = importlib.import_module(name)
+    if hasattr(module, "write"):
+        module.write = write
+from ifqa.cli import main
+try:
+    main()
+finally:
+    if spec["kind"] == "count":
+        print(json.dumps({"bytes": written, "renames": renames}), file=sys.stderr)
+"""
+
+
+@dataclass
+class Kill:
+    stage: str
+    where: str
+    middle: bool
+    landed: bool
+    identical: bool
+
+
+def run(
+    folder: Path, arguments: list[str], spec: dict | None = None, watch: tuple[Path, int] | None = None
+) -> tuple[int, str]:
+    """Run a command in `folder`; `watch` = (output folder, bytes): kill when it has grown beyond that."""
+    command = [sys.executable, "-c", CHILD, json.dumps(spec or {"kind": "none"}), *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent.parent), str(folder)])}
+    with (folder / "stderr.txt").open("w+") as stderr:
+        child = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)
+        while watch and child.poll() is None:
+            if size(watch[0]) > watch[1]:
+                child.kill()
+                break
+            time.sleep(0.0005)
+        code = child.wait()
+        stderr.seek(0)
+        return code, stderr.read()
+
+
+def size(folder: Path) -> int:
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(root, name)).st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """The content of an artifact; of manifests what was wanted, of Lucene's files nothing."""
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.name == "manifest.json":
+            files[path.name] = json.dumps(json.loads(path.read_text())["wanted"], sort_keys=True).encode()
+        elif path.is_file() and folder.name != "bm25":
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return files
+
+
+def prepare(folder: Path, articles: int) -> None:
+    """A corpus of random words, and questions on it, for an experiment named `small`."""
+    words = random.Random(1)
+    vocabulary = ["".join(words.choices("abcdefghijklmnopqrstuvwxyz", k=words.randint(3, 8))) for _ in range(3000)]
+    text = [" ".join(words.choices(vocabulary, k=words.randint(50, 500))) for _ in range(articles)]
+    for name in ("indexes", "experiments", "data/ifqa/full_split"):
+        (folder / name).mkdir(parents=True)
+    with (folder / "articles.jsonl").open("w") as out:
+        for n, article in enumerate(text):
+            out.write(json.dumps({"id": str(n), "title": f"Article {n}", "text": article}) + "\n")
+    questions = [
+        {
+            "idx": n,
+            "question": f"If {' '.join(article.split()[5:15])}?",
+            "answers": [article.split()[20]],
+            "context": [" ".join(article.split()[:100])],
+        }
+        for n, article in enumerate(text[:200])
+    ]
+    (folder / "data/ifqa/full_split/dev.json").write_text(json.dumps(questions))
+    (folder / "indexes/small.toml").write_text(
+        '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
+    )
+    (folder / "experiments/small.toml").write_text(
+        'benchmark = "ifqa"\nsplit = "full-dev"\ncorpus = "small"\n[retriever]\nname = "bm25"\nk = 20\n[reader]\nname = "first_reader:First"\n'
+    )
+    (folder / "first_reader.py").write_text(READER)
+
+
+def kill_stage(folder: Path, stage: str, kills: int, seed: int) -> list[Kill]:
+    """Kill one stage; the stages before it are done. Leaves it done."""
+    output, command = folder / STAGES[stage][0], STAGES[stage][1]
+    partial = output.with_name(f".{output.name}.partial")
+
+    def anew() -> None:
+        for path in (output, partial):
+            shutil.rmtree(path, ignore_errors=True)
+
+    anew()
+    code, said = run(folder, command, {"kind": "count"})
+    assert code == 0, said
+    counts = json.loads(said.strip().splitlines()[-1])
+    undisturbed, total = snapshot(output), size(output)
+    reference = rankings(folder) if stage == "index" else b""
+    chance = random.Random(f"{seed}-{stage}")
+    specs: list[dict] = [
+        {"kind": kind, "at": n} for n in range(1, counts["renames"] + 1) for kind in ("before", "after")
+    ]
+    chance.shuffle(specs)
+    specs = specs[: kills // 4]
+    while len(specs) < kills:
+        specs.append({"kind": "watch" if stage == "index" else "bytes", "at": 0})
+    for spec, share in zip(
+        [s for s in specs if not s["at"]], spread(chance, sum(not s["at"] for s in specs)), strict=True
+    ):
+        spec["at"] = max(1, int(share * (total if stage == "index" else counts["bytes"])))
+    done = []
+    for spec in specs:
+        anew()
+        if spec["kind"] == "watch":
+            code, said = run(folder, command, watch=(partial, spec["at"]))
+            where = f"at about {spec['at']:,} of {total:,} bytes"
+        else:
+            code, said = run(folder, command, spec)
+            where = next((line for line in said.splitlines() if line.startswith("killed")), "not killed").removeprefix(
+                "killed "
+            )
+            where += f" of {counts['bytes']:,}" if spec["kind"] == "bytes" else ""
+        middle = code < 0 and not (output / "manifest.json").exists()
+        code_again, said_again = run(folder, command)
+        same = (
+            code_again == 0 and snapshot(output) == undisturbed and (stage != "index" or rankings(folder) == reference)
+        )
+        done.append(Kill(stage, where, middle, code < 0, same))
+        print(
+            f"{stage:9} {where:55} {'mid-stage' if middle else 'done already':13} {'identical' if same else 'DIFFERS ' + said_again[-300:]}",
+            flush=True,
+        )
+    return done
+
+
+def spread(chance: random.Random, count: int) -> list[float]:
+    """One random place in each of `count` equal parts of 0..1."""
+    return [(n + chance.random()) / count for n in range(count)]
+
+
+def rankings(folder: Path) -> bytes:
+    """The run of the index that is there."""
+    shutil.rmtree(folder / "experiments/small/retrieve", ignore_errors=True)
+    code, said = run(folder, STAGES["retrieve"][1])
+    assert code == 0, said
+    return (folder / "experiments/small/retrieve/run.trec").read_bytes()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--articles", type=int, default=400)
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder, arguments.articles)
+        kills: list[Kill] = []
+        for stage, (_, command) in STAGES.items():
+            if stage in arguments.stages:
+                kills += kill_stage(folder, stage, arguments.kills, arguments.seed)
+            else:
+                assert run(folder, command)[0] == 0
+    for stage in arguments.stages:
+        of = [kill for kill in kills if kill.stage == stage]
+        print(
+            f"{stage}: {len(of)} kills, {sum(k.landed for k in of)} landed, {sum(k.middle for k in of)} mid-stage, {sum(k.identical for k in of)} identical"
+        )
+    return int(not all(kill.identical for kill in kills))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

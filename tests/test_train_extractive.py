@@ -1,0 +1,95 @@
+"""Training of the extractive reader on a handful of our own questions."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from ifqa.encoders import encoder_folder
+from ifqa.errors import IfqaError
+from ifqa.readers.extractive import Extractive
+from ifqa.records import Passage, Question
+from ifqa.span_model import Pair, make_pair
+from ifqa.training.extractive import CHECKPOINT, train
+from ifqa.training.targets import find_targets
+
+QUESTIONS = [
+    Question("t/0", "If Ada had won two fewer cups, how many?", ("7",), ("Ada, a rower from Brill, has won 9 cups in all.",)),
+    Question("t/1", "If Bo had kept the name, what would it be?", ("Old Mill",), ("Bo, once called Old Mill, lies in Kent.",)),
+    Question("t/2", "If Cy had stayed a painter, where would he live?", ("Oslo",), ("Cy painted in Oslo until he left for Rome.",)),
+    Question("t/3", "If Di had married, whom?", ("unknown to all",), ("Di wrote plays and travelled.",)),
+]
+RANKINGS = [[Passage(f"p{n}", "", one.gold_passages[0]) for n, one in enumerate(QUESTIONS)]] * len(QUESTIONS)
+SETTINGS = {"setting": "ifqa/full", "epochs": 2, "batch": 1, "rank": 2, "checkpoint_every": 2}
+
+
+def pair(text: str, question: str = "If there had been two fewer, how many?") -> Pair:
+    return make_pair(encoder_folder(), question, text)
+
+
+def weights(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+
+
+def chosen(text: str, answers: list[str], question: str = "If so, what?") -> list[str]:
+    one = pair(text, question)
+    (targets,) = find_targets([one], answers)
+    texts = [one.span_text(first, first + more) for first, more in targets.spans]
+    return texts + [str(one.computed[i][j][operation]) for i, j, operation in targets.computed]
+
+
+def test_targets_are_all_occurrences_of_any_answer() -> None:
+    assert chosen("Paris (Paris, France) and Lyon.", ["Paris", "lyon"]) == ["Paris", "Paris", "Lyon"]
+
+
+def test_without_an_occurrence_targets_are_computed_or_equal_in_value_or_near() -> None:
+    assert chosen("They won 9 cups.", ["7"], "If two fewer, how many?") == ["7"]
+    assert chosen("They won seven cups.", ["7"]) == ["seven"]
+    assert chosen("It rose by 50 Danish crowns a day.", ["50 crowns"]) == ["50 Danish crowns"]
+    assert chosen("It was moved to 15 April 2003.", ["April 15, 2003"]) == ["April 15, 2003"]
+    assert chosen("Nothing of the kind.", ["Paris"]) == []
+
+
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    class Killed(Exception):
+        pass
+
+    def kill(line: str) -> None:
+        if line.startswith("step 4"):
+            raise Killed
+
+    manifest = train(QUESTIONS, RANKINGS, tmp_path / "whole", **SETTINGS)
+    assert (manifest["examples"], manifest["steps"]) == (3, 6)
+    with pytest.raises(Killed):
+        train(QUESTIONS, RANKINGS, tmp_path / "killed", **SETTINGS, progress=kill)
+    assert (tmp_path / "killed" / CHECKPOINT).exists()
+    assert not (tmp_path / "killed" / "manifest.json").exists()
+    train(QUESTIONS, RANKINGS, tmp_path / "killed", **SETTINGS)
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert "manifest.json" in weights(tmp_path / "whole")
+    assert Extractive(weights=str(tmp_path / "whole")).setting == "ifqa/full"
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+    def kill(line: str) -> None:
+        if line.startswith("step 4"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(QUESTIONS, RANKINGS, tmp_path, **SETTINGS, progress=kill)
+    with pytest.raises(IfqaError, match="another training"):
+        train(QUESTIONS, RANKINGS, tmp_path, **SETTINGS, seed=1)
+
+
+def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
+    train(QUESTIONS, RANKINGS, tmp_path, **SETTINGS, sources={"train.json": "ab"})
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["setting"] == "ifqa/full"
+    assert manifest["sources"] == {"train.json": "ab"}
+    assert manifest["settings"]["seed"] == 0
+
+
+def test_questions_without_any_target_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(IfqaError, match="gold passage"):
+        train(QUESTIONS[3:], RANKINGS[3:], tmp_path, **SETTINGS)
