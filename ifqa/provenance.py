@@ -14,7 +14,7 @@ from ifqa.inputs import questions_of
 from ifqa.plugins import load, settings_of
 from ifqa.scoring import summary
 
-NOT_IDENTITY = {"threads", "device", "memory_gb"}  # settings that change how fast, not what
+NOT_IDENTITY = {"threads", "device", "memory_gb", "batch_tokens"}  # settings that change how fast, not what
 
 
 def wanted_passages(corpus: Corpus) -> dict[str, Any]:

@@ -68,7 +68,9 @@ def test_a_second_process_is_kept_out(tmp_path):
         "import sys; from pathlib import Path; from ifqa import artifacts\n"
         f"with artifacts.lock(Path({str(tmp_path)!r})): print('in', flush=True); sys.stdin.read()"
     )
-    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout.readline() == "in\n"
         with pytest.raises(IfqaError, match="another process is at work in"), artifacts.lock(tmp_path):
             pass
@@ -86,7 +88,9 @@ def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):
     make(tmp_path / "base" / "a")
     assert artifacts.take_over(tmp_path / "variant" / "a", WANTED, tmp_path / "base" / "a")
     assert artifacts.is_made(tmp_path / "variant" / "a", WANTED)
-    assert (tmp_path / "variant" / "a" / "rows.jsonl").read_text() == (tmp_path / "base" / "a" / "rows.jsonl").read_text()
+    assert (tmp_path / "variant" / "a" / "rows.jsonl").read_text() == (
+        tmp_path / "base" / "a" / "rows.jsonl"
+    ).read_text()
     assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, tmp_path / "base" / "a")
 
 

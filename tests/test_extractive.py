@@ -16,14 +16,24 @@ QUESTIONS = [
 ]
 PASSAGES = [
     [
-        Passage("a1", "", "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911 and renamed in 1950."),
-        Passage("a2", "", "The river Tollen rises in the north and is known for its trout and its many small water mills."),
+        Passage(
+            "a1",
+            "",
+            "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911 and renamed in 1950.",
+        ),
+        Passage(
+            "a2", "", "The river Tollen rises in the north and is known for its trout and its many small water mills."
+        ),
     ],
     [
         Passage("b1", "", "Oren Athletic is a football club founded in 1902. The club has won 14 league titles."),
         Passage("b2", "", "The stadium holds people from all over the town, and its roof was built of timber. " * 6),
     ],
-    [Passage("c1", "", "The opera was originally to be directed by Paul Lindqvist, but Ida Marrow took over in spring.")],
+    [
+        Passage(
+            "c1", "", "The opera was originally to be directed by Paul Lindqvist, but Ida Marrow took over in spring."
+        )
+    ],
 ]
 
 
@@ -52,7 +62,9 @@ def test_an_answer_does_not_depend_on_what_else_is_read(precision: str) -> None:
 
 
 def test_titles_are_not_read(reader: Extractive) -> None:
-    titled = [[Passage(one.id, "Anselm Crossing 12 Paul Lindqvist", one.text) for one in several] for several in PASSAGES]
+    titled = [
+        [Passage(one.id, "Anselm Crossing 12 Paul Lindqvist", one.text) for one in several] for several in PASSAGES
+    ]
     assert reader.answer(QUESTIONS, titled) == reader.answer(QUESTIONS, PASSAGES)
 
 

@@ -14,7 +14,16 @@ def only(text: str, asked: bool = False):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("9", 9), ("1,250", 1250), ("3.5 km", 3.5), ("seven", 7), ("Twenty-one", 21), ("third", 3), ("two-time", 2), ("176th", 176)],
+    [
+        ("9", 9),
+        ("1,250", 1250),
+        ("3.5 km", 3.5),
+        ("seven", 7),
+        ("Twenty-one", 21),
+        ("third", 3),
+        ("two-time", 2),
+        ("176th", 176),
+    ],
 )
 def test_a_number_is_found_in_digits_words_and_ordinals(text: str, value: float) -> None:
     assert only(text).value == value
@@ -44,7 +53,9 @@ def test_words_that_multiply_are_numbers_in_a_question_alone() -> None:
         ("in 1974", "If it had begun a year later, when?", ["1975", None]),
     ],
 )
-def test_sum_difference_and_product_are_written_as_the_answers_are(passage: str, question: str, answers: list[str]) -> None:
+def test_sum_difference_and_product_are_written_as_the_answers_are(
+    passage: str, question: str, answers: list[str]
+) -> None:
     assert compute(only(passage), find_numbers(question, asked=True)[0], question) == answers
 
 
@@ -71,6 +82,10 @@ def test_a_date_alone_takes_the_answers_form_and_other_text_stays() -> None:
     assert american_date("15 April 2003") == "April 15, 2003"
     assert american_date("the 15 April") == "the 15 April"
     assert american_date("April 15, 2003") == "April 15, 2003"
+
+
+def test_a_long_string_of_digits_is_no_number() -> None:
+    assert find_numbers("9" * 400) == []
 
 
 def test_an_impossible_date_is_no_date() -> None:

@@ -15,9 +15,18 @@ from ifqa.training.extractive import CHECKPOINT, train
 from ifqa.training.targets import find_targets
 
 QUESTIONS = [
-    Question("t/0", "If Ada had won two fewer cups, how many?", ("7",), ("Ada, a rower from Brill, has won 9 cups in all.",)),
-    Question("t/1", "If Bo had kept the name, what would it be?", ("Old Mill",), ("Bo, once called Old Mill, lies in Kent.",)),
-    Question("t/2", "If Cy had stayed a painter, where would he live?", ("Oslo",), ("Cy painted in Oslo until he left for Rome.",)),
+    Question(
+        "t/0", "If Ada had won two fewer cups, how many?", ("7",), ("Ada, a rower from Brill, has won 9 cups in all.",)
+    ),
+    Question(
+        "t/1", "If Bo had kept the name, what would it be?", ("Old Mill",), ("Bo, once called Old Mill, lies in Kent.",)
+    ),
+    Question(
+        "t/2",
+        "If Cy had stayed a painter, where would he live?",
+        ("Oslo",),
+        ("Cy painted in Oslo until he left for Rome.",),
+    ),
     Question("t/3", "If Di had married, whom?", ("unknown to all",), ("Di wrote plays and travelled.",)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", one.gold_passages[0]) for n, one in enumerate(QUESTIONS)]] * len(QUESTIONS)

@@ -1,5 +1,6 @@
 """The default reader: a small span reader over all-MiniLM-L6-v2, trained on IfQA, that needs neither GPU nor key."""
 
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,16 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.files import read_json, require
+from ifqa.files import read_json, require, sha256
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.answers import normalize
 
 if TYPE_CHECKING:
     import torch
 
-    from ifqa.span_model import Pair, SpanModel
+    from ifqa.span_model import SpanModel
 
 SHIPPED = Path(__file__).parent.parent / "weights" / "extractive"
+FILES = ("adapter_model.safetensors", "heads.safetensors")
 PASSAGE_CANDIDATES = 20  # candidates kept of a passage
 
 
@@ -86,6 +88,13 @@ class Extractive:
             self._choose(question, several, [candidates[number, place] for place in range(len(several))])
             for number, (question, several) in enumerate(zip(questions, passages, strict=True))
         ]
+
+    @classmethod
+    def fingerprint(cls, weights: str = "", **_: Any) -> str:
+        """One hash of the weights' files, by which a run knows whether it was read with these."""
+        folder = Path(weights) if weights else SHIPPED
+        hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in FILES]
+        return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
     def _choose(
         self, question: Question, passages: Sequence[Passage], candidates: Sequence[Sequence[tuple[float, str]]]

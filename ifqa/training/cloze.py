@@ -44,21 +44,19 @@ def _steps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
         text = sentence.group()
         for number in find_numbers(text):
             left, right = _thin(text[: number.start], draw, last=True), _thin(text[number.end :], draw)
-            step = draw.randint(1, 10)
-            more = draw.random() < 0.5
-            if number.unit in ("date", "day of year") or len((left + right).split()) < 5 or number.value != int(number.value):
+            step, more, year = draw.randint(1, 10), draw.random() < 0.5, 1000 <= number.value <= 2100
+            if number.unit in ("date", "day of year") or number.value != int(number.value):
                 continue
-            year = 1000 <= number.value <= 2100
-            if not year and not more and step >= number.value:
+            if len((left + right).split()) < 5 or not (year or more or step < number.value):
                 continue
-            changed = Number(0, 0, float(step))
-            answer = compute(number, changed, "")[0 if more else 1]
+            answer = compute(number, Number(0, 0, float(step)), "")[0 if more else 1]
             if year:
-                phrase = f"{_WORDS[step - 1]} year{'s' * (step > 1)} {draw.choice(('later', 'after') if more else ('earlier', 'prior'))}"
-                yield f"If {left} {phrase} {right}, in which year?", str(answer)
+                way = draw.choice(("later", "after") if more else ("earlier", "prior"))
+                yield f"If {left} {_WORDS[step - 1]} year{'s' * (step > 1)} {way} {right}, in which year?", str(answer)
             else:
-                phrase = f"{draw.choice((_WORDS[step - 1], str(step)))} {draw.choice(('more', 'additional') if more else ('fewer', 'less'))}"
-                yield f"If {left} {phrase} {right}, how many?", str(answer)
+                count = draw.choice((_WORDS[step - 1], str(step)))
+                way = draw.choice(("more", "additional") if more else ("fewer", "less"))
+                yield f"If {left} {count} {way} {right}, how many?", str(answer)
 
 
 def _thin(text: str, draw: random.Random, last: bool = False) -> str:

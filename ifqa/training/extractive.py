@@ -100,8 +100,8 @@ def train(
     Raises:
         IfqaError: nothing to train on, or the checkpoint in `folder` is of another training.
     """
-    chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives, "batch": batch,
-              "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
+    chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
+              "batch": batch, "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
     examples = [Example(question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
     examples = [example for example in examples if example.has_target]
     if not examples:
