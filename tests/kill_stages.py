@@ -2,7 +2,7 @@
 
     python tests/kill_stages.py --kills 20 [--seed 0] [--folder DIR]
 
-A stage is killed (SIGKILL) when it has written a seeded number of bytes of its output, or right before or after each of
+A stage is killed (SIGKILL) when it has written a seeded number of bytes of its output, and right before and after each of
 its renames, the manifest's being the last. Then the same command runs undisturbed, and what it leaves must equal, byte
 for byte but for the manifests' `made`, what a run that was never killed leaves. Lucene names its segments at random, so
 of an index it is the ranking of every question that must be equal.
@@ -71,11 +71,6 @@ def watched(function):
             die(f"after rename {renames} (to {name})")
     return call
 os.replace, os.rename = watched(os.replace), watched(os.rename)
-import importlib
-for name in ("ifqa.stages", "ifqa.passages"):
-    module = importlib.import_module(name)
-    if hasattr(module, "write"):
-        module.write = write
 from ifqa.cli import main
 try:
     main()
@@ -163,7 +158,7 @@ def prepare(folder: Path, articles: int) -> None:
     (folder / "first_reader.py").write_text(READER)
 
 
-def kill_stage(folder: Path, stage: str, kills: int, seed: int) -> list[Kill]:
+def kill_stage(folder: Path, stage: str, kills: int, seed: int, every_rename: bool = True) -> list[Kill]:
     """Kill one stage; the stages before it are done. Leaves it done."""
     output, command = folder / STAGES[stage][0], STAGES[stage][1]
     partial = output.with_name(f".{output.name}.partial")
@@ -179,17 +174,14 @@ def kill_stage(folder: Path, stage: str, kills: int, seed: int) -> list[Kill]:
     undisturbed, total = snapshot(output), size(output)
     reference = rankings(folder) if stage == "index" else b""
     chance = random.Random(f"{seed}-{stage}")
+    first = 1 if every_rename else counts["renames"]
     specs: list[dict] = [
-        {"kind": kind, "at": n} for n in range(1, counts["renames"] + 1) for kind in ("before", "after")
+        {"kind": kind, "at": n} for n in range(first, counts["renames"] + 1) for kind in ("before", "after")
     ]
-    chance.shuffle(specs)
-    specs = specs[: kills // 4]
-    while len(specs) < kills:
-        specs.append({"kind": "watch" if stage == "index" else "bytes", "at": 0})
-    for spec, share in zip(
-        [s for s in specs if not s["at"]], spread(chance, sum(not s["at"] for s in specs)), strict=True
-    ):
-        spec["at"] = max(1, int(share * (total if stage == "index" else counts["bytes"])))
+    for part in range(kills):  # one random place in each of equal parts
+        share = (part + chance.random()) / kills
+        written = total if stage == "index" else counts["bytes"]
+        specs.append({"kind": "watch" if stage == "index" else "bytes", "at": max(1, int(share * written))})
     done = []
     for spec in specs:
         anew()
@@ -215,11 +207,6 @@ def kill_stage(folder: Path, stage: str, kills: int, seed: int) -> list[Kill]:
     return done
 
 
-def spread(chance: random.Random, count: int) -> list[float]:
-    """One random place in each of `count` equal parts of 0..1."""
-    return [(n + chance.random()) / count for n in range(count)]
-
-
 def rankings(folder: Path) -> bytes:
     """The run of the index that is there."""
     shutil.rmtree(folder / "experiments/small/retrieve", ignore_errors=True)
@@ -230,7 +217,7 @@ def rankings(folder: Path) -> bytes:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=20, help="byte offsets for each stage, beside its renames")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--articles", type=int, default=400)
     parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))

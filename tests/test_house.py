@@ -71,7 +71,7 @@ def test_the_readme_draws_the_tree_as_it_is():
     tree = (ROOT / "README.md").read_text().split("## The tree")[1].split("```")[1]
     drawn, folders = set(), []
     for line in tree.splitlines():
-        match = re.match(r"( *)(\S+)  +\S", line)
+        match = re.match(r"( *)(\S+)(?: +\S|$)", line)
         if not match:
             continue
         depth = len(match[1]) // 2

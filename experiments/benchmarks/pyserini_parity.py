@@ -32,7 +32,7 @@ runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 def main() -> int:
     """Compare, print, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("passages", type=Path, help="folder with passages-*.jsonl and nothing else that is JSON")
+    parser.add_argument("passages", type=Path, help="folder with passages-*.jsonl")
     parser.add_argument("questions", type=Path, help='JSON list of objects with "question"')
     parser.add_argument("--limit", type=int, default=700, help="first N questions (default 700)")
     parser.add_argument("--k", type=int, default=100, help="passages for each (default 100)")

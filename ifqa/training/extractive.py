@@ -62,7 +62,7 @@ def train(
     setting: str,
     sources: dict[str, str] | None = None,
     seed: int = 0,
-    epochs: int = 5,
+    epochs: int = 4,
     rank: int = 32,
     learning_rate: float = 1e-3,
     negatives: int = 1,

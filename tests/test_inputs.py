@@ -1,0 +1,69 @@
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.experiment import parse_experiment
+from ifqa.files import write_jsonl, write_run
+from ifqa.inputs import open_reader, predictions_of, rankings_of
+from ifqa.records import Hit, Question
+
+READER = "class Trained:\n    'A reader.'\n    setting = {setting!r}\n    def __init__(self) -> None:\n        pass\n"
+QUESTIONS = [Question("ifqa/full-dev/1", "If?", ("a",)), Question("ifqa/full-dev/2", "If so?", ("b",))]
+
+
+@pytest.fixture
+def experiment(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tables = {
+        "benchmark": "ifqa",
+        "split": "full-dev",
+        "retriever": {"name": "gold"},
+        "reader": {"name": "predictions", "path": "p"},
+    }
+    return parse_experiment("mine", tables, "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("trained", "split", "refused"),
+    [
+        ("ifqa/full", "full-dev", False),
+        ("ifqa/full", "few-dev", True),
+        ("ifqa/few", "full-test", True),
+        ("other", "few-dev", False),
+        ("", "few-dev", False),
+    ],
+)
+def test_weights_of_one_setting_are_refused_on_the_other(tmp_path, monkeypatch, trained, split, refused):
+    name = f"reader_{trained.replace('/', '_')}_{split.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(READER.format(setting=trained))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    tables = {"benchmark": "ifqa", "split": split, "reader": {"name": f"{name}:Trained"}}
+    experiment = parse_experiment("mine", tables, "mine.toml")
+    if refused:
+        with pytest.raises(IfqaError, match=f"was trained on {trained} and may not be tested on"):
+            open_reader(experiment)
+    else:
+        assert open_reader(experiment)
+
+
+def test_a_question_without_a_ranking_gets_none_and_a_strange_one_is_refused(experiment):
+    path = experiment.folder / "retrieve" / "run.trec"
+    write_run(path, {"ifqa/full-dev/2": [Hit("p", 1.0)]}, "t")
+    assert rankings_of(experiment, QUESTIONS) == [[], [Hit("p", 1.0)]]
+    write_run(path, {"ifqa/few-dev/9": [Hit("p", 1.0)]}, "t")
+    with pytest.raises(IfqaError, match="ifqa/few-dev/9 is not one of ifqa full-dev"):
+        rankings_of(experiment, QUESTIONS)
+
+
+def test_a_missing_prediction_is_a_failed_one_and_a_strange_one_is_refused(experiment):
+    path = experiment.folder / "read" / "predictions.jsonl"
+    write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}])
+    predictions = predictions_of(experiment, QUESTIONS)
+    assert [one.failed for one in predictions] == [True, False]
+    assert predictions[0].error == "no prediction"
+    write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}] * 2)
+    with pytest.raises(IfqaError, match=r"predictions\.jsonl:2: question ifqa/full-dev/2 is answered twice"):
+        predictions_of(experiment, QUESTIONS)
+    write_jsonl(path, [{"question_id": "ifqa/full-train/2", "answer": "b"}])
+    with pytest.raises(IfqaError, match="ifqa/full-train/2 is not one of ifqa full-dev"):
+        predictions_of(experiment, QUESTIONS)

@@ -1,0 +1,21 @@
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_wheel_carries_all_that_a_run_of_the_sample_needs_and_nothing_that_was_made(tmp_path):
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    package = {name for name in tracked if name.startswith("ifqa/")}
+    settings = {
+        f"ifqa/bundled/{n}" for n in tracked if n.endswith(".toml") and n.startswith(("experiments/", "indexes/"))
+    }
+    assert {name for name in names if ".dist-info/" not in name} == package | settings
