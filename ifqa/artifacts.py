@@ -1,7 +1,7 @@
 """Artifacts: folders that are whole or not there, and know what they were made from.
 
-An artifact is made in a temporary sibling `.NAME.partial`, which holds its own `wanted.json`, and renamed into place;
-`manifest.json` is written into it last, so its presence means done. The manifest has two halves: `wanted` (stage,
+An artifact is made in a temporary sibling `.NAME.partial`; `manifest.json` is written into it last, so its presence means
+done, and then the whole folder is renamed into place. The manifest has two halves: `wanted` (stage,
 settings, identity of the inputs, version of the plug), which alone decides whether the artifact is used again, and
 `made` (when, how long, with what, SHA-256 of every file), which is for people.
 """
@@ -14,7 +14,7 @@ import platform
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 from ifqa import __version__
 from ifqa.errors import IfqaError
 from ifqa.files import read_json, sha256, write_json
+from ifqa.progress import say
 
 MANIFEST = "manifest.json"
 _WANTED = "wanted.json"
@@ -57,16 +58,20 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     path = folder / MANIFEST
     if not path.exists():
         return None
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("wanted"), dict):
-        raise IfqaError(f"{path}: not a manifest (no 'wanted' in it); remove the folder {folder} to make it anew")
+    mend = f"remove the folder {folder} to make it anew"
+    try:
+        manifest = read_json(path)
+    except IfqaError as error:
+        raise IfqaError(f"{error}; {mend}") from error
+    if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("wanted", "made")):
+        raise IfqaError(f"{path}: not a manifest (wanted the tables 'wanted' and 'made'); {mend}")
     return manifest
 
 
 def is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
-    """Whether the folder holds a finished artifact made from exactly this."""
+    """Whether the folder holds an artifact made from exactly this, with every file there and of its full size."""
     manifest = read_manifest(folder)
-    return manifest is not None and identity(manifest["wanted"]) == identity(wanted)
+    return manifest is not None and identity(manifest["wanted"]) == identity(wanted) and _is_whole(folder, manifest)
 
 
 @contextmanager
@@ -89,71 +94,116 @@ def lock(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def make(folder: Path, wanted: Mapping[str, Any], resume: bool = False) -> Iterator[Work]:
-    """Make an artifact, all or nothing.
+def make(
+    folder: Path, wanted_by: Callable[[], dict[str, Any]], others: Sequence[Path] = (), resume: bool = False
+) -> Iterator[Work | None]:
+    """Make an artifact, all or nothing; `None` where there is nothing to do.
 
     Args:
         folder: where it will stand. What stands there now is replaced only once the new one is whole.
-        wanted: what it is made from (see the module's docstring).
+        wanted_by: says what it is to be made from; asked again at the end, lest an input changed meanwhile.
+        others: folders it may be copied from, where one was made from exactly the same.
         resume: keep what an earlier, killed attempt at the very same thing left in the temporary folder.
 
     Raises:
-        IfqaError: the disk is full, or another process is at work beside it.
+        IfqaError: the disk is full, another process is at work here, or an input changed while it was made.
     """
-    partial = folder.with_name(f".{folder.name}.partial")
-    started = time.monotonic()
-    with lock(folder.parent):
-        try:
-            if not (resume and _left_by(partial, wanted)):
-                shutil.rmtree(partial, ignore_errors=True)
-                partial.mkdir(parents=True)
-                write_json(partial / _WANTED, dict(wanted))
-            work = Work(partial)
+    with lock(folder.parent), _room_for(folder):
+        wanted = wanted_by()
+        if is_made(folder, wanted):
+            say(f"{folder}: nothing to do, made from exactly this before")
+            yield None
+        elif take_over(folder, wanted, others):
+            yield None
+        elif is_made(_partial(folder), wanted):  # finished, and killed just before it was in its place
+            _publish(folder)
+            yield None
+        else:
+            started = time.monotonic()
+            work = Work(_prepare(_partial(folder), wanted, resume))
             yield work
-            (partial / _WANTED).unlink()
-            made = {"files": _hashes(partial), **_circumstances(time.monotonic() - started), **work.made}
-            _publish(partial, folder, {"wanted": dict(wanted), "made": made})
-        except OSError as error:
-            if error.errno not in _NO_ROOM:
-                raise
-            free = shutil.disk_usage(folder.parent).free
-            raise IfqaError(
-                f"no room on the disk to write {folder} ({os.strerror(error.errno)}; {free:,} bytes free): "
-                "make room and run the same command again; nothing finished was touched"
-            ) from error
+            if identity(wanted_by()) != identity(wanted):
+                raise IfqaError(
+                    f"what {folder} is made from changed while it was being made; run the same command again"
+                )
+            made = {"files": _facts(work.folder), **_circumstances(time.monotonic() - started), **work.made}
+            write_json(work.folder / MANIFEST, {"wanted": wanted, "made": made})
+            _publish(folder)
 
 
-def take_over(folder: Path, wanted: Mapping[str, Any], other: Path) -> bool:
-    """Copy a finished artifact from another experiment if it is exactly what is wanted here; whether it was."""
-    if not is_made(other, wanted):
+def take_over(folder: Path, wanted: Mapping[str, Any], others: Sequence[Path]) -> bool:
+    """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one."""
+    other = next((other for other in others if is_made(other, wanted)), None)
+    if other is None:
         return False
-    partial = folder.with_name(f".{folder.name}.partial")
-    with lock(folder.parent):
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(other, partial, ignore=shutil.ignore_patterns(MANIFEST))
-        manifest = read_manifest(other)
-        assert manifest is not None
-        _publish(partial, folder, manifest)
+    with lock(folder.parent), lock(other.parent):
+        if not is_made(other, wanted):
+            raise IfqaError(f"{other} changed while it was being taken over; run the same command again")
+        shutil.rmtree(_partial(folder), ignore_errors=True)
+        shutil.copytree(other, _partial(folder))
+        _publish(folder)
+    say(f"{folder}: taken over from {other.parent.name}")
     return True
 
 
-def _left_by(partial: Path, wanted: Mapping[str, Any]) -> bool:
+def _partial(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.partial")
+
+
+def _prepare(partial: Path, wanted: dict[str, Any], resume: bool) -> Path:
+    """The temporary folder: empty but for what it will be made from, or as an attempt at the very same left it."""
+    left = partial / _WANTED
+    if (
+        resume
+        and left.exists()
+        and left.read_bytes().strip() == json.dumps(wanted, indent=2, ensure_ascii=False).encode()
+    ):
+        for torn in partial.glob(".*.tmp"):
+            torn.unlink()
+        return partial
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    write_json(left, wanted)
+    return partial
+
+
+def _publish(folder: Path) -> None:
+    """Old folder aside, whole new folder in, old one away: a kill between leaves the old, the new, or "not done"."""
+    aside = folder.with_name(f".{folder.name}.old")
+    (_partial(folder) / _WANTED).unlink(missing_ok=True)
+    shutil.rmtree(aside, ignore_errors=True)
+    if folder.exists():
+        os.rename(folder, aside)
+    os.rename(_partial(folder), folder)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def _room_for(folder: Path) -> Iterator[None]:
     try:
-        return bool(identity(read_json(partial / _WANTED)) == identity(wanted))
-    except IfqaError:  # killed before it could say what it was
-        return False
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        free = shutil.disk_usage(folder.parent).free
+        raise IfqaError(
+            f"no room on the disk to write {folder} ({os.strerror(error.errno)}; {free:,} bytes free): "
+            "make room and run the same command again; nothing finished was touched"
+        ) from error
 
 
-def _publish(partial: Path, folder: Path, manifest: dict[str, Any]) -> None:
-    """Old manifest away, old folder away, new folder in, new manifest in: a kill between any two leaves "not done"."""
-    (folder / MANIFEST).unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.rename(partial, folder)
-    write_json(folder / MANIFEST, manifest)
+def _is_whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
+    files = manifest["made"].get("files", {})
+    return all(
+        (folder / name).is_file() and (folder / name).stat().st_size == facts["bytes"] for name, facts in files.items()
+    )
 
 
-def _hashes(folder: Path) -> dict[str, str]:
-    return {path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+def _facts(folder: Path) -> dict[str, dict[str, Any]]:
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != _WANTED]
+    return {
+        path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
+    }
 
 
 def _circumstances(seconds: float) -> dict[str, Any]:

@@ -73,8 +73,11 @@ def index(
     from ifqa.experiment import load_corpus
 
     loaded = load_corpus(corpus)
-    for one in [name] if name else loaded.indexes:
-        print(stages.build(loaded, one))
+    if not loaded.indexes:
+        raise IfqaError(f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}")
+    stages.build_passages(loaded)
+    for one in loaded.indexes if name is None else [name]:
+        print(stages.build_index(loaded, one))
 
 
 @app.command()
@@ -132,15 +135,21 @@ def run(
     retriever: RetrieverName = None,
     reader: ReaderName = None,
     limit: Limit = None,
+    show: Annotated[
+        int, typer.Option("--show", min=0, help="Also show the first N questions with answer and evidence.")
+    ] = 0,
     settings: Set = None,
 ) -> None:
     """Run every stage of an experiment that is not done, and show its scores."""
     from ifqa import stages
-    from ifqa.report.screen import show_scores
+    from ifqa.report.screen import show_examples, show_scores
 
     changes = _changes(k=k, retriever=retriever, reader=reader, limit=limit, settings=settings)
     chosen = _experiment(experiment, changes)
-    raise typer.Exit(show_scores(chosen, stages.run(chosen)))
+    folder = stages.run(chosen)
+    if show and chosen.reader:
+        show_examples(chosen, show)
+    raise typer.Exit(show_scores(chosen, folder))
 
 
 @app.command()
@@ -200,7 +209,8 @@ def train_extractive(
 
 
 def _experiment(name: str, changes: dict[str, Any]) -> Any:
-    from ifqa.experiment import load_experiment, override
+    from ifqa.experiment import load_experiment
+    from ifqa.variants import override
 
     return override(load_experiment(name), changes)
 
@@ -248,8 +258,14 @@ def main() -> None:
         code = _complain(str(error))
     except UsageError as error:
         code = _complain(error.format_message())  # type: ignore[attr-defined]
+    except (
+        OSError
+    ) as error:  # what the system refuses: a folder where a file is wanted, no permission, a read-only disk
+        if error.filename is None:
+            raise
+        code = _complain(f"{error.filename}: {error.strerror}")
     except (typer.Abort, KeyboardInterrupt):
-        print("stopped; the same command goes on from here", file=sys.stderr)
+        print("stopped; what is finished is kept, the same command goes on from there", file=sys.stderr)
         code = 130
     sys.exit(code)
 

@@ -1,28 +1,30 @@
 """What a corpus or an experiment will take, before any of it is done.
 
-The rates were measured on two cores of a 2023 server (see `experiments/benchmarks/`); they are there to tell minutes
-from days, and an estimate says so by its "about".
+The rates are what building a corpus of 410,612 passages took on two cores; they are there to tell minutes from days, and an
+estimate says so by its "about".
 """
 
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ifqa import artifacts, sources
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus, Experiment, check_sources, load_corpus, load_experiment
+from ifqa.experiment import Corpus, Experiment, load_corpus, load_experiment
 from ifqa.files import find_resource, list_resources
 from ifqa.inputs import open_reader, questions_of
-from ifqa.plugins import load, unknown
-from ifqa.provenance import wanted_index, wanted_passages
+from ifqa.plugins import unknown
+from ifqa.provenance import fingerprint, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
 
 _TEXT_BYTES = {".bz2": 4.5, ".xz": 4.0, ".gz": 3.0}  # bytes of text in a compressed byte
 _PASSAGE_BYTES = 640  # 100 words with title, id and JSON around
 _MARKUP = {"dump": 0.55, "articles": 1.0}  # share of the text that is left as passages
 _TEXT_PER_SECOND = {"dump": 10e6, "articles": 40e6}
 _INDEXED_PER_SECOND = 20_000  # passages
+_MEMORY = 500e6  # bytes: Java and Python; and 36 for each passage while their ids are sorted
 _INDEX_BYTES = 330  # Lucene, a passage
-_READ_PER_SECOND = 25  # passages, span reader, two cores
 
 
 def check(name: str) -> str:
@@ -41,7 +43,8 @@ def check(name: str) -> str:
 
 
 def _corpus(corpus: Corpus) -> list[str]:
-    check_sources(corpus)
+    for source in corpus.sources:
+        sources.check(source)
     folder = corpus.folder / "passages"
     if artifacts.is_made(folder, wanted_passages(corpus)):
         manifest = artifacts.read_manifest(folder)
@@ -60,7 +63,10 @@ def _corpus(corpus: Corpus) -> list[str]:
     seconds += len(todo) * (3 + count / _INDEXED_PER_SECOND)
     free = shutil.disk_usage(Path.cwd()).free
     if disk:
-        lines.append(f"  takes about {_size(disk)} of disk ({_size(free)} free) and {_duration(seconds)} on two cores")
+        lines.append(
+            f"  takes about {_size(disk)} of disk ({_size(free)} free), {_size(_MEMORY + 36 * count)} of memory "
+            f"and {_duration(seconds)} on two cores"
+        )
     if disk > free:
         raise IfqaError(
             f"corpus {corpus.name} needs about {_size(disk)} of disk, {_size(free)} is free in {Path.cwd()}; "
@@ -78,32 +84,49 @@ def _source(source: sources.Source) -> tuple[float, float]:
 
 
 def _index_made(corpus: Corpus, name: str) -> bool:
-    manifest = artifacts.read_manifest(corpus.folder / "passages")
-    return manifest is not None and artifacts.is_made(corpus.folder / name, wanted_index(corpus, name))
+    try:
+        return artifacts.is_made(corpus.folder / name, wanted_index(corpus, name))
+    except IfqaError:  # its passages are not made
+        return False
 
 
 def _experiment(experiment: Experiment) -> list[str]:
     questions = questions_of(experiment)
     lines = [f"experiment {experiment.name}: {len(questions):,} questions of {experiment.benchmark} {experiment.split}"]
+    if experiment.corpus:
+        corpus = load_corpus(experiment.corpus)
+        index = (experiment.retriever or {}).get("index")
+        if index and index not in corpus.indexes:
+            raise IfqaError(
+                f"corpus {corpus.name} has no [index.{index}]; it has: {', '.join(corpus.indexes) or 'none'}"
+            )
+        lines += ["  " + line for line in _corpus(corpus)]
     if experiment.retriever:
+        fingerprint("retriever", experiment.retriever)
         lines.append(f"  retriever {experiment.retriever['name']}, {experiment.retriever['k']} passages a question")
-        if "index" in experiment.retriever:
-            corpus = load_corpus(experiment.corpus)
-            if experiment.retriever["index"] not in corpus.indexes:
-                raise IfqaError(f"corpus {corpus.name} has no [index.{experiment.retriever['index']}]")
-            lines += ["  " + line for line in _corpus(corpus)]
-        else:
-            load("retriever", experiment.retriever["name"])(**experiment.search_settings)
     if experiment.reader:
-        open_reader(experiment)
+        reader = open_reader(experiment)
         passages = len(questions) * experiment.reader["passages"]
-        lines.append(f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question")
-        if experiment.reader["name"] == "extractive":
-            lines.append(f"  reading takes about {_duration(passages / _READ_PER_SECOND)} on two cores; costs nothing")
-    for stage in ("retrieve", "read", "score"):
-        if artifacts.read_manifest(experiment.folder / stage):
-            lines.append(f"  {stage}: made before, used again if nothing it depends on has changed")
+        rate = getattr(reader, "passages_per_second", 0)
+        taken = f": about {_duration(passages / rate)} on two cores, no money" if rate else ""
+        lines.append(
+            f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
+        )
+    wanted = {"retrieve": wanted_retrieve, "read": wanted_read, "score": wanted_score}
+    if experiment.retriever is None:
+        del wanted["retrieve"]
+    if experiment.reader is None:
+        del wanted["read"]
+    for stage, wanted_by in wanted.items():
+        lines.append(f"  {stage}: {'made' if _is_made(experiment.folder / stage, experiment, wanted_by) else 'to do'}")
     return lines
+
+
+def _is_made(folder: Path, experiment: Experiment, wanted_by: Callable[[Experiment], dict[str, Any]]) -> bool:
+    try:
+        return artifacts.is_made(folder, wanted_by(experiment))
+    except IfqaError:  # what comes before it is not made
+        return False
 
 
 def _size(count: float) -> str:

@@ -9,8 +9,10 @@ import gzip
 import hashlib
 import json
 import lzma
+import math
 import os
 import tomllib
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,10 +51,12 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with open_read(require(path, "file")) as handle:
             for number, raw in enumerate(handle, start=1):
-                yield number, raw.decode("utf-8").rstrip("\r\n")
+                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
+            raise
         raise IfqaError(
             f"{path}: compressed data ends or breaks after line {number} ({error}); fetch it again"
         ) from error
@@ -99,20 +103,28 @@ def text_field(record: dict[str, Any], key: str, where: str) -> str:
     value: str = field(record, key, str, where)
     if not value.strip():
         raise IfqaError(f"{where}: {key!r} is empty; wanted text")
-    return value
+    return _unicode(value, key, where)
 
 
 def texts_field(record: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
     """`record[key]`, which must be a list of strings.
 
     Raises:
-        IfqaError: the key is missing, not a list, or holds something else than strings.
+        IfqaError: the key is missing, not a list, or holds something else than strings with something in them.
     """
     values = field(record, key, list, where)
     for value in values:
         if not isinstance(value, str):
             raise IfqaError(f"{where}: {key!r} must be a list of strings, found {type(value).__name__} in it")
-    return tuple(values)
+        if not value.strip():
+            raise IfqaError(f"{where}: {key!r} holds an empty string")
+    return tuple(_unicode(value, key, where) for value in values)
+
+
+def _unicode(text: str, key: str, where: str) -> str:
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise IfqaError(f"{where}: {key!r} holds half a surrogate pair (\\ud800 to \\udfff), which is no character")
+    return text
 
 
 def write(handle: IO[bytes], data: bytes) -> None:
@@ -198,11 +210,19 @@ def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
 
     Scores are written with `repr`, so that reading them back gives the same floats. trec_eval sorts by score and not by
     rank, so scores may not rise from one rank to the next.
+
+    Raises:
+        IfqaError: they do, or a passage stands twice in a ranking.
     """
     with create(path) as handle:
         for question_id, hits in rankings.items():
-            for rank, hit in enumerate(hits, start=1):
-                write(handle, f"{question_id} Q0 {hit.passage_id} {rank} {hit.score!r} {tag}\n".encode())
+            scores = [float(hit.score) for hit in hits]  # a plug's may be numpy's
+            if scores != sorted(scores, reverse=True) or len({hit.passage_id for hit in hits}) < len(hits):
+                raise IfqaError(
+                    f"ranking of {question_id}: scores rise, or a passage stands twice; wanted the best first, once"
+                )
+            for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
+                write(handle, f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n".encode())
 
 
 def read_run(path: Path) -> dict[str, list[Hit]]:
@@ -226,8 +246,10 @@ def read_run(path: Path) -> dict[str, list[Hit]]:
             raise IfqaError(f"{path}:{number}: passage {passage_id} stands twice in the ranking of {question_id}")
         try:
             ranking[passage_id] = float(score)
-        except ValueError as error:
-            raise IfqaError(f"{path}:{number}: score {score!r} is not a number") from error
+        except ValueError:
+            ranking[passage_id] = math.nan
+        if not math.isfinite(ranking[passage_id]):
+            raise IfqaError(f"{path}:{number}: score {score!r} is not a number")
     return {
         question_id: sorted((Hit(*pair) for pair in ranking.items()), key=lambda hit: -hit.score)
         for question_id, ranking in rankings.items()

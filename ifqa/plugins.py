@@ -6,6 +6,7 @@ A folder of plugs lists its own in a table of strings, so that naming one import
 import difflib
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -46,17 +47,21 @@ def load(kind: str, name: str) -> type[Any]:
     if target is None:
         raise unknown(kind, name, names(kind))
     module_name, _, class_name = target.partition(":")
+    if not re.fullmatch(r"[\w.]*\w:\w+", target) or target.startswith("."):
+        raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:Class")
     if ":" in name and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a tinkerer's my_module.py lies where they work
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name == module_name:
-            raise IfqaError(f"{kind} {name!r}: no module named {module_name!r} here or installed") from error
+        if f"{module_name}.".startswith(f"{error.name}."):
+            raise IfqaError(f"{kind} {name!r}: no module named {error.name!r} here or installed") from error
         extra = _EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
         raise IfqaError(f"{kind} {name!r} needs {error.name}; install it with: pip install 'ifqa[{extra}]'") from error
+    except SyntaxError as error:
+        raise IfqaError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
     if not hasattr(module, class_name):
         raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {class_name!r}")
     plug: type[Any] = getattr(module, class_name)
@@ -81,12 +86,14 @@ def check_settings(what: str, function: Any, settings: Mapping[str, Any], given:
         if name not in {*given, "self"}
     }
     for name, parameter in parameters.items():
-        if parameter.default is parameter.empty and name not in settings and parameter.kind != parameter.VAR_KEYWORD:
+        if parameter.default is parameter.empty and name not in settings:
             raise IfqaError(f"{what} {name!r} is missing")
     for name, value in settings.items():
         if name not in parameters:
             raise unknown(what, name, parameters)
-        default = parameters[name].default
+        default, annotation = parameters[name].default, parameters[name].annotation
+        if annotation is str and not isinstance(value, str):
+            raise IfqaError(f"{what} {name!r}: wanted text, found {value!r}")
         if isinstance(default, bool | int | float | str) and not _fits(value, default):
             raise IfqaError(f"{what} {name!r}: wanted {type(default).__name__}, found {value!r}")
 

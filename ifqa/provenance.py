@@ -1,8 +1,10 @@
 """What each stage is made from: its settings, its inputs' identities, its plug's version. This alone decides reuse.
 
-Inputs are named by the hash of what *they* were made from, so a change anywhere shows in everything after it.
+Inputs are named by the hash of what *they* were made from, so a change anywhere shows in everything after it. Nothing is
+written here.
 """
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,12 @@ from typing import Any
 from ifqa import artifacts, sources
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus
+from ifqa.files import sha256
 from ifqa.inputs import questions_of
 from ifqa.plugins import load, settings_of
 from ifqa.scoring import summary
 
-NOT_IDENTITY = {"threads", "device", "memory_gb", "batch_tokens"}  # settings that change how fast, not what
+_OF_EXPERIMENT = {"name", "index", "k", "passages"}  # what of a plug's table its constructor does not take
 
 
 def wanted_passages(corpus: Corpus) -> dict[str, Any]:
@@ -29,76 +32,72 @@ def wanted_passages(corpus: Corpus) -> dict[str, Any]:
 
 
 def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
-    """The build settings, defaults too, and the passages."""
-    settings = dict(corpus.indexes[name])
-    plug = load("retriever", settings["retriever"])
-    passages = finished(corpus.folder / "passages", f"ifqa passages {corpus.name}")
-    own = _identifying(settings_of(plug.build) | settings)
-    return {
-        "stage": "index",
-        "version": getattr(plug, "version", 1),
-        "settings": own,
-        "passages": artifacts.identity(passages["wanted"]),
-    }
+    """The build settings, defaults too, and the passages.
+
+    Raises:
+        IfqaError: the corpus has no such index, or its passages are not built.
+    """
+    if name not in corpus.indexes:
+        raise IfqaError(f"corpus {corpus.name} has no [index.{name}]; it has: {', '.join(corpus.indexes) or 'none'}")
+    table = corpus.indexes[name]
+    plug = load("retriever", table["retriever"])
+    settings = _identifying(plug, settings_of(plug.build) | table)
+    return {"stage": "index", "settings": settings, "plug": _code(plug), "passages": _passages(corpus)}
 
 
 def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
-    """The search settings, the questions, and the index, which must be of the passages that are there."""
+    """The search settings, the questions, and the index, which must be of the passages that are there.
+
+    Raises:
+        IfqaError: the passages or the index are not built, or not from what the corpus file says now.
+    """
     assert experiment.retriever is not None
-    settings = experiment.retriever
-    plug = load("retriever", settings["name"])
-    wanted = {"stage": "retrieve", "version": getattr(plug, "version", 1), "settings": _identifying(settings)}
-    if "index" in settings:
-        corpus = load_corpus(experiment.corpus)
-        passages = artifacts.identity(finished(corpus.folder / "passages", f"ifqa passages {corpus.name}")["wanted"])
-        index = finished(corpus.folder / settings["index"], f"ifqa index {corpus.name}")["wanted"]
-        if index["passages"] != passages:
+    wanted = {
+        "stage": "retrieve",
+        "retriever": fingerprint("retriever", experiment.retriever),
+        **_questions(experiment),
+    }
+    if "index" in experiment.retriever:
+        corpus, name = load_corpus(experiment.corpus), experiment.retriever["index"]
+        index = wanted_index(corpus, name)
+        found = finished(corpus.folder / name, f"ifqa index {corpus.name}")["wanted"]
+        if found.get("passages") != index["passages"]:
             raise IfqaError(
-                f"{corpus.folder / settings['index']} was built from other passages than {corpus.folder / 'passages'} holds; "
+                f"{corpus.folder / name} was built from other passages than {corpus.folder / 'passages'} holds; "
                 f"build it again: ifqa index {corpus.name}"
             )
+        _require_same(corpus.folder / name, found, index, f"ifqa index {corpus.name}")
         wanted["index"] = artifacts.identity(index)
-    return wanted | _questions_wanted(experiment) | _fingerprint(plug, experiment.search_settings)
-
-
-def wanted_read(experiment: Experiment) -> dict[str, Any]:
-    """The reader's settings and weights, the questions, and the run."""
-    assert experiment.reader is not None
-    plug = load("reader", experiment.reader["name"])
-    wanted = {"stage": "read", "version": getattr(plug, "version", 1), "settings": _identifying(experiment.reader)}
-    return (
-        wanted
-        | _questions_wanted(experiment)
-        | _run_wanted(experiment)
-        | _fingerprint(plug, experiment.reader_settings)
-    )
-
-
-def wanted_score(experiment: Experiment) -> dict[str, Any]:
-    """The questions, the run, the predictions, and the version of the scorer."""
-    wanted = {"stage": "score", "version": summary.VERSION} | _questions_wanted(experiment) | _run_wanted(experiment)
-    if experiment.reader:
-        wanted["predictions"] = artifacts.identity(_stage(experiment, "read", wanted_read))
     return wanted
 
 
-def _questions_wanted(experiment: Experiment) -> dict[str, Any]:
-    return {"questions": sources.questions_identity(questions_of(experiment)), "seed": experiment.seed}
+def wanted_read(experiment: Experiment) -> dict[str, Any]:
+    """The reader's settings and weights, the questions, the run, and the passages it names."""
+    assert experiment.reader is not None
+    reader = fingerprint("reader", experiment.reader)
+    return {"stage": "read", "reader": reader, **_questions(experiment), **_run(experiment)}
 
 
-def _run_wanted(experiment: Experiment) -> dict[str, Any]:
-    if not experiment.retriever:
-        return {}
-    return {"run": artifacts.identity(_stage(experiment, "retrieve", wanted_retrieve))}
+def wanted_score(experiment: Experiment) -> dict[str, Any]:
+    """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer."""
+    benchmark = {"name": experiment.benchmark, "code": _code(load("benchmark", experiment.benchmark))}
+    wanted = {"stage": "score", "version": summary.VERSION, "seed": experiment.seed, "benchmark": benchmark}
+    wanted |= _questions(experiment) | _run(experiment)
+    if experiment.reader:
+        wanted["predictions"] = _stage(experiment, "read", wanted_read)
+    return wanted
 
 
-def _fingerprint(plug: Any, settings: dict[str, Any]) -> dict[str, str]:
-    """What a plug reads beside its settings (weights, a file), as one hash it makes itself."""
-    return {"files": plug.fingerprint(**settings)} if hasattr(plug, "fingerprint") else {}
+def fingerprint(kind: str, table: dict[str, Any]) -> dict[str, Any]:
+    """All that decides what a retriever or reader does: its settings, its code, and a hash of the files it reads.
 
-
-def _identifying(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in sorted(settings.items()) if key not in NOT_IDENTITY}
+    Raises:
+        IfqaError: a file it reads is missing.
+    """
+    plug = load(kind, table["name"])
+    own = {key: value for key, value in table.items() if key not in _OF_EXPERIMENT}
+    files = {"files": plug.fingerprint(**own)} if hasattr(plug, "fingerprint") else {}
+    return {"settings": _identifying(plug, table), "code": _code(plug), **files}
 
 
 def finished(folder: Path, command: str) -> dict[str, Any]:
@@ -109,16 +108,46 @@ def finished(folder: Path, command: str) -> dict[str, Any]:
     return manifest
 
 
-def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment], dict[str, Any]]) -> dict[str, Any]:
-    """What an earlier stage was made from, which must be what the experiment says now."""
-    wanted = wanted_by(experiment)
-    folder, command = experiment.folder / stage, f"ifqa {stage} --experiment {experiment.name}"
-    if experiment.base and not artifacts.is_made(folder, wanted):
-        artifacts.take_over(folder, wanted, Path("experiments") / experiment.base / stage)
+def _code(plug: type[Any]) -> str:
+    """A plug's `version`, which is raised when it does something else; of one from outside the SHA-256 of its file."""
+    if plug.__module__.startswith("ifqa."):
+        return f"version {plug.version}"
+    return sha256(Path(inspect.getfile(plug)))
+
+
+def _identifying(plug: type[Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings without those that the plug says change how fast it is, and not what it does."""
+    return {key: value for key, value in sorted(settings.items()) if key not in getattr(plug, "not_identity", ())}
+
+
+def _questions(experiment: Experiment) -> dict[str, Any]:
+    return {"questions": sources.questions_identity(questions_of(experiment))}
+
+
+def _passages(corpus: Corpus) -> str:
+    """Identity of a corpus's passages, which must be what its file says now."""
+    folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
     found = finished(folder, command)["wanted"]
+    _require_same(folder, found, wanted_passages(corpus), command)
+    return artifacts.identity(found)
+
+
+def _run(experiment: Experiment) -> dict[str, Any]:
+    wanted = {"run": _stage(experiment, "retrieve", wanted_retrieve)} if experiment.retriever else {}
+    return wanted | ({"passages": _passages(load_corpus(experiment.corpus))} if experiment.corpus else {})
+
+
+def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment], dict[str, Any]]) -> str:
+    """Identity of an earlier stage, which must be what the experiment says now."""
+    folder, command = experiment.folder / stage, f"ifqa {stage} --experiment {experiment.name}"
+    found, wanted = finished(folder, command)["wanted"], wanted_by(experiment)
+    _require_same(folder, found, wanted, command)
+    return artifacts.identity(wanted)
+
+
+def _require_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any], command: str) -> None:
     if artifacts.identity(found) != artifacts.identity(wanted):
         changed = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
         raise IfqaError(
             f"{folder} was made from something else (changed: {', '.join(changed)}); make it again: {command}"
         )
-    return wanted

@@ -9,7 +9,7 @@ from typing import Any
 from ifqa.artifacts import identity
 from ifqa.errors import IfqaError
 from ifqa.files import find_resource, sha256
-from ifqa.plugins import check_settings, load, unknown
+from ifqa.plugins import check_settings, load, settings_of, unknown
 from ifqa.records import Passage, Question, gold_id
 from ifqa.wikipedia.articles import article_files, read_articles
 from ifqa.wikipedia.dump import Disambiguation, Page, read_pages
@@ -60,15 +60,15 @@ def check(source: Source) -> None:
         IfqaError: its format or a setting is unknown, or what it names is not there.
     """
     kind = source.get("format", "")
-    if kind not in FORMATS:
+    if not isinstance(kind, str) or kind not in FORMATS:
         raise unknown("format of a passage source", str(kind), FORMATS)
     settings = {key: value for key, value in source.items() if key != "format"}
     check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["left_out"])
     if kind == "gold":
-        for part in source.get("splits", []):
-            load("benchmark", str(source.get("benchmark", "")))().path(part)
-    elif "path" not in source:
-        raise IfqaError(f"a {kind!r} source needs a path")
+        if not isinstance(source["splits"], list) or not all(isinstance(part, str) for part in source["splits"]):
+            raise IfqaError(f"setting of a 'gold' source 'splits': wanted a list of names, found {source['splits']!r}")
+        for part in source["splits"]:
+            load("benchmark", source["benchmark"])().path(part)
     else:
         files_of(source)
 
@@ -95,6 +95,7 @@ def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
         source: the source.
         known: path -> [bytes, modified (ns), SHA-256] of files hashed before; hashing 20 GB takes a minute.
     """
+    source = settings_of(FORMATS[source["format"]]) | dict(source)
     if source["format"] == "gold":
         benchmark = load("benchmark", source["benchmark"])()
         return {**source, "questions": [questions_identity(benchmark.questions(part)) for part in source["splits"]]}

@@ -12,22 +12,32 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ifqa import artifacts, sources
+from ifqa import sources
+from ifqa.artifacts import lock, make, take_over
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus, Experiment, check_sources, load_corpus, write_resolved
+from ifqa.experiment import Corpus, Experiment, load_corpus
 from ifqa.files import json_line, keep_whole_lines, sha256, write, write_json, write_jsonl, write_run
 from ifqa.inputs import open_reader, open_retriever, passages_of, predictions_of, questions_of, rankings_of
 from ifqa.passages import PassageStore, write_id_index, write_passages, write_shard
 from ifqa.plugins import check_settings, load
 from ifqa.progress import bar, say
-from ifqa.provenance import finished, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
+from ifqa.provenance import (
+    fingerprint,
+    finished,
+    wanted_index,
+    wanted_passages,
+    wanted_read,
+    wanted_retrieve,
+    wanted_score,
+)  # fmt: skip
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring import summary
+from ifqa.variants import write_resolved
 
 SHARD = 20_000  # passages; a shard ends with an article, so its content depends on the input alone
+CHUNK = 32  # questions a reader is given at a time, after which their predictions are safe on disk
 NEGATIVES = 20  # passages a training question's negatives are drawn from
 TRAIN_GIVEN = ("questions", "rankings", "folder", "setting", "sources", "seed", "progress")
-CHUNK = 32  # questions a reader is given at a time, after which their predictions are safe on disk
 
 
 def build_passages(corpus: Corpus) -> Path:
@@ -36,19 +46,18 @@ def build_passages(corpus: Corpus) -> Path:
     Raises:
         IfqaError: a source is missing or broken, holds no passage, or two passages have the same id.
     """
-    check_sources(corpus)
+    for source in corpus.sources:
+        sources.check(source)
     folder = corpus.folder / "passages"
-    wanted = wanted_passages(corpus)
-    if _is_made(folder, wanted):
-        return folder
-    left_out: Counter[str] = Counter()
-    with artifacts.make(folder, wanted) as work, bar(f"passages of {corpus.name}", None) as advance:
+    with make(folder, lambda: wanted_passages(corpus)) as work:
+        if work is None:
+            return folder
+        left_out: Counter[str] = Counter()
         articles = (article for source in corpus.sources for article in sources.read(source, left_out))
-        counts = [write_shard(work.folder, n, shard) for n, shard in enumerate(_shards(articles, advance))]
+        with bar(f"passages of {corpus.name}", None) as advance:
+            counts = [write_shard(work.folder, n, shard) for n, shard in enumerate(_shards(articles, advance))]
         if not sum(counts):
-            raise IfqaError(
-                f"corpus {corpus.name}: its sources hold no passage; look at what indexes/{corpus.name}.toml names"
-            )
+            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; look at what its file names")
         write_id_index(work.folder)
         work.made |= {"passages": sum(counts), "shards": len(counts), "left_out": dict(left_out)}
         work.made["sources"] = {str(p): sources.file_facts(p, {}) for s in corpus.sources for p in sources.files_of(s)}
@@ -62,17 +71,13 @@ def build_index(corpus: Corpus, name: str) -> Path:
     Raises:
         IfqaError: the corpus has no such index, or its passages are not built.
     """
-    if name not in corpus.indexes:
-        raise IfqaError(f"corpus {corpus.name} has no [index.{name}]; it has: {', '.join(corpus.indexes) or 'none'}")
-    settings = dict(corpus.indexes[name])
-    plug = load("retriever", settings.pop("retriever"))
     passages, folder = corpus.folder / "passages", corpus.folder / name
-    wanted = wanted_index(corpus, name)
-    if _is_made(folder, wanted):
-        return folder
-    with artifacts.make(folder, wanted) as work:
-        plug.build(passages, work.folder, **settings)
-        work.made["passages"] = finished(passages, "")["made"]["passages"]
+    with make(folder, lambda: wanted_index(corpus, name)) as work:
+        if work is None:
+            return folder
+        settings = dict(corpus.indexes[name])
+        load("retriever", settings.pop("retriever")).build(passages, work.folder, **settings)
+        work.made["passages"] = finished(passages, f"ifqa passages {corpus.name}")["made"]["passages"]
     say(f"{folder}: {work.made['passages']:,} passages indexed")
     return folder
 
@@ -85,20 +90,17 @@ def retrieve(experiment: Experiment) -> Path:
     """
     if experiment.retriever is None:
         raise IfqaError(f"experiment {experiment.name} has no [retriever]")
-    folder, wanted = experiment.folder / "retrieve", wanted_retrieve(experiment)
-    if _is_made(folder, wanted, experiment):
-        return folder
-    questions = questions_of(experiment)
-    with artifacts.make(folder, wanted) as work:
+    questions, folder = questions_of(experiment), experiment.folder / "retrieve"
+    with make(folder, lambda: wanted_retrieve(experiment), experiment.relatives("retrieve")) as work:
+        if work is None:
+            return folder
         retriever = open_retriever(experiment)
         say(f"{folder}: searching for {len(questions):,} questions")
         rankings = retriever.search(questions, experiment.retriever["k"])
         if hasattr(retriever, "made_passages"):
             write_passages(work.folder / "passages.jsonl", retriever.made_passages(questions))
-        ids = [question.id for question in questions]
-        write_run(
-            work.folder / "run.trec", dict(zip(ids, rankings, strict=True)), tag=f"ifqa-{experiment.retriever['name']}"
-        )
+        by_question = dict(zip((question.id for question in questions), rankings, strict=True))
+        write_run(work.folder / "run.trec", by_question, tag=f"ifqa-{experiment.retriever['name']}")
         work.made |= {"questions": len(questions), "hits": sum(map(len, rankings))}
     say(f"{folder}: {work.made['hits']:,} passages for {len(questions):,} questions")
     return folder
@@ -112,24 +114,28 @@ def read(experiment: Experiment) -> Path:
     """
     if experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [reader]")
-    folder, wanted = experiment.folder / "read", wanted_read(experiment)
-    if _is_made(folder, wanted, experiment):
-        return folder
-    questions = questions_of(experiment)
-    with artifacts.make(folder, wanted, resume=True) as work:
-        rankings = rankings_of(experiment, questions)
-        reader = open_reader(experiment)
+    _take_over(experiment, "retrieve")
+    questions, folder = questions_of(experiment), experiment.folder / "read"
+    with make(folder, lambda: wanted_read(experiment), experiment.relatives("read"), resume=True) as work:
+        if work is None:
+            return folder
         path = work.folder / "predictions.jsonl"
         done = keep_whole_lines(path, multiple_of=CHUNK)
         if done:
             say(f"{folder}: going on after {done:,} of {len(questions):,} questions")
-        top = [ranking[: experiment.reader["passages"]] for ranking in rankings[done:]]
-        passages = passages_of(experiment, top)
+        reader = open_reader(experiment)
+        top = [ranking[: experiment.reader["passages"]] for ranking in rankings_of(experiment, questions)]
+        passages = passages_of(experiment, top[done:])
         with open(path, "ab") as handle, bar(f"reading {experiment.name}", len(questions)) as advance:
             advance(done)
             for start in range(done, len(questions), CHUNK):
                 chunk = questions[start : start + CHUNK]
-                for prediction in reader.answer(chunk, list(islice(passages, CHUNK))):
+                predictions = reader.answer(chunk, list(islice(passages, CHUNK)))
+                if [one.question_id for one in predictions] != [question.id for question in chunk]:
+                    raise IfqaError(
+                        f"reader {experiment.reader['name']!r} must give one prediction a question, in their order"
+                    )
+                for prediction in predictions:
                     write(handle, json_line(asdict(prediction)))
                 handle.flush()
                 os.fsync(handle.fileno())
@@ -145,40 +151,39 @@ def score(experiment: Experiment) -> Path:
     Raises:
         IfqaError: a stage before is not done, or its files are of other questions.
     """
-    folder, wanted = experiment.folder / "score", wanted_score(experiment)
-    if _is_made(folder, wanted, experiment):
-        return folder
-    questions = questions_of(experiment)
-    benchmark = load("benchmark", experiment.benchmark)()
-    with artifacts.make(folder, wanted) as work:
+    for stage in ("retrieve", "read"):
+        _take_over(experiment, stage)
+    questions, folder = questions_of(experiment), experiment.folder / "score"
+    with make(folder, lambda: wanted_score(experiment), experiment.relatives("score")) as work:
+        if work is None:
+            return folder
         rows: list[dict[str, Any]] = [{"id": question.id} | summary.kind(question) for question in questions]
-        if experiment.retriever:
-            rankings = rankings_of(experiment, questions)
-            texts = ([passage.text for passage in ranking] for ranking in passages_of(experiment, rankings))
+        depth = experiment.retriever["k"] if experiment.retriever else None
+        if depth:
+            texts = (
+                [one.text for one in several] for several in passages_of(experiment, rankings_of(experiment, questions))
+            )
             for row, question, found in zip(rows, questions, texts, strict=True):
-                row |= summary.retrieval(question, found, experiment.retriever["k"])
+                row |= summary.retrieval(question, found, depth)
         if experiment.reader:
+            benchmark = load("benchmark", experiment.benchmark)()
             for row, question, prediction in zip(rows, questions, predictions_of(experiment, questions), strict=True):
                 row |= {
                     "failed": float(prediction.failed),
                     **benchmark.score(question, prediction),
                     "answer": prediction.answer,
                 }
-        depth = experiment.retriever["k"] if experiment.retriever else None
-        scores = summary.summarise(rows, questions, depth, experiment.seed)
-        scores |= {"experiment": experiment.name, "split": f"{experiment.benchmark}/{experiment.split}"}
-        scores |= {"partial": bool(experiment.limit)}
         write_jsonl(work.folder / "per_question.jsonl", rows)
-        write_json(work.folder / "scores.json", scores)
+        write_json(work.folder / "scores.json", summary.summarise(rows, questions, depth, experiment.seed))
     return folder
 
 
 def run(experiment: Experiment) -> Path:
     """Every stage of an experiment that is not done, in order; the score folder."""
-    questions_of(experiment)  # what is wrong with them is said before hours of building
-    with artifacts.lock(experiment.folder):
-        if experiment.retriever and "index" in experiment.retriever:
-            build(load_corpus(experiment.corpus), experiment.retriever["index"])
+    prepare(experiment)
+    with lock(experiment.folder):
+        if experiment.variant:
+            write_resolved(experiment)
         if experiment.retriever:
             retrieve(experiment)
         if experiment.reader:
@@ -186,10 +191,18 @@ def run(experiment: Experiment) -> Path:
         return score(experiment)
 
 
-def build(corpus: Corpus, index: str) -> Path:
-    """The passages and one index of a corpus; the index folder."""
-    build_passages(corpus)
-    return build_index(corpus, index)
+def prepare(experiment: Experiment) -> None:
+    """Build the corpus an experiment needs, after a look at what can be wrong without hours of work."""
+    questions_of(experiment)
+    for kind, table in (("retriever", experiment.retriever), ("reader", experiment.reader)):
+        if table:
+            fingerprint(kind, table)
+    if experiment.corpus:
+        corpus = load_corpus(experiment.corpus)
+        with lock(corpus.folder):
+            build_passages(corpus)
+            if experiment.retriever and "index" in experiment.retriever:
+                build_index(corpus, experiment.retriever["index"])
 
 
 @dataclass(frozen=True)
@@ -210,11 +223,10 @@ def ask(experiment: Experiment, text: str) -> Asked:
         raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')
     if experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [reader]")
+    prepare(experiment)
     question = Question("ask", text.strip())
     passages: list[Passage] = []
     if experiment.retriever:
-        if "index" in experiment.retriever:
-            build(load_corpus(experiment.corpus), experiment.retriever["index"])
         ranking = open_retriever(experiment).search([question], experiment.reader["passages"])
         passages = next(passages_of(experiment, ranking))
     prediction = open_reader(experiment).answer([question], [passages])[0]
@@ -235,13 +247,15 @@ def train_extractive(
     check_settings("training setting", train, settings, given=TRAIN_GIVEN)
     source = load("benchmark", benchmark)()
     questions = source.questions(split)
-    index = build(corpus, "bm25")
+    with lock(corpus.folder):
+        build_passages(corpus)
+        index = build_index(corpus, "bm25")
     say(f"{folder}: searching negatives for {len(questions):,} questions")
     rankings = load("retriever", "bm25")(index).search(questions, NEGATIVES)
     store = PassageStore(corpus.folder / "passages")
     negatives = [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
     files = {str(source.path(split)): sha256(source.path(split))}
-    with artifacts.lock(folder):
+    with lock(folder):
         train(
             questions,
             negatives,
@@ -255,19 +269,14 @@ def train_extractive(
     return folder
 
 
-def _is_made(folder: Path, wanted: dict[str, Any], experiment: Experiment | None = None) -> bool:
-    """Whether an artifact is there, made from exactly this; taken over from the experiment this one is a variant of."""
-    if experiment and experiment.base:
-        write_resolved(experiment)
-        if not artifacts.is_made(folder, wanted) and artifacts.take_over(
-            folder, wanted, Path("experiments") / experiment.base / folder.name
-        ):
-            say(f"{folder}: taken over from {experiment.base}")
-            return True
-    if artifacts.is_made(folder, wanted):
-        say(f"{folder}: nothing to do, made from exactly this before")
-        return True
-    return False
+def _take_over(experiment: Experiment, stage: str) -> None:
+    """Bring a variant's earlier stage over from an experiment it varies, so that `ifqa read --reader X` needs no more."""
+    wanted_by = {"retrieve": wanted_retrieve, "read": wanted_read}[stage]
+    applies = experiment.retriever if stage == "retrieve" else experiment.reader
+    if not (experiment.variant and applies) or (experiment.folder / stage).exists():
+        return
+    write_resolved(experiment)
+    take_over(experiment.folder / stage, wanted_by(experiment), experiment.relatives(stage))
 
 
 def _shards(articles: Iterator[list[Passage]], advance: Callable[[float], None]) -> Iterator[list[Passage]]:

@@ -13,7 +13,7 @@ WANTED = {"stage": "test", "settings": {"k": 5}}
 
 
 def make(folder, wanted=WANTED, rows=3, **options):
-    with artifacts.make(folder, wanted, **options) as work:
+    with artifacts.make(folder, lambda: wanted, **options) as work:
         write_jsonl(work.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
         work.made["rows"] = rows
 
@@ -32,23 +32,23 @@ def test_what_is_made_says_from_what_and_with_what(tmp_path):
 def test_a_failure_leaves_what_was_there(tmp_path):
     make(tmp_path / "a")
     before = (tmp_path / "a" / "rows.jsonl").read_bytes()
-    with pytest.raises(ZeroDivisionError), artifacts.make(tmp_path / "a", {"stage": "other"}):
+    with pytest.raises(ZeroDivisionError), artifacts.make(tmp_path / "a", lambda: {"stage": "other"}):
         raise ZeroDivisionError
     assert artifacts.is_made(tmp_path / "a", WANTED)
     assert (tmp_path / "a" / "rows.jsonl").read_bytes() == before
 
 
-def test_an_attempt_at_the_same_thing_is_resumed_and_at_another_is_not(tmp_path):
-    for wanted, kept in ((WANTED, True), ({"stage": "other"}, False)):
-        with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", WANTED, resume=True) as work:
-            (work.folder / "half.txt").write_text("half")
-            raise KeyboardInterrupt
-        with artifacts.make(tmp_path / "a", wanted, resume=True) as work:
-            assert (work.folder / "half.txt").exists() == kept
+@pytest.mark.parametrize(("wanted", "kept"), [(WANTED, True), ({"stage": "other"}, False)])
+def test_an_attempt_at_the_same_thing_is_resumed_and_at_another_is_not(tmp_path, wanted, kept):
+    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: WANTED, resume=True) as work:
+        (work.folder / "half.txt").write_text("half")
+        raise KeyboardInterrupt
+    with artifacts.make(tmp_path / "a", lambda: wanted, resume=True) as work:
+        assert (work.folder / "half.txt").exists() == kept
 
 
 def test_what_was_left_is_cleared_unless_resuming(tmp_path):
-    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", WANTED) as work:
+    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: WANTED) as work:
         (work.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
     make(tmp_path / "a")
@@ -58,7 +58,10 @@ def test_what_was_left_is_cleared_unless_resuming(tmp_path):
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
 def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path, number):
     make(tmp_path / "a")
-    with pytest.raises(IfqaError, match="no room on the disk"), artifacts.make(tmp_path / "a", {"stage": "other"}):
+    with (
+        pytest.raises(IfqaError, match="no room on the disk"),
+        artifacts.make(tmp_path / "a", lambda: {"stage": "other"}),
+    ):
         raise OSError(number, "full")
     assert artifacts.is_made(tmp_path / "a", WANTED)
 
@@ -85,13 +88,40 @@ def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
 
 
 def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):
-    make(tmp_path / "base" / "a")
-    assert artifacts.take_over(tmp_path / "variant" / "a", WANTED, tmp_path / "base" / "a")
-    assert artifacts.is_made(tmp_path / "variant" / "a", WANTED)
-    assert (tmp_path / "variant" / "a" / "rows.jsonl").read_text() == (
-        tmp_path / "base" / "a" / "rows.jsonl"
-    ).read_text()
-    assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, tmp_path / "base" / "a")
+    base, folder = tmp_path / "base" / "a", tmp_path / "variant" / "a"
+    make(base)
+    with artifacts.make(folder, lambda: WANTED, [base]) as work:
+        assert work is None
+    assert artifacts.is_made(folder, WANTED)
+    assert (folder / "rows.jsonl").read_text() == (base / "rows.jsonl").read_text()
+    assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, [base])
+
+
+def test_what_is_there_and_whole_is_not_made_again(tmp_path):
+    make(tmp_path / "a")
+    with artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+        assert work is None
+    (tmp_path / "a" / "rows.jsonl").write_text("cut\n")
+    with artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+        assert work is not None
+
+
+def test_what_was_whole_but_not_yet_in_its_place_is_put_there(tmp_path):
+    make(tmp_path / "a")
+    (tmp_path / "a").rename(tmp_path / ".a.partial")
+    with artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+        assert work is None
+    assert artifacts.is_made(tmp_path / "a", WANTED)
+
+
+def test_an_input_that_changes_meanwhile_makes_nothing(tmp_path):
+    answers = iter([WANTED, {"stage": "changed"}])
+    with (
+        pytest.raises(IfqaError, match="changed while it was being made"),
+        artifacts.make(tmp_path / "a", lambda: next(answers)),
+    ):
+        pass
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_broken_manifest_is_named(tmp_path):

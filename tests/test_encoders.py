@@ -19,6 +19,7 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return ids, types, mask
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers for it
 @torch.inference_mode()
 def test_hidden_states_equal_those_of_transformers_and_peft() -> None:
     from peft import PeftModel

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_corpus, load_experiment, override, parse_experiment, write_resolved
+from ifqa.experiment import load_corpus, load_experiment, parse_experiment
+from ifqa.variants import override, write_resolved
 
 SAMPLE = {
     "benchmark": "sample",
@@ -37,7 +40,7 @@ def test_a_flag_makes_a_variant_that_runs_again_by_its_name():
     variant = override(load_experiment("sample"), {"k": 5})
     assert variant.name == "sample+k=5"
     assert variant.retriever["k"] == 5
-    assert variant.base == "sample"
+    assert variant.relatives("read") == [Path("experiments/sample/read")]
     write_resolved(variant)
     assert load_experiment("sample+k=5") == variant
 
@@ -55,11 +58,27 @@ def test_another_plug_does_not_get_the_old_ones_settings():
     assert changed.name == "sample+retriever=gold"
 
 
-def test_a_variant_of_a_variant_keeps_the_first_base():
+def test_a_variant_of_a_variant_takes_over_from_both():
     first = override(load_experiment("sample"), {"k": 5})
     second = override(first, {"limit": 3})
     assert second.name == "sample+k=5+limit=3"
-    assert second.base == "sample"
+    assert second.relatives("read") == [Path("experiments/sample+k=5/read"), Path("experiments/sample/read")]
+
+
+def test_the_same_setting_given_twice_is_refused():
+    with pytest.raises(IfqaError, match="given twice"):
+        override(load_experiment("sample"), {"k": 3, "retriever.k": 3})
+
+
+def test_values_that_no_folder_can_be_named_by_keep_their_difference():
+    long = [override(load_experiment("sample"), {"reader.weights": "w" * 80 + end}).name for end in ("1", "2", "/2")]
+    assert len(set(long)) == 3
+    assert all(len(name) < 100 and "/" not in name for name in long)
+
+
+def test_a_variant_expects_nothing():
+    experiment = parse_experiment("x", SAMPLE | {"expected": {"EM": {"value": 1.0}}}, "x.toml")
+    assert override(experiment, {"limit": 3}).expected == {}
 
 
 @pytest.mark.parametrize(
@@ -74,6 +93,12 @@ def test_a_variant_of_a_variant_keeps_the_first_base():
         ({"benchmark": "ifq"}, "unknown benchmark 'ifq'; did you mean 'ifqa'"),
         ({"splt": "dev"}, "unknown x.toml: key 'splt'; did you mean 'split'"),
         ({"expected": {"EM": {"value": "high"}}}, "wants a number"),
+        ({"retriever": "bm25"}, "wanted a table, found 'bm25'"),
+        ({"retriever": {}}, "wanted name ="),
+        ({"reader": 5}, "wanted a table, found 5"),
+        ({"expected": {"EM": 3}}, "wanted a table, found 3"),
+        ({"reader": {"name": "predictions", "path": 5}}, "'path': wanted text, found 5"),
+        ({"reader": {"name": "predictions"}}, "'path' is missing"),
         ({"seed": -1}, "seed must be a whole number from 0"),
     ],
 )
@@ -96,6 +121,10 @@ def test_an_unknown_change_is_refused():
             "[[passages.sources]]\nformat='dump'\npath='x'\n[index.b]\nretriever='bm25'\nstemer='x'\n",
             "did you mean 'stemmer'",
         ),
+        ("[passages]\nsources = ['a']\n", "wanted a table, found 'a'"),
+        ("index = 3\n[[passages.sources]]\n", "wanted a table, found 3"),
+        ("[[passages.sources]]\n[index.passages]\nretriever='bm25'\n", "where the passages lie"),
+        ("[[passages.sources]]\n[index.'../x']\nretriever='bm25'\n", "names no other folder"),
         ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.g]\nretriever='gold'\n", "has no index to build"),
     ],
 )

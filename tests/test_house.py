@@ -18,14 +18,15 @@ LAYERS = [
     ["stages"],
     ["provenance"],
     ["inputs"],
+    ["variants"],
     ["experiment", "downloads"],
     ["sources"],
     ["benchmarks", "retrievers", "readers", "training"],
     ["span_model"],
     ["encoders", "jvm", "numbers"],
     ["passages", "wikipedia"],
-    ["scoring", "artifacts", "plugins", "progress"],
-    ["files"],
+    ["scoring", "artifacts", "plugins"],
+    ["files", "progress"],
     ["records", "errors", "__init__"],
 ]
 PLUG_FOLDERS = ["benchmarks", "retrievers", "readers"]

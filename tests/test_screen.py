@@ -18,16 +18,20 @@ def shown(markup):
     ("value", "tolerance", "wanted"), [(36.2, 0.5, OK), (36.0, 0, OK), (39.0, 1.0, NEAR), (41.0, 1.0, OFF)]
 )
 def test_a_score_is_ok_within_tolerance_near_within_its_interval_else_off(value, tolerance, wanted):
-    assert verdict(MEASURES, "EM", {"value": value, "tolerance": tolerance}) == wanted
+    assert verdict(MEASURES["EM"], {"value": value, "tolerance": tolerance}) == wanted
 
 
 def test_a_measure_that_was_not_taken_is_off():
-    assert verdict(MEASURES, "F1", {"value": 50.0, "tolerance": 99}) == OFF
+    assert verdict(None, {"value": 50.0, "tolerance": 99}) == OFF
 
 
 @pytest.mark.parametrize("text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"])
 def test_nothing_in_a_passage_is_taken_as_markup(text):
     assert shown(mark(text, "markup")) == text
+
+
+def test_no_control_character_reaches_the_terminal():
+    assert "\x1b" not in shown(mark("\x1b[31mred\x1b[0m \x9b31m", "red"))
 
 
 def test_the_answer_is_marked_where_it_stands_as_words():

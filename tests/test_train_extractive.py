@@ -16,7 +16,10 @@ from ifqa.training.targets import find_targets
 
 QUESTIONS = [
     Question(
-        "t/0", "If Ada had won two fewer cups, how many?", ("7",), ("Ada, a rower from Brill, has won 9 cups in all.",)
+        "t/0",
+        "If Ada had won two fewer cups, how many?",
+        ("7",),
+        ("Ada, a rower from Brill in Kent, has won 9 cups in all.",),
     ),
     Question(
         "t/1", "If Bo had kept the name, what would it be?", ("Old Mill",), ("Bo, once called Old Mill, lies in Kent.",)
@@ -30,7 +33,7 @@ QUESTIONS = [
     Question("t/3", "If Di had married, whom?", ("unknown to all",), ("Di wrote plays and travelled.",)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", one.gold_passages[0]) for n, one in enumerate(QUESTIONS)]] * len(QUESTIONS)
-SETTINGS = {"setting": "ifqa/full", "epochs": 2, "batch": 1, "rank": 2, "checkpoint_every": 2}
+SETTINGS = {"setting": "ifqa/full", "epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
 
 
 def pair(text: str, question: str = "If there had been two fewer, how many?") -> Pair:
@@ -97,6 +100,12 @@ def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
     assert manifest["setting"] == "ifqa/full"
     assert manifest["sources"] == {"train.json": "ab"}
     assert manifest["settings"]["seed"] == 0
+
+
+def test_practice_comes_before_the_real_questions(tmp_path: Path) -> None:
+    lines: list[str] = []
+    train(QUESTIONS[:1], RANKINGS[:1], tmp_path, **(SETTINGS | {"practice": 2, "epochs": 1}), progress=lines.append)
+    assert lines[0].startswith("1 of 1 questions have a target; 3 steps")
 
 
 def test_questions_without_any_target_are_refused(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ class IfQA:
     """The public release, as `ifqa data` puts it into `data/ifqa/`."""
 
     name = "ifqa"
+    version = 1
     files: ClassVar[dict[str, str]] = {
         f"{setting}-{part}": f"{setting}_split/{part}.json"
         for setting in ("full", "few")
@@ -70,6 +71,8 @@ class IfQA:
         records = read_json(path)
         if not isinstance(records, list):
             raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")
+        if not records:
+            raise IfqaError(f"{path}: wanted questions, found an empty list")
         questions = [self._question(record, split, f"{path}: question {n}") for n, record in enumerate(records)]
         seen: set[str] = set()
         for question in questions:
@@ -83,10 +86,15 @@ class IfQA:
             raise IfqaError(f"{where}: wanted an object, found {type(record).__name__}")
         if "idx" not in record:
             raise IfqaError(f"{where}: key 'idx' is missing; found {', '.join(map(repr, record)) or 'no keys'}")
+        index, answers = record["idx"], texts_field(record, "answers", where)
+        if isinstance(index, bool) or not isinstance(index, int | str) or str(index).split() != [str(index)]:
+            raise IfqaError(f"{where}: 'idx' must be a number or a word, found {index!r}")
+        if not answers:
+            raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
         return Question(
-            id=f"{self.name}/{split}/{record['idx']}",
+            id=f"{self.name}/{split}/{index}",
             text=text_field(record, "question", where),
-            answers=texts_field(record, "answers", where),
+            answers=answers,
             gold_passages=texts_field(record, "context", where),
         )
 

@@ -43,10 +43,14 @@ class Extractive:
         IfqaError: the weights are missing or not whole, or a setting has a value that is not among those above.
     """
 
+    version = 1
+    not_identity = ("device", "batch_tokens")
+    passages_per_second = 30  # on two cores, for `ifqa check`
+
     def __init__(
         self,
         weights: str = "",
-        rank_weight: float = 0.0,
+        rank_weight: float = 1.0,
         device: str = "auto",
         precision: str = "auto",
         batch_tokens: int = 8192,

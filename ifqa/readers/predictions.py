@@ -11,6 +11,8 @@ from ifqa.records import Passage, Prediction, Question
 class Predictions:
     """The answers of a file whose lines have a `question_id` ("ifqa/full-dev/17") and an `answer`."""
 
+    version = 1
+
     def __init__(self, path: str) -> None:
         """Read the answers.
 

@@ -9,10 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from ifqa.experiment import Experiment
-from ifqa.files import list_resources, read_json, read_jsonl
-from ifqa.inputs import passages_of, questions_of
+from ifqa.files import list_resources, read_json
+from ifqa.inputs import passages_of, predictions_of, questions_of
 from ifqa.plugins import load, names
-from ifqa.records import Hit, Passage
+from ifqa.records import Hit, Passage, Prediction
 from ifqa.stages import Asked
 
 OK, NEAR, OFF = "OK", "near", "off"
@@ -21,24 +21,22 @@ OK, NEAR, OFF = "OK", "near", "off"
 def show_scores(experiment: Experiment, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code: 1 if an expected score lies outside its tolerance, else 0."""
     scores = read_json(folder / "scores.json")
-    verdicts = {name: verdict(scores["measures"], name, row) for name, row in experiment.expected.items()}
     console = Console(highlight=False)
-    console.print(scores_table(experiment, scores, verdicts))
+    console.print(scores_table(experiment, scores))
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores 0)"
     if "ceiling" in scores:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
-        line += (
-            f". Answer recall: at most {scores['ceiling']:.1f} (the answer is in the gold passages); by chance {chance}"
-        )
+        line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
     console.print(line, soft_wrap=True)
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
-    return int(OFF in verdicts.values())
+    return int(any(verdict(scores["measures"].get(name), row) != OK for name, row in experiment.expected.items()))
 
 
-def scores_table(experiment: Experiment, scores: dict[str, Any], verdicts: dict[str, str]) -> Table:
+def scores_table(experiment: Experiment, scores: dict[str, Any]) -> Table:
     """A row for each measure: all questions with the 95% interval, numeric ones, the others, and the expected value."""
-    partial = f"  PARTIAL: the first {experiment.limit} questions only" if scores["partial"] else ""
-    table = Table(title=f"{experiment.name}: {scores['split']}{partial}", title_justify="left")
+    partial = f"  PARTIAL: the first {scores['questions']} questions only" if experiment.limit else ""
+    title = f"{experiment.name}: {experiment.benchmark} {experiment.split}{partial}"
+    table = Table(title=title, title_justify="left")
     table.add_column("measure")
     counts = {
         "all": scores["questions"],
@@ -47,26 +45,21 @@ def scores_table(experiment: Experiment, scores: dict[str, Any], verdicts: dict[
     }
     for column in ("all", "95% interval", "numeric", "other"):
         table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
-    if verdicts:
+    if experiment.expected:
         table.add_column("expected")
-    for name, mean in scores["measures"].items():
+    for name in dict.fromkeys([*scores["measures"], *experiment.expected]):
+        mean = scores["measures"].get(name)
+        interval = f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else ""
         parts = [scores[part]["measures"].get(name) for part in ("numeric", "other")]
-        row = [
-            name,
-            f"{mean['value']:.1f}",
-            f"{mean['low']:.1f} - {mean['high']:.1f}",
-            *(f"{p['value']:.1f}" if p else "" for p in parts),
-        ]
-        if verdicts:
-            expected = experiment.expected.get(name)
-            row.append(f"{expected['value']:.1f} ± {expected.get('tolerance', 0)} {verdicts[name]}" if expected else "")
+        row = [name, _value(mean), interval, *map(_value, parts)]
+        if expected := experiment.expected.get(name):
+            row.append(f"{expected['value']:.1f} ± {expected.get('tolerance', 0)} {verdict(mean, expected)}")
         table.add_row(*row)
     return table
 
 
-def verdict(measures: dict[str, dict[str, float]], name: str, expected: dict[str, Any]) -> str:
-    """OK within the tolerance of the expected value, near within its 95% interval, else off (also if not measured)."""
-    found = measures.get(name)
+def verdict(found: dict[str, float] | None, expected: dict[str, Any]) -> str:
+    """OK within the tolerance of the expected value; else near, if that is within the 95% interval; else off."""
     if found is None:
         return OFF
     if abs(found["value"] - expected["value"]) <= expected.get("tolerance", 0):
@@ -74,41 +67,54 @@ def verdict(measures: dict[str, dict[str, float]], name: str, expected: dict[str
     return NEAR if found["low"] <= expected["value"] <= found["high"] else OFF
 
 
+def _value(mean: dict[str, float] | None) -> str:
+    return f"{mean['value']:.1f}" if mean else "-"
+
+
 def show_answer(question: str, asked: Asked) -> None:
     """Print a question's answer and its evidence, the answer marked where it stands."""
+    _print_answer(question, asked.prediction, asked.evidence[:3])
+
+
+def show_examples(experiment: Experiment, count: int) -> None:
+    """Print the first questions of an experiment that was read, each with its answer and its first piece of evidence."""
+    questions = questions_of(experiment)
+    predictions = predictions_of(experiment, questions)[:count]
+    evidence = passages_of(
+        experiment, [[Hit(one, 0.0) for one in prediction.passage_ids[:1]] for prediction in predictions]
+    )
+    for question, prediction, passages in zip(questions, predictions, evidence, strict=False):
+        _print_answer(question.text, prediction, passages, " / ".join(question.answers))
+
+
+def _print_answer(question: str, prediction: Prediction, evidence: list[Passage], wanted: str = "") -> None:
     console = Console(highlight=False)
-    _print_answer(console, question, asked.prediction.answer or f"none ({asked.prediction.error})", asked.evidence[:3])
-
-
-def show_examples(experiment: Experiment, count: int = 3) -> None:
-    """Print the first answered questions of an experiment that was read, each with its first piece of evidence."""
-    console = Console(highlight=False)
-    predictions = [record for _, record in read_jsonl(experiment.folder / "read" / "predictions.jsonl")]
-    for question, record in list(zip(questions_of(experiment), predictions, strict=False))[:count]:
-        evidence = next(passages_of(experiment, [[Hit(passage_id, 0.0) for passage_id in record["passage_ids"][:1]]]))
-        _print_answer(
-            console, question.text, f"{record['answer']}   (wanted: {' / '.join(question.answers)})", evidence
-        )
-
-
-def _print_answer(console: Console, question: str, answer: str, evidence: list[Passage]) -> None:
-    console.print(f"[bold]Question[/bold]  {escape(question)}", soft_wrap=True)
-    console.print(f"[bold]Answer[/bold]    {escape(answer)}", soft_wrap=True)
+    answer = prediction.answer or f"none: {prediction.error or 'the reader found nothing'}"
+    console.print(f"[bold]Question[/bold]  {plain(question)}", soft_wrap=True)
+    console.print(
+        f"[bold]Answer[/bold]    {plain(answer)}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
+        soft_wrap=True,
+    )
     for number, passage in enumerate(evidence):
         label = "[bold]In fact[/bold]   " if number == 0 else " " * 10
         title = f"{passage.title} · " if passage.title else ""
-        console.print(f"{label}[dim]{escape(title)}{escape(passage.id)}[/dim]", soft_wrap=True)
-        console.print(f"          {mark(passage.text, answer.partition('   (')[0])}", soft_wrap=True)
+        console.print(f"{label}[dim]{plain(title)}{plain(passage.id)}[/dim]", soft_wrap=True)
+        console.print(f"          {mark(passage.text, prediction.answer)}", soft_wrap=True)
     console.print()
+
+
+def plain(text: str) -> str:
+    """Text for the screen: nothing in it is taken as markup, and no control character reaches the terminal."""
+    return escape(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text))
 
 
 def mark(text: str, answer: str) -> str:
     """The text for the screen, nothing in it taken as markup, with the answer in bold wherever it stands as words."""
     if not answer.strip():
-        return escape(text)
+        return plain(text)
     parts = re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
     return "".join(
-        f"[bold green]{escape(part)}[/bold green]" if n % 2 else escape(part) for n, part in enumerate(parts)
+        f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts)
     )
 
 
@@ -122,8 +128,11 @@ def show_list() -> None:
             title={"experiments": "experiments", "indexes": "corpora"}[folder], title_justify="left", show_header=False
         )
         for name, path in sorted(list_resources(folder, ".toml").items()):
-            table.add_row(name, escape(read_toml(path).get("about", "")))
+            table.add_row(name, plain(str(read_toml(path).get("about", ""))))
         console.print(table)
+    variants = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
+    if variants:
+        console.print(f"variants: {', '.join(variants)}", soft_wrap=True)
     benchmarks = [f"{name} ({', '.join(load('benchmark', name).files)})" for name in names("benchmark")]
     console.print(f"benchmarks: {', '.join(benchmarks)}", soft_wrap=True)
     for kind in ("retriever", "reader"):

@@ -35,6 +35,7 @@ class BM25:
     """
 
     version = 1
+    not_identity = ("threads", "memory_gb")
 
     def __init__(
         self,

@@ -11,6 +11,8 @@ from ifqa.records import Hit, Question
 class Run:
     """The rankings of a TREC run; its question ids are ours ("ifqa/full-dev/17"), its passages those of the corpus."""
 
+    version = 1
+
     def __init__(self, path: str) -> None:
         """Read the run.
 

@@ -70,6 +70,7 @@ def train(
     dropout: float = 0.1,
     practice: int = 2,
     weight_decay: float = 0.01,
+    device: str = "cpu",
     checkpoint_every: int = 100,
     progress: Callable[[str], None] = say,
 ) -> dict[str, Any]:
@@ -91,6 +92,8 @@ def train(
         epochs, rank, learning_rate, negatives, batch, dropout, weight_decay: passes over the data, rank of the adapters,
             highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives a question in each
             pass, questions a step, share of features dropped, AdamW's decay.
+        device: "cpu" or "cuda". The shipped weights come from a CPU that multiplies in bfloat16; elsewhere the last digits
+            differ, and with them a few answers.
         checkpoint_every: steps between checkpoints.
         progress: called with a line at each checkpoint; a bar shows itself on stderr besides.
 
@@ -122,8 +125,10 @@ def train(
 
     torch.manual_seed(seed)
     model = SpanModel(MiniLM(encoder_folder(), rank, dropout))
-    model.encoder.cast(half_precision("cpu"))
+    precision = half_precision(device)
+    model.encoder.cast(precision)
     model.initialise(torch.Generator().manual_seed(seed))
+    model.to(device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=weight_decay)
     done = _resume(folder / CHECKPOINT, wanted, model, optimiser)
     progress(
@@ -143,7 +148,7 @@ def train(
                 _save_checkpoint(folder / CHECKPOINT, wanted, model, optimiser, step)
                 progress(f"step {step}/{steps}, loss {sum(losses) / len(losses):.3f}")
                 losses.clear()
-    manifest = _save(folder, wanted, model, {"examples": len(examples), "steps": steps})
+    manifest = _save(folder, wanted, model, {"examples": len(examples), "steps": steps, "precision": str(precision)})
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return manifest
 
@@ -184,7 +189,7 @@ def _step(
     for part in optimiser.param_groups:
         part["lr"] = rate
     optimiser.zero_grad()
-    loss.backward()
+    torch.autograd.backward(loss)
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimiser.step()
     return loss.item()
@@ -219,7 +224,7 @@ def _resume(path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: tor
 
     if not path.exists():
         return 0
-    with safe_open(path, "pt") as file:  # type: ignore[no-untyped-call]
+    with safe_open(path, "pt") as file:
         notes = file.metadata()
         if notes["wanted"] != json.dumps(wanted, sort_keys=True):
             raise IfqaError(
@@ -245,6 +250,7 @@ def _save(folder: Path, wanted: dict[str, Any], model: SpanModel, made: dict[str
     heads = {
         name: tensor.detach().half() for name, tensor in model.named_parameters() if not name.startswith("encoder.")
     }
+    (folder / "manifest.json").unlink(missing_ok=True)  # an older one would vouch for half of the new weights
     for name, tensors in (("adapter_model", adapter), ("heads", heads)):
         with create(folder / f"{name}.safetensors") as handle:
             write(handle, save(tensors, {"format": "pt"}))

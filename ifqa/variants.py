@@ -1,0 +1,106 @@
+"""What a flag changes about an experiment, and the name under which that runs again.
+
+A flag never changes `experiments/NAME/`: it makes `experiments/NAME+k=5/`, with its resolved `experiment.toml` in it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.experiment import Experiment, parse_experiment
+from ifqa.files import create, write
+from ifqa.plugins import unknown
+
+
+def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
+    """The experiment with settings changed, under a name that says which; itself, where nothing really changes.
+
+    A variant expects nothing: expected values are those of the experiment as it stands.
+
+    Args:
+        experiment: the one to change.
+        changes: "k" (passages retrieved), "retriever", "reader" (plug names), "limit" (first N questions) or
+            "section.setting" such as "retriever.k1" or "reader.passages".
+
+    Raises:
+        IfqaError: a change is unknown, given twice, or out of range.
+    """
+    if "k" in changes and "retriever.k" in changes:
+        raise IfqaError(f"k is given twice: --k {changes['k']} and retriever.k={changes['retriever.k']}")
+    changed = _changed(experiment, changes)
+    if changed == experiment:
+        return experiment
+    telling = [key for key in sorted(changes) if _tells(experiment, changes, key, changed)]
+    suffix = "".join(f"+{key}={_file_name(changes[key])}" for key in telling)
+    return replace(changed, name=experiment.name + suffix, expected={})
+
+
+def _tells(experiment: Experiment, changes: Mapping[str, Any], key: str, changed: Experiment) -> bool:
+    """Whether the result would be another without this one of the changes."""
+    try:
+        return _changed(experiment, {one: changes[one] for one in changes if one != key}) != changed
+    except IfqaError:  # the others make no sense without it
+        return True
+
+
+def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
+    tables = as_tables(experiment)
+    for key, value in sorted(changes.items()):  # "retriever" before "retriever.k1"
+        section, _, setting = {"k": "retriever.k"}.get(key, key).partition(".")
+        table = tables.get(section)
+        if section in ("retriever", "reader") and setting and setting != "name":
+            if table is None:
+                raise IfqaError(f"experiment {experiment.name} has no [{section}] whose {setting} could change")
+            tables[section] = {**table, setting: value}
+        elif key in (
+            "retriever",
+            "reader",
+        ):  # another plug: of the old one's settings only the numbers of passages hold
+            if table is None or table["name"] != value:
+                tables[section] = {"name": value} | {
+                    one: table[one] for one in ("k", "passages") if table and table.get(one)
+                }
+        elif key == "limit" and value == 0:
+            raise IfqaError("--limit must be a whole number from 1, found 0")
+        elif key in ("limit", "seed", "split", "corpus"):
+            tables[key] = value
+        else:
+            raise unknown(
+                "setting",
+                key,
+                ["k", "limit", "seed", "split", "corpus", "retriever", "reader", "retriever.…", "reader.…"],
+            )
+    if tables.get("reader") and not tables["reader"].get("passages"):
+        tables["reader"] = {key: value for key, value in tables["reader"].items() if key != "passages"}
+    return parse_experiment(experiment.name, tables, f"experiment {experiment.name}")
+
+
+def write_resolved(experiment: Experiment) -> None:
+    """Put `experiment.toml` into the folder of an experiment that a flag made, unless it stands there already."""
+    import tomli_w
+
+    path = experiment.folder / "experiment.toml"
+    text = tomli_w.dumps(as_tables(experiment))
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        with create(path) as handle:
+            write(handle, text.encode())
+
+
+def as_tables(experiment: Experiment) -> dict[str, Any]:
+    keys = ("about", "benchmark", "split", "corpus", "seed", "limit", "retriever", "reader", "expected")
+    return {
+        key: value
+        for key in keys
+        if (value := getattr(experiment, key)) not in ("", None, {}) and (key, value) != ("limit", 0)
+    }
+
+
+def _file_name(value: Any) -> str:
+    """A value as a part of a folder's name on any file system; with a hash where it had to be changed for that."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    safe = re.sub(r"[^\w.-]+", "_", text)[:40]
+    return safe if safe == text else f"{safe}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

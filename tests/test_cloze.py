@@ -1,0 +1,40 @@
+"""Practice questions made of passages."""
+
+import re
+
+from ifqa.training.cloze import practice_questions
+
+PASSAGES = [
+    "The club was founded by Ida Marrow in 1902. It has won 14 league titles and plays its home games in Veldmar.",
+    "Nothing here has a name or a figure in it.",
+    'After the war the band played "Long Rivers" in the old town hall of Brill every summer with 30 singers on stage.',
+]
+
+
+def test_questions_are_the_same_for_the_same_seed_alone() -> None:
+    assert practice_questions(PASSAGES, seed=1) == practice_questions(PASSAGES, seed=1)
+    assert practice_questions(PASSAGES, seed=1) != practice_questions(PASSAGES, seed=2)
+
+
+def test_each_passage_gives_no_more_than_asked_and_is_the_gold_passage() -> None:
+    made = practice_questions(PASSAGES, seed=0, each=3)
+    assert {one.gold_passages for one in made} <= {(text,) for text in PASSAGES}
+    assert max(sum(one.gold_passages == (text,) for one in made) for text in PASSAGES) == 3
+    assert len({one.id for one in made}) == len(made)
+
+
+def test_a_gap_is_filled_by_what_was_taken_out() -> None:
+    for one in practice_questions(PASSAGES, seed=0, each=50):
+        if " what " in one.text:
+            assert one.answers[0] in one.gold_passages[0]
+
+
+def test_a_changed_number_is_computed() -> None:
+    changed = [one for one in practice_questions(PASSAGES, seed=0, each=50) if one.text.endswith("how many?")]
+    assert changed
+    words = "one two three four five six seven eight nine ten".split()
+    for one in changed:
+        step, way = re.search(rf"\b({'|'.join(words)}|\d+) (more|additional|fewer|less)\b", one.text).groups()
+        step = int(step) if step.isdigit() else words.index(step) + 1
+        started = int(one.answers[0]) + (-step if way in ("more", "additional") else step)
+        assert str(started) in one.gold_passages[0]
