@@ -6,9 +6,10 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.experiment import Experiment
-from ifqa.files import read_jsonl, read_run
+from ifqa.files import read_jsonl, read_run, sha256
 from ifqa.passages import PassageFile, PassageStore, Store, fetch
 from ifqa.plugins import load
+from ifqa.progress import say
 from ifqa.records import Hit, Passage, Prediction, Question
 
 
@@ -34,16 +35,19 @@ def open_reader(experiment: Experiment) -> Any:
     IfQA's settings are re-cuts of the same questions, so a model of the one has seen test questions of the other.
     """
     assert experiment.reader is not None
-    reader = load("reader", experiment.reader["name"])(**experiment.reader_settings)
-    trained, tested = (
-        getattr(reader, "setting", ""),
-        load("benchmark", experiment.benchmark)().setting(experiment.split),
-    )
-    if trained and trained != tested and trained.partition("/")[0] == experiment.benchmark:
+    name = experiment.reader["name"]
+    reader, benchmark = load("reader", name)(**experiment.reader_settings), load("benchmark", experiment.benchmark)()
+    trained = getattr(reader, "setting", "")
+    known_benchmark = trained.partition("/")[0] == experiment.benchmark
+    tested = benchmark.setting(experiment.split) if known_benchmark else ""
+    if tested and trained != tested:
         raise IfqaError(
-            f"reader {experiment.reader['name']!r} was trained on {trained} and may not be tested on {tested}, "
+            f"reader {name!r} was trained on {trained} and may not be tested on {tested}, "
             "which holds the same questions; train one on that setting's training split"
         )
+    known = getattr(reader, "trained_on", ())
+    if tested and known and sha256(benchmark.path(experiment.split)) in known:
+        say(f"note: reader {name!r} was trained on these very questions; its scores say nothing about others")
     return reader
 
 

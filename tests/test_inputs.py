@@ -2,7 +2,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.experiment import parse_experiment
-from ifqa.files import write_jsonl, write_run
+from ifqa.files import sha256, write_jsonl, write_run
 from ifqa.inputs import open_reader, predictions_of, rankings_of
 from ifqa.records import Hit, Question
 
@@ -67,3 +67,17 @@ def test_a_missing_prediction_is_a_failed_one_and_a_strange_one_is_refused(exper
     write_jsonl(path, [{"question_id": "ifqa/full-train/2", "answer": "b"}])
     with pytest.raises(IfqaError, match="ifqa/full-train/2 is not one of ifqa full-dev"):
         predictions_of(experiment, QUESTIONS)
+
+
+def test_reading_its_own_training_questions_is_said(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "data/ifqa/full_split/train.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("[]")
+    (tmp_path / "knows_it.py").write_text(
+        READER.format(setting="ifqa/full") + f"    trained_on = {{{sha256(path)!r}}}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    tables = {"benchmark": "ifqa", "split": "full-train", "reader": {"name": "knows_it:Trained"}}
+    open_reader(parse_experiment("mine", tables, "mine.toml"))
+    assert "trained on these very questions" in capsys.readouterr().err

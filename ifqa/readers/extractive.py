@@ -26,18 +26,23 @@ class Extractive:
     """Reads a span of the passages, or computes a number from one of theirs and one of the question's.
 
     Scores of all candidates of all of a question's passages go through one softmax; candidates that are equal after the
-    normalisation of the scores (SQuAD's) are added up. Only the passages' text is read, not their titles.
+    normalisation of the scores (SQuAD's) are added up.
+
+    Only the passages' text is read, not their titles: IfQA's gold passages have none and retrieved articles do, so
+    titles would tell gold from distractor. For the same reason the negatives it was trained on are gold passages too,
+    of other questions.
 
     Args:
         weights: a folder that `ifqa train extractive` made; empty for the weights that ship with ifqa.
         rank_weight: how much a passage counts for its place in the ranking: `-rank_weight * log(place)` is added to
             its candidates' scores.
         device: "cpu", "cuda", "mps", or "auto" for a GPU where there is one.
-        precision: "float32", "bfloat16", or "auto": bfloat16 where the processor multiplies in it.
+        precision: "float32", or "bfloat16": faster where the processor multiplies in it, and about 3 answers in 100 differ.
         batch_tokens: tokens, with padding, that are read at a time; bounds the memory and never changes an answer.
 
     Attributes:
         setting: what the weights were trained on, such as "ifqa/full": IfQA's other setting holds the same questions.
+        trained_on: SHA-256 of the files the training questions came from.
 
     Raises:
         IfqaError: the weights are missing or not whole, or a setting has a value that is not among those above.
@@ -45,26 +50,27 @@ class Extractive:
 
     version = 1
     not_identity = ("device", "batch_tokens")
-    passages_per_second = 30  # on two cores, for `ifqa check`
+    passages_per_second = 20  # on two cores, for `ifqa check`
 
     def __init__(
         self,
         weights: str = "",
         rank_weight: float = 1.0,
         device: str = "auto",
-        precision: str = "auto",
+        precision: str = "float32",
         batch_tokens: int = 8192,
     ) -> None:
         self.folder = Path(weights) if weights else SHIPPED
         self.manifest = _manifest(self.folder)
         self.setting: str = self.manifest["setting"]
-        if precision not in ("auto", "float32", "bfloat16"):
-            raise IfqaError(f"precision {precision!r} of reader 'extractive'; wanted 'auto', 'float32' or 'bfloat16'")
+        if precision not in ("float32", "bfloat16"):
+            raise IfqaError(f"precision {precision!r} of reader 'extractive'; wanted 'float32' or 'bfloat16'")
         if batch_tokens < 1:
             raise IfqaError(f"batch_tokens {batch_tokens} of reader 'extractive'; wanted a number above 0")
         self.rank_weight = rank_weight
         self.batch_tokens = batch_tokens
-        self._model = _load(self.folder, self.manifest, _device(device), precision)
+        self.trained_on = frozenset(self.manifest.get("sources", {}).values())
+        self._model = _load(self.folder, _device(device), precision)
 
     def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
@@ -154,12 +160,12 @@ def _device(name: str) -> "torch.device":
         ) from error
 
 
-def _load(folder: Path, manifest: dict[str, Any], device: "torch.device", precision: str) -> "SpanModel":
+def _load(folder: Path, device: "torch.device", precision: str) -> "SpanModel":
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from ifqa.encoders import MiniLM, encoder_folder, half_precision
+    from ifqa.encoders import MiniLM, encoder_folder
     from ifqa.span_model import SpanModel
 
     model = SpanModel(MiniLM(encoder_folder()))
@@ -172,7 +178,7 @@ def _load(folder: Path, manifest: dict[str, Any], device: "torch.device", precis
         raise IfqaError(
             f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them anew"
         ) from error
-    model.encoder.cast(half_precision(device.type) if precision == "auto" else getattr(torch, precision))
+    model.encoder.cast(getattr(torch, precision))
     return model.to(device).eval()
 
 

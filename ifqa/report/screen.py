@@ -113,9 +113,7 @@ def mark(text: str, answer: str) -> str:
     if not answer.strip():
         return plain(text)
     parts = re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
-    return "".join(
-        f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts)
-    )
+    return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))
 
 
 def show_list() -> None:

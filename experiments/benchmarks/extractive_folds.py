@@ -1,0 +1,206 @@
+"""How good is the span reader on questions it was not trained on, and are adapters worse than full fine-tuning?
+
+    python experiments/benchmarks/extractive_folds.py data/ifqa/full_split/train.json --folds 4 --fold 0 \
+        --train adapter|full [--learning-rate X] --out FOLDER
+    python experiments/benchmarks/extractive_folds.py --compare A.jsonl B.jsonl
+
+Cross-validation on a training split: trains on all folds but one, then reads that one's questions, once from their own
+gold passages and once from BM25's five best of all gold passages of the split. Questions that are equal or share a gold
+passage are in one fold. Negatives are BM25's best of the same passages, as `ifqa train extractive` takes them: text of
+the held-out fold can be a negative, its questions and answers are never seen.
+
+"full" trains every weight of the encoder, embeddings too, in place of the adapters; data, steps, schedule, dropout and
+heads are the same. Both compute in the same precision; the weights and their steps are float32. Predictions go to
+FOLDER/NAME.jsonl (several of the same training, over all folds, may be put together for --compare), the weights to
+FOLDER/NAME. A killed training goes on where it was.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor, nn
+
+from ifqa.encoders import MiniLM, encoder_folder
+from ifqa.files import field, read_json, read_jsonl, sha256, text_field, texts_field, write_jsonl
+from ifqa.passages import write_passages
+from ifqa.readers.extractive import Extractive
+from ifqa.records import Passage, Question
+from ifqa.retrievers.bm25 import BM25
+from ifqa.retrievers.gold import Gold
+from ifqa.scoring.answers import exact_match, f1, normalize
+from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
+from ifqa.stages import NEGATIVES
+from ifqa.training.extractive import train
+
+LEARNING_RATES = {"adapter": 1e-3, "full": 1e-4}
+K = 5
+
+
+class Full(MiniLM):
+    """The encoder with all of its weights to be trained; the rank of adapters is passed over.
+
+    What is saved and loaded where others have adapters is each weight's difference to the original one.
+    """
+
+    def __init__(self, folder: Path, rank: int = 0, dropout: float = 0.0) -> None:
+        super().__init__(folder, 0, dropout)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        for name, tensor in list(self.named_buffers()):
+            delattr(self, name)
+            self.register_parameter(name, nn.Parameter(tensor))
+
+    def cast(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype  # weights stay float32, for the optimiser, and are cast at each use
+
+    def weight(self, name: str) -> Tensor:
+        tensor = super().weight(name)
+        return tensor.to(self.dtype) if name.startswith("encoder.") else tensor
+
+    def adapter_tensors(self) -> dict[str, Tensor]:
+        original = dict(MiniLM(encoder_folder()).named_buffers())
+        return {name: tensor.detach().cpu() - original[name] for name, tensor in self.named_parameters()}
+
+    def load_adapter(self, tensors: dict[str, Tensor]) -> None:
+        for name, tensor in self.named_buffers():
+            tensor.add_(tensors[name])
+
+
+def main() -> int:
+    """Train and read one fold, or compare two outputs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", type=Path, nargs="?", help="IfQA's training file")
+    parser.add_argument("--folds", type=int, default=4)
+    parser.add_argument("--fold", type=int, default=0, help="the one held out, from 0")
+    parser.add_argument("--train", choices=LEARNING_RATES, default="adapter")
+    parser.add_argument("--learning-rate", type=float, help="default: " + str(LEARNING_RATES))
+    parser.add_argument("--seed", type=int, default=0, help="of folds and training")
+    parser.add_argument("--out", type=Path, help="folder for predictions, weights and the index")
+    parser.add_argument("--compare", type=Path, nargs=2, metavar=("A", "B"), help="two files of predictions")
+    arguments = parser.parse_args()
+    if arguments.compare:
+        compare(*arguments.compare)
+    elif arguments.questions and arguments.out and 0 <= arguments.fold < arguments.folds:
+        run(arguments)
+    else:
+        parser.error("wanted a training file, --out and a --fold below --folds; or --compare")
+    return 0
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train on the other folds, read the held-out one, print and write."""
+    questions = load_questions(arguments.questions)
+    fold = folds(questions, arguments.folds, arguments.seed)
+    rankings = rank(questions, arguments.out / "index")
+    kept = [number for number, one in enumerate(fold) if one != arguments.fold]
+    held = [number for number, one in enumerate(fold) if one == arguments.fold]
+    rate = arguments.learning_rate or LEARNING_RATES[arguments.train]
+    name = f"{arguments.train}-{rate:g}-fold-{arguments.fold}-of-{arguments.folds}-seed-{arguments.seed}"
+    encoder = Full if arguments.train == "full" else MiniLM
+    started = time.monotonic()
+    with patch("ifqa.training.extractive.MiniLM", encoder), patch("ifqa.encoders.MiniLM", encoder):
+        manifest = train(
+            [questions[number] for number in kept], [rankings[number] for number in kept], arguments.out / name,
+            setting="cross-validation", sources={arguments.questions.name: sha256(arguments.questions)},
+            seed=arguments.seed, learning_rate=rate,
+            progress=lambda line: print(f"{time.monotonic() - started:.0f} s: {line}", flush=True),
+        )  # fmt: skip
+        seconds = time.monotonic() - started
+        print(f"{name}: {manifest['steps']} steps in {seconds:.0f} s, {manifest['steps'] / seconds:.2f} a second")
+        reader = Extractive(weights=str(arguments.out / name), precision="float32")
+    asked = [questions[number] for number in held]
+    records: list[dict[str, Any]] = []
+    for source, passages in (
+        ("gold", [Gold().made_passages([question]) for question in asked]),
+        (f"top {K}", [rankings[number][:K] for number in held]),
+    ):
+        read = [score(one, found.answer, source)
+                for one, found in zip(asked, reader.answer(asked, passages), strict=True)]  # fmt: skip
+        for measure in ("em", "f1"):
+            print_interval(f"{name}, {source} (n={len(read)}), {measure}", [record[measure] for record in read])
+        records += read
+    write_jsonl(arguments.out / f"{name}.jsonl", records)
+
+
+def load_questions(path: Path) -> list[Question]:
+    """The questions of one of IfQA's files."""
+    return [
+        Question(f"{field(row, 'idx', int, where)}", text_field(row, "question", where),
+                 texts_field(row, "answers", where), texts_field(row, "context", where))
+        for number, row in enumerate(read_json(path)) for where in [f"{path}: question {number}"]
+    ]  # fmt: skip
+
+
+def folds(questions: Sequence[Question], count: int, seed: int) -> list[int]:
+    """Each question's fold; questions that are equal or share a gold passage, directly or through others, have one."""
+    group = list(range(len(questions)))  # of each question, an earlier one it goes with, or itself
+
+    def first(number: int) -> int:
+        while group[number] != number:
+            number = group[number]
+        return number
+
+    seen: dict[str, int] = {}
+    for number, question in enumerate(questions):
+        for text in map(normalize, (question.text, *question.gold_passages)):
+            group[first(number)] = first(seen.setdefault(text, number))
+    members: dict[int, list[int]] = defaultdict(list)
+    for number in range(len(questions)):
+        members[first(number)].append(number)
+    groups = list(members.values())
+    random.Random(seed).shuffle(groups)
+    fold, sizes = [0] * len(questions), [0] * count
+    for several in sorted(groups, key=len, reverse=True):  # the largest first, each into the emptiest fold
+        emptiest = sizes.index(min(sizes))
+        sizes[emptiest] += len(several)
+        for number in several:
+            fold[number] = emptiest
+    print(f"{len(questions)} questions in {len(groups)} groups; folds of {sizes}")
+    return fold
+
+
+def rank(questions: Sequence[Question], folder: Path) -> list[list[Passage]]:
+    """BM25's best of all questions' gold passages for each question."""
+    passages = {passage.id: passage for passage in Gold().made_passages(questions)}
+    write_passages(folder / "passages" / "passages-00000.jsonl", passages.values())
+    BM25.build(folder / "passages", folder / "bm25")
+    rankings = BM25(folder / "bm25").search(questions, NEGATIVES)
+    return [[passages[hit.passage_id] for hit in ranking] for ranking in rankings]
+
+
+def score(question: Question, answer: str, source: str) -> dict[str, Any]:
+    """One line of the output; scores in percent."""
+    scores = {"em": 100 * exact_match(answer, question.answers), "f1": 100 * f1(answer, question.answers)}
+    return {"id": question.id, "read": source, "question": question.text, "answer": answer, **scores}
+
+
+def print_interval(what: str, values: Sequence[float], more: str = "") -> None:
+    """A mean with its 95% bootstrap interval."""
+    mean, low, high = mean_interval(values)
+    print(f"{what}: {mean:.2f} [{low:.2f} {high:.2f}]{more}", flush=True)
+
+
+def compare(a: Path, b: Path) -> None:
+    """Print A - B on the same questions: mean, 95% interval of the paired bootstrap, p of the randomisation test."""
+    scores = [{(record["read"], record["id"]): record for _, record in read_jsonl(path)} for path in (a, b)]
+    if scores[0].keys() != scores[1].keys():
+        raise SystemExit(f"{a} and {b} hold other questions; wanted two trainings read on the same folds")
+    for source in dict.fromkeys(read for read, _ in scores[0]):
+        keys = [key for key in scores[0] if key[0] == source]
+        for measure in ("em", "f1"):
+            ours, theirs = ([one[key][measure] for key in keys] for one in scores)
+            won, lost, _ = won_lost_tied(ours, theirs)
+            more = f", p {paired_randomization(ours, theirs):.4f}, {won} better, {lost} worse of {len(keys)}"
+            print_interval(f"{source}, {measure}, A - B", [x - y for x, y in zip(ours, theirs, strict=True)], more)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
