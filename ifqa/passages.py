@@ -276,7 +276,10 @@ def _refuse_twins(folder: Path, hashes: "NDArray[np.uint64]", locations: "NDArra
             handle.seek(0)
             number = handle.read(location & ((1 << _OFFSET_BITS) - 1)).count(b"\n") + 1
         if passage.id in first_at:
-            raise IfqaError(f"passage id {passage.id!r} stands twice: {first_at[passage.id]} and {path}:{number}")
+            raise IfqaError(
+                f"passage id {passage.id!r} stands twice: {first_at[passage.id]} and {path}:{number} "
+                f"({passage.title!r}); if two sources hold the same article, take one out"
+            )
         first_at[passage.id] = f"{path}:{number}"
 
 

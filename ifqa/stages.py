@@ -61,7 +61,7 @@ def build_passages(corpus: Corpus) -> Path:
         write_id_index(work.folder)
         work.made |= {"passages": sum(counts), "shards": len(counts), "left_out": dict(left_out)}
         work.made["sources"] = {str(p): sources.file_facts(p, {}) for s in corpus.sources for p in sources.files_of(s)}
-    say(f"{folder}: {sum(counts):,} passages in {len(counts)} shards")
+    say(f"{folder}: {sum(counts):,} passages in {len(counts)} shard{'s' * (len(counts) > 1)}")
     return folder
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -225,6 +226,7 @@ import locale, os, signal, sys
 from pathlib import Path
 from ifqa.records import Question
 from ifqa.retrievers.bm25 import BM25
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests may ignore Ctrl-C
 before = dict(os.environ), locale.setlocale(locale.LC_ALL)
 BM25.build(Path("in"), Path("ïndex 東"))
 hits = BM25(Path("ïndex 東")).search([Question("q", "café")], 5)[0]
@@ -263,7 +265,8 @@ def test_indexing_ends_with_the_process_that_asked_for_it(tmp_path, sign):
     os.mkfifo(tmp_path / "in" / "passages-00000.jsonl")
     options = "-collection JsonCollection -generator DefaultLuceneDocumentGenerator -threads 1".split()
     options += ["-input", str(tmp_path / "in"), "-index", str(tmp_path / "index")]
-    parent = subprocess.Popen([sys.executable, "-c", BLOCKED.format(options)], stdout=-3, stderr=-3)
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # who runs the tests may ignore Ctrl-C
+    parent = subprocess.Popen([sys.executable, "-c", BLOCKED.format(options)], stdout=-3, stderr=-3, preexec_fn=listen)
     with open(tmp_path / "in" / "passages-00000.jsonl", "wb", buffering=0) as pipe:  # opens once Java reads it
         parent.send_signal(sign)
         assert parent.wait() == -sign

@@ -17,7 +17,6 @@ FOLDER/NAME. A killed training goes on where it was.
 
 import argparse
 import random
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -29,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from ifqa.encoders import MiniLM, encoder_folder
-from ifqa.files import field, read_json, read_jsonl, sha256, text_field, texts_field, write_jsonl
+from ifqa.files import read_json, read_jsonl, sha256, write_jsonl
 from ifqa.passages import write_passages
 from ifqa.readers.extractive import Extractive
 from ifqa.records import Passage, Question
@@ -74,7 +73,7 @@ class Full(MiniLM):
             tensor.add_(tensors[name])
 
 
-def main() -> int:
+def main() -> None:
     """Train and read one fold, or compare two outputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path, nargs="?", help="IfQA's training file")
@@ -92,7 +91,6 @@ def main() -> int:
         run(arguments)
     else:
         parser.error("wanted a training file, --out and a --fold below --folds; or --compare")
-    return 0
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -104,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
     held = [number for number, one in enumerate(fold) if one == arguments.fold]
     rate = arguments.learning_rate or LEARNING_RATES[arguments.train]
     name = f"{arguments.train}-{rate:g}-fold-{arguments.fold}-of-{arguments.folds}-seed-{arguments.seed}"
-    encoder = Full if arguments.train == "full" else MiniLM
+    encoder = Full if arguments.train == "full" else MiniLM  # put where the training and the reader take theirs from
     started = time.monotonic()
     with patch("ifqa.training.extractive.MiniLM", encoder), patch("ifqa.encoders.MiniLM", encoder):
         manifest = train(
@@ -113,8 +111,7 @@ def run(arguments: argparse.Namespace) -> None:
             seed=arguments.seed, learning_rate=rate,
             progress=lambda line: print(f"{time.monotonic() - started:.0f} s: {line}", flush=True),
         )  # fmt: skip
-        seconds = time.monotonic() - started
-        print(f"{name}: {manifest['steps']} steps in {seconds:.0f} s, {manifest['steps'] / seconds:.2f} a second")
+        print(f"{name}: {manifest['steps']} steps; {time.monotonic() - started:.0f} s", flush=True)
         reader = Extractive(weights=str(arguments.out / name), precision="float32")
     asked = [questions[number] for number in held]
     records: list[dict[str, Any]] = []
@@ -122,8 +119,8 @@ def run(arguments: argparse.Namespace) -> None:
         ("gold", [Gold().made_passages([question]) for question in asked]),
         (f"top {K}", [rankings[number][:K] for number in held]),
     ):
-        read = [score(one, found.answer, source)
-                for one, found in zip(asked, reader.answer(asked, passages), strict=True)]  # fmt: skip
+        answers = [prediction.answer for prediction in reader.answer(asked, passages)]
+        read = [score(question, answer, source) for question, answer in zip(asked, answers, strict=True)]
         for measure in ("em", "f1"):
             print_interval(f"{name}, {source} (n={len(read)}), {measure}", [record[measure] for record in read])
         records += read
@@ -132,11 +129,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def load_questions(path: Path) -> list[Question]:
     """The questions of one of IfQA's files."""
-    return [
-        Question(f"{field(row, 'idx', int, where)}", text_field(row, "question", where),
-                 texts_field(row, "answers", where), texts_field(row, "context", where))
-        for number, row in enumerate(read_json(path)) for where in [f"{path}: question {number}"]
-    ]  # fmt: skip
+    rows = read_json(path)
+    return [Question(str(row["idx"]), row["question"], tuple(row["answers"]), tuple(row["context"])) for row in rows]
 
 
 def folds(questions: Sequence[Question], count: int, seed: int) -> list[int]:
@@ -203,4 +197,4 @@ def compare(a: Path, b: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
