@@ -71,7 +71,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 def is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
     """Whether the folder holds an artifact made from exactly this, with every file there and of its full size."""
     manifest = read_manifest(folder)
-    return manifest is not None and identity(manifest["wanted"]) == identity(wanted) and _is_whole(folder, manifest)
+    return manifest is not None and identity(manifest["wanted"]) == identity(wanted) and is_whole(folder, manifest)
 
 
 @contextmanager
@@ -192,7 +192,8 @@ def _room_for(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _is_whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
+def is_whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
+    """Whether every file that a manifest names is there and of its full size."""
     files = manifest["made"].get("files", {})
     return all(
         (folder / name).is_file() and (folder / name).stat().st_size == facts["bytes"] for name, facts in files.items()

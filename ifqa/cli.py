@@ -4,6 +4,7 @@ Exit codes: 0 fine, 1 a score outside its tolerance, 2 the user's error in one l
 """
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ from ifqa import __version__
 from ifqa.errors import IfqaError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
+
+STOPPED = 130  # what a shell gives for Ctrl-C
 
 app = typer.Typer(
     help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
@@ -201,11 +204,11 @@ def train_extractive(
         list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
     ] = None,
 ) -> None:
-    """Train the span reader: an adapter and two heads on all-MiniLM-L6-v2."""
-    from ifqa import stages
+    """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
     from ifqa.experiment import load_corpus
+    from ifqa.train import train_extractive as train
 
-    print(stages.train_extractive(benchmark, split, load_corpus(corpus), folder, seed, _settings(settings)))
+    print(train(benchmark, split, load_corpus(corpus), folder, seed, _settings(settings)))
 
 
 def _experiment(name: str, changes: dict[str, Any]) -> Any:
@@ -252,6 +255,9 @@ def options(
 
 def main() -> None:
     """Run the command line; the user's errors are one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a pipe on Windows is not UTF-8: better a "?" than no answer
+            stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
     except IfqaError as error:
@@ -261,12 +267,13 @@ def main() -> None:
     except (
         OSError
     ) as error:  # what the system refuses: a folder where a file is wanted, no permission, a read-only disk
-        if error.filename is None:
+        if error.errno is None:
             raise
-        code = _complain(f"{error.filename}: {error.strerror}")
+        code = _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
     except (typer.Abort, KeyboardInterrupt):
+        code = STOPPED
+    if code == STOPPED:  # typer itself makes this of a Ctrl-C
         print("stopped; what is finished is kept, the same command goes on from there", file=sys.stderr)
-        code = 130
     sys.exit(code)
 
 

@@ -38,7 +38,7 @@ def check(name: str) -> str:
     if find_resource(f"indexes/{name}.toml"):
         return "\n".join(_corpus(load_corpus(name)))
     raise unknown(
-        "experiment or corpus", name, [*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")]
+        "experiment or corpus", name, {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
     )
 
 
@@ -102,7 +102,7 @@ def _experiment(experiment: Experiment) -> list[str]:
             )
         lines += ["  " + line for line in _corpus(corpus)]
     if experiment.retriever:
-        fingerprint("retriever", experiment.retriever)
+        fingerprint("retriever", experiment)
         lines.append(f"  retriever {experiment.retriever['name']}, {experiment.retriever['k']} passages a question")
     if experiment.reader:
         reader = open_reader(experiment)

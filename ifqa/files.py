@@ -75,6 +75,8 @@ def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             record = json.loads(line)
         except json.JSONDecodeError as error:
             raise IfqaError(f"{path}:{number}: not JSON ({error.msg} at column {error.colno})") from error
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets in brackets
+            raise IfqaError(f"{path}:{number}: not JSON that can be read ({error})") from error
         if not isinstance(record, dict):
             raise IfqaError(f"{path}:{number}: wanted a JSON object, found {type(record).__name__}")
         yield number, record
@@ -103,7 +105,7 @@ def text_field(record: dict[str, Any], key: str, where: str) -> str:
     value: str = field(record, key, str, where)
     if not value.strip():
         raise IfqaError(f"{where}: {key!r} is empty; wanted text")
-    return _unicode(value, key, where)
+    return unicode_text(value, key, where)
 
 
 def texts_field(record: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
@@ -118,10 +120,15 @@ def texts_field(record: dict[str, Any], key: str, where: str) -> tuple[str, ...]
             raise IfqaError(f"{where}: {key!r} must be a list of strings, found {type(value).__name__} in it")
         if not value.strip():
             raise IfqaError(f"{where}: {key!r} holds an empty string")
-    return tuple(_unicode(value, key, where) for value in values)
+    return tuple(unicode_text(value, key, where) for value in values)
 
 
-def _unicode(text: str, key: str, where: str) -> str:
+def unicode_text(text: str, key: str, where: str) -> str:
+    """The text of a field, if every character of it is one.
+
+    Raises:
+        IfqaError: half a surrogate pair is among them, which JSON can write and nothing can encode.
+    """
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise IfqaError(f"{where}: {key!r} holds half a surrogate pair (\\ud800 to \\udfff), which is no character")
     return text
@@ -191,6 +198,8 @@ def read_json(path: Path) -> Any:
         raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise IfqaError(f"{path}: not JSON that can be read ({error})") from error
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -201,7 +210,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise IfqaError(f"{path}: not TOML: {error}") from error
 
 

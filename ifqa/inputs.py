@@ -9,7 +9,6 @@ from ifqa.experiment import Experiment
 from ifqa.files import read_jsonl, read_run, sha256
 from ifqa.passages import PassageFile, PassageStore, Store, fetch
 from ifqa.plugins import load
-from ifqa.progress import say
 from ifqa.records import Hit, Passage, Prediction, Question
 
 
@@ -45,10 +44,25 @@ def open_reader(experiment: Experiment) -> Any:
             f"reader {name!r} was trained on {trained} and may not be tested on {tested}, "
             "which holds the same questions; train one on that setting's training split"
         )
-    known = getattr(reader, "trained_on", ())
-    if tested and known and sha256(benchmark.path(experiment.split)) in known:
-        say(f"note: reader {name!r} was trained on these very questions; its scores say nothing about others")
     return reader
+
+
+def was_trained_on(reader: Any, experiment: Experiment) -> bool:
+    """Whether a reader's weights come from the very questions of the experiment, whose scores then mean little."""
+    known = getattr(reader, "trained_on", ())
+    return bool(known) and sha256(load("benchmark", experiment.benchmark)().path(experiment.split)) in known
+
+
+def check_predictions(reader: str, questions: Sequence[Question], predictions: Sequence[Prediction]) -> None:
+    """Hold a reader to its protocol.
+
+    Raises:
+        IfqaError: there is not one prediction with a text for each question, in their order.
+    """
+    if [one.question_id for one in predictions] != [question.id for question in questions]:
+        raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
+    if wrong := next((one for one in predictions if not isinstance(one.answer, str)), None):
+        raise IfqaError(f"reader {reader!r} answered {wrong.question_id} with {wrong.answer!r}; wanted text")
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:

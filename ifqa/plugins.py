@@ -83,7 +83,7 @@ def check_settings(what: str, function: Any, settings: Mapping[str, Any], given:
     parameters = {
         name: parameter
         for name, parameter in inspect.signature(function).parameters.items()
-        if name not in {*given, "self"}
+        if name not in {*given, "self"} and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
     }
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in settings:

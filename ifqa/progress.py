@@ -2,11 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-T = TypeVar("T")
 
 
 def say(message: str) -> None:
@@ -48,11 +45,3 @@ def bar(label: str, total: float | None) -> Iterator[Callable[[float], None]]:
     finally:
         if display.live.is_started:
             display.stop()
-
-
-def track(items: Iterable[T], label: str, total: float | None) -> Iterator[T]:
-    """The items, with a bar."""
-    with bar(label, total) as advance:
-        for item in items:
-            yield item
-            advance(1)

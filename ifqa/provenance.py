@@ -17,8 +17,6 @@ from ifqa.inputs import questions_of
 from ifqa.plugins import load, settings_of
 from ifqa.scoring import summary
 
-_OF_EXPERIMENT = {"name", "index", "k", "passages"}  # what of a plug's table its constructor does not take
-
 
 def wanted_passages(corpus: Corpus) -> dict[str, Any]:
     """The sources' settings and the SHA-256 of what they read."""
@@ -54,7 +52,7 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
     assert experiment.retriever is not None
     wanted = {
         "stage": "retrieve",
-        "retriever": fingerprint("retriever", experiment.retriever),
+        "retriever": fingerprint("retriever", experiment),
         **_questions(experiment),
     }
     if "index" in experiment.retriever:
@@ -74,7 +72,7 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
 def wanted_read(experiment: Experiment) -> dict[str, Any]:
     """The reader's settings and weights, the questions, the run, and the passages it names."""
     assert experiment.reader is not None
-    reader = fingerprint("reader", experiment.reader)
+    reader = fingerprint("reader", experiment)
     return {"stage": "read", "reader": reader, **_questions(experiment), **_run(experiment)}
 
 
@@ -88,23 +86,33 @@ def wanted_score(experiment: Experiment) -> dict[str, Any]:
     return wanted
 
 
-def fingerprint(kind: str, table: dict[str, Any]) -> dict[str, Any]:
-    """All that decides what a retriever or reader does: its settings, its code, and a hash of the files it reads.
+def fingerprint(kind: str, experiment: Experiment) -> dict[str, Any]:
+    """All that decides what an experiment's retriever or reader does: its settings, its code, and a hash of the files it reads.
 
     Raises:
         IfqaError: a file it reads is missing.
     """
+    table, own = {
+        "retriever": (experiment.retriever, experiment.search_settings),
+        "reader": (experiment.reader, experiment.reader_settings),
+    }[kind]
+    assert table is not None
     plug = load(kind, table["name"])
-    own = {key: value for key, value in table.items() if key not in _OF_EXPERIMENT}
     files = {"files": plug.fingerprint(**own)} if hasattr(plug, "fingerprint") else {}
     return {"settings": _identifying(plug, table), "code": _code(plug), **files}
 
 
 def finished(folder: Path, command: str) -> dict[str, Any]:
-    """The manifest of an artifact another one needs; where there is none, the error names the command that makes it."""
+    """The manifest of an artifact another one needs; where there is none, the error names the command that makes it.
+
+    Raises:
+        IfqaError: it is not there, or not whole.
+    """
     manifest = artifacts.read_manifest(folder)
     if manifest is None:
         raise IfqaError(f"{folder} is not there yet; make it with: {command}")
+    if not artifacts.is_whole(folder, manifest):
+        raise IfqaError(f"{folder} is not whole: a file its manifest names is missing or cut; make it again: {command}")
     return manifest
 
 

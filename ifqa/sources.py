@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ifqa.artifacts import identity
 from ifqa.errors import IfqaError
@@ -64,6 +64,12 @@ def check(source: Source) -> None:
         raise unknown("format of a passage source", str(kind), FORMATS)
     settings = {key: value for key, value in source.items() if key != "format"}
     check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["left_out"])
+    if source.get("words", 1) < 1:
+        raise IfqaError(f"setting of a {kind!r} source 'words': wanted at least 1, found {source['words']}")
+    if source.get("disambiguation", "keep") not in get_args(Disambiguation):
+        raise unknown(
+            f"setting of a {kind!r} source 'disambiguation'", str(source["disambiguation"]), get_args(Disambiguation)
+        )
     if kind == "gold":
         if not isinstance(source["splits"], list) or not all(isinstance(part, str) for part in source["splits"]):
             raise IfqaError(f"setting of a 'gold' source 'splits': wanted a list of names, found {source['splits']!r}")
@@ -105,7 +111,7 @@ def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
 def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
     """Bytes, time of change (ns) and SHA-256 of a file; not hashed again while the first two are as `known`."""
     stat = path.stat()
-    before = known.get(str(path))
+    before = known.get(str(path)) if isinstance(known, Mapping) else None
     if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
         return stat.st_size, stat.st_mtime_ns, str(before[2])
     return stat.st_size, stat.st_mtime_ns, sha256(path)

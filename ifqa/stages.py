@@ -16,10 +16,19 @@ from ifqa import sources
 from ifqa.artifacts import lock, make, take_over
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus
-from ifqa.files import json_line, keep_whole_lines, sha256, write, write_json, write_jsonl, write_run
-from ifqa.inputs import open_reader, open_retriever, passages_of, predictions_of, questions_of, rankings_of
-from ifqa.passages import PassageStore, write_id_index, write_passages, write_shard
-from ifqa.plugins import check_settings, load
+from ifqa.files import json_line, keep_whole_lines, write, write_json, write_jsonl, write_run
+from ifqa.inputs import (
+    check_predictions,
+    open_reader,
+    open_retriever,
+    passages_of,
+    predictions_of,
+    questions_of,
+    rankings_of,
+    was_trained_on,
+)
+from ifqa.passages import write_id_index, write_passages, write_shard
+from ifqa.plugins import load
 from ifqa.progress import bar, say
 from ifqa.provenance import (
     fingerprint,
@@ -36,8 +45,6 @@ from ifqa.variants import write_resolved
 
 SHARD = 20_000  # passages; a shard ends with an article, so its content depends on the input alone
 CHUNK = 32  # questions a reader is given at a time, after which their predictions are safe on disk
-NEGATIVES = 20  # passages a training question's negatives are drawn from
-TRAIN_GIVEN = ("questions", "rankings", "folder", "setting", "sources", "seed", "progress")
 
 
 def build_passages(corpus: Corpus) -> Path:
@@ -131,16 +138,13 @@ def read(experiment: Experiment) -> Path:
             for start in range(done, len(questions), CHUNK):
                 chunk = questions[start : start + CHUNK]
                 predictions = reader.answer(chunk, list(islice(passages, CHUNK)))
-                if [one.question_id for one in predictions] != [question.id for question in chunk]:
-                    raise IfqaError(
-                        f"reader {experiment.reader['name']!r} must give one prediction a question, in their order"
-                    )
+                check_predictions(experiment.reader["name"], chunk, predictions)
                 for prediction in predictions:
                     write(handle, json_line(asdict(prediction)))
                 handle.flush()
                 os.fsync(handle.fileno())
                 advance(len(chunk))
-        work.made["questions"] = len(questions)
+        work.made |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
     say(f"{folder}: {len(questions):,} questions answered")
     return folder
 
@@ -180,6 +184,7 @@ def score(experiment: Experiment) -> Path:
 
 def run(experiment: Experiment) -> Path:
     """Every stage of an experiment that is not done, in order; the score folder."""
+    questions_of(experiment)
     prepare(experiment)
     with lock(experiment.folder):
         if experiment.variant:
@@ -193,10 +198,9 @@ def run(experiment: Experiment) -> Path:
 
 def prepare(experiment: Experiment) -> None:
     """Build the corpus an experiment needs, after a look at what can be wrong without hours of work."""
-    questions_of(experiment)
     for kind, table in (("retriever", experiment.retriever), ("reader", experiment.reader)):
         if table:
-            fingerprint(kind, table)
+            fingerprint(kind, experiment)
     if experiment.corpus:
         corpus = load_corpus(experiment.corpus)
         with lock(corpus.folder):
@@ -227,46 +231,14 @@ def ask(experiment: Experiment, text: str) -> Asked:
     question = Question("ask", text.strip())
     passages: list[Passage] = []
     if experiment.retriever:
-        ranking = open_retriever(experiment).search([question], experiment.reader["passages"])
-        passages = next(passages_of(experiment, ranking))
+        retriever = open_retriever(experiment)
+        ranking = retriever.search([question], experiment.reader["passages"])[0]
+        made = retriever.made_passages([question]) if hasattr(retriever, "made_passages") else []
+        known = {passage.id: passage for passage in made}
+        passages = [known.get(hit.passage_id) or next(passages_of(experiment, [[hit]]))[0] for hit in ranking]
     prediction = open_reader(experiment).answer([question], [passages])[0]
     by_id = {passage.id: passage for passage in passages}
     return Asked(prediction, [by_id[passage_id] for passage_id in prediction.passage_ids])
-
-
-def train_extractive(
-    benchmark: str, split: str, corpus: Corpus, folder: Path, seed: int, settings: dict[str, Any]
-) -> Path:
-    """Train the span reader on a benchmark's split, with BM25's best passages of a corpus as negatives.
-
-    Raises:
-        IfqaError: a setting is unknown, the corpus has no index named bm25, or the folder holds another training.
-    """
-    from ifqa.training.extractive import train
-
-    check_settings("training setting", train, settings, given=TRAIN_GIVEN)
-    source = load("benchmark", benchmark)()
-    questions = source.questions(split)
-    with lock(corpus.folder):
-        build_passages(corpus)
-        index = build_index(corpus, "bm25")
-    say(f"{folder}: searching negatives for {len(questions):,} questions")
-    rankings = load("retriever", "bm25")(index).search(questions, NEGATIVES)
-    store = PassageStore(corpus.folder / "passages")
-    negatives = [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
-    files = {str(source.path(split)): sha256(source.path(split))}
-    with lock(folder):
-        train(
-            questions,
-            negatives,
-            folder,
-            setting=source.setting(split),
-            sources=files,
-            seed=seed,
-            progress=say,
-            **settings,
-        )
-    return folder
 
 
 def _take_over(experiment: Experiment, stage: str) -> None:

@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each layer may import those after it; siblings in a plug folder never import each other.
 LAYERS = [
     ["cli"],
-    ["report", "doctor", "estimates"],
+    ["report", "doctor", "estimates", "train"],
     ["stages"],
     ["provenance"],
     ["inputs"],

@@ -3,8 +3,8 @@ import pytest
 from ifqa.errors import IfqaError
 from ifqa.experiment import parse_experiment
 from ifqa.files import sha256, write_jsonl, write_run
-from ifqa.inputs import open_reader, predictions_of, rankings_of
-from ifqa.records import Hit, Question
+from ifqa.inputs import check_predictions, open_reader, predictions_of, rankings_of, was_trained_on
+from ifqa.records import Hit, Prediction, Question
 
 READER = "class Trained:\n    'A reader.'\n    setting = {setting!r}\n    def __init__(self) -> None:\n        pass\n"
 QUESTIONS = [Question("ifqa/full-dev/1", "If?", ("a",)), Question("ifqa/full-dev/2", "If so?", ("b",))]
@@ -69,7 +69,7 @@ def test_a_missing_prediction_is_a_failed_one_and_a_strange_one_is_refused(exper
         predictions_of(experiment, QUESTIONS)
 
 
-def test_reading_its_own_training_questions_is_said(tmp_path, monkeypatch, capsys):
+def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
     path = tmp_path / "data/ifqa/full_split/train.json"
     path.parent.mkdir(parents=True)
     path.write_text("[]")
@@ -79,5 +79,23 @@ def test_reading_its_own_training_questions_is_said(tmp_path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     tables = {"benchmark": "ifqa", "split": "full-train", "reader": {"name": "knows_it:Trained"}}
-    open_reader(parse_experiment("mine", tables, "mine.toml"))
-    assert "trained on these very questions" in capsys.readouterr().err
+    experiment = parse_experiment("mine", tables, "mine.toml")
+    assert was_trained_on(open_reader(experiment), experiment)
+    path.write_text("[1]")
+    assert not was_trained_on(open_reader(experiment), experiment)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "complaint"),
+    [
+        ([Prediction("ifqa/full-dev/1", "a")], "one prediction a question"),
+        ([Prediction("ifqa/full-dev/2", "a"), Prediction("ifqa/full-dev/1", "a")], "in their order"),
+        (
+            [Prediction("ifqa/full-dev/1", "a"), Prediction("ifqa/full-dev/2", None)],
+            "answered ifqa/full-dev/2 with None",
+        ),
+    ],
+)
+def test_a_reader_is_held_to_its_protocol(predictions, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        check_predictions("mine", QUESTIONS, predictions)

@@ -30,7 +30,7 @@ class Extractive:
 
     Only the passages' text is read, not their titles: IfQA's gold passages have none and retrieved articles do, so
     titles would tell gold from distractor. For the same reason the negatives it was trained on are gold passages too,
-    of other questions.
+    of other questions. Question and passage are read up to 256 tokens together, about 170 words.
 
     Args:
         weights: a folder that `ifqa train extractive` made; empty for the weights that ship with ifqa.
@@ -65,6 +65,8 @@ class Extractive:
         self.setting: str = self.manifest["setting"]
         if precision not in ("float32", "bfloat16"):
             raise IfqaError(f"precision {precision!r} of reader 'extractive'; wanted 'float32' or 'bfloat16'")
+        if not math.isfinite(rank_weight):
+            raise IfqaError(f"rank_weight {rank_weight} of reader 'extractive'; wanted a number")
         if batch_tokens < 1:
             raise IfqaError(f"batch_tokens {batch_tokens} of reader 'extractive'; wanted a number above 0")
         self.rank_weight = rank_weight

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ifqa.artifacts import read_manifest
 from ifqa.experiment import Experiment
 from ifqa.files import list_resources, read_json
 from ifqa.inputs import passages_of, predictions_of, questions_of
@@ -28,6 +29,11 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
     console.print(line, soft_wrap=True)
+    manifest = read_manifest(experiment.folder / "read")
+    if manifest and manifest["made"].get("trained_on_them"):
+        console.print(
+            "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
+        )
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
     return int(any(verdict(scores["measures"].get(name), row) != OK for name, row in experiment.expected.items()))
 
@@ -36,7 +42,7 @@ def scores_table(experiment: Experiment, scores: dict[str, Any]) -> Table:
     """A row for each measure: all questions with the 95% interval, numeric ones, the others, and the expected value."""
     partial = f"  PARTIAL: the first {scores['questions']} questions only" if experiment.limit else ""
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}{partial}"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))  # fits 80 columns
     table.add_column("measure")
     counts = {
         "all": scores["questions"],

@@ -20,6 +20,7 @@ from ifqa.records import Hit, Question
 
 _STEMMERS = ("porter", "krovetz", "none")
 _FACTS = "bm25.json"  # beside Lucene's files: what a searcher has to know of the build
+_MOST = 3e38  # what a Java float holds
 _BATCH = 64  # questions searched at once when the number of threads is left to Java; bounds the memory of the answers
 _BUFFER_MB = 256  # of passages held before a segment is written: small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in one question; Lucene's own 1,024 is a guard against queries nobody wrote
@@ -61,9 +62,9 @@ class BM25:
         Raises:
             IfqaError: no index, a damaged one or one without titles; a setting out of range; Java cannot start.
         """
-        _check_range("k1", k1, 0, math.inf)
+        _check_range("k1", k1, 0, _MOST)
         _check_range("b", b, 0, 1)
-        _check_range("title_weight", title_weight, 0, math.inf)
+        _check_range("title_weight", title_weight, 0, _MOST)
         _check_range("threads", threads, 0, math.inf)
         self._index, self._batch = require(index, "BM25 index"), threads or _BATCH
         facts = read_json(index / _FACTS) if (index / _FACTS).exists() else {}

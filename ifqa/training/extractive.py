@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from ifqa.encoders import LINEAR, NAME, WEIGHTS_SHA256, MiniLM, encoder_folder, half_precision
 from ifqa.errors import IfqaError
-from ifqa.files import create, write, write_json
+from ifqa.files import create, read_json, write, write_json
 from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
 from ifqa.scoring.answers import normalize
@@ -101,8 +102,9 @@ def train(
         The manifest.
 
     Raises:
-        IfqaError: nothing to train on, or the checkpoint in `folder` is of another training.
+        IfqaError: nothing to train on, a setting out of range, or `folder` holds another training, finished or not.
     """
+    _check_settings(epochs, rank, learning_rate, negatives, batch, dropout, practice, weight_decay, checkpoint_every)
     chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
               "batch": batch, "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
     examples = [Example(question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
@@ -123,6 +125,12 @@ def train(
         "questions": _identity(questions, rankings),
     }
 
+    if (folder / "manifest.json").exists():
+        there = read_json(folder / "manifest.json")
+        if any(there.get(key) != value for key, value in wanted.items()):
+            raise IfqaError(f"{folder} holds another training (other data or settings); train into another folder")
+        progress(f"{folder}: nothing to do, trained by exactly this before")
+        return dict(there)
     torch.manual_seed(seed)
     model = SpanModel(MiniLM(encoder_folder(), rank, dropout))
     precision = half_precision(device)
@@ -151,6 +159,21 @@ def train(
     manifest = _save(folder, wanted, model, {"examples": len(examples), "steps": steps, "precision": str(precision)})
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return manifest
+
+
+def _check_settings(
+    epochs: int, rank: int, learning_rate: float, negatives: int, batch: int, dropout: float, practice: int,
+    weight_decay: float, checkpoint_every: int,
+) -> None:  # fmt: skip
+    for name, value, least in (
+        ("epochs", epochs, 1), ("rank", rank, 1), ("batch", batch, 1), ("checkpoint_every", checkpoint_every, 1),
+        ("negatives", negatives, 0), ("practice", practice, 0), ("learning_rate", learning_rate, 0),
+        ("weight_decay", weight_decay, 0), ("dropout", dropout, 0),
+    ):  # fmt: skip
+        if not least <= value < math.inf or (name == "dropout" and value >= 1):
+            raise IfqaError(
+                f"training setting {name}: wanted {least} or more{', below 1' * (name == 'dropout')}, found {value}"
+            )
 
 
 def _batches(examples: Sequence[Example], size: int, seed: int, epoch: int) -> list[list[Example]]:
@@ -220,11 +243,15 @@ def _save_checkpoint(
 
 def _resume(path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
     """Take up a checkpoint where there is one; the number of steps that are done."""
-    from safetensors import safe_open
+    from safetensors import SafetensorError, safe_open
 
     if not path.exists():
         return 0
-    with safe_open(path, "pt") as file:
+    try:
+        opened = safe_open(path, "pt")
+    except SafetensorError as error:
+        raise IfqaError(f"{path} is torn ({error}); remove it to begin anew") from error
+    with opened as file:
         notes = file.metadata()
         if notes["wanted"] != json.dumps(wanted, sort_keys=True):
             raise IfqaError(

@@ -1,8 +1,8 @@
 """Which candidates of a gold passage are the answer: what the extractive reader is trained towards.
 
-A third of IfQA's training questions have no answer that stands in their passages. Their targets are, in this order: the
-computed answers that are equal to a gold answer; a number of the same value in another form ("seven" for "7"); the spans
-of the highest F1, if that is at least one half.
+A third of IfQA's training questions have no answer that stands in their passages. Targets are all
+computed answers that are equal to a gold answer, and the spans that are; where no span is, a number of the same value in
+another form ("seven" for "7"), or else the spans of the highest F1, if that is at least one half.
 """
 
 import re

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.files import field, read_jsonl, require, text_field
+from ifqa.files import field, read_jsonl, require, text_field, unicode_text
 from ifqa.wikipedia.dump import Page
 
 
@@ -19,17 +19,12 @@ def read_articles(path: Path) -> Iterator[Page]:
     for file in article_files(path):
         for number, record in read_jsonl(file):
             where = f"{file}:{number}"
-            if isinstance(record.get("id"), int):
+            if type(record.get("id")) is int:
                 record["id"] = str(record["id"])
             page_id, title = text_field(record, "id", where), text_field(record, "title", where)
-            text = field(record, "text", str, where)
+            text = unicode_text(field(record, "text", str, where), "text", where)
             if page_id.split() != [page_id]:
                 raise IfqaError(f"{where}: id {page_id!r} holds white space; wanted an id without any")
-            for name, value in (("id", page_id), ("title", title), ("text", text)):
-                if not _is_unicode(value):
-                    raise IfqaError(
-                        f"{where}: {name!r} holds half a surrogate pair (\\ud800 to \\udfff), not a character"
-                    )
             yield Page(page_id, title, text)
 
 
@@ -45,11 +40,3 @@ def article_files(path: Path) -> list[Path]:
     if not files:
         raise IfqaError(f"{path} holds no .jsonl file; wanted article files (.jsonl, .jsonl.xz, .jsonl.gz, .jsonl.bz2)")
     return files
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

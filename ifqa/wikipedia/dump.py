@@ -86,6 +86,8 @@ def parse_pages(blocks: Iterable[bytes], where: str, left_out: Counter[str]) -> 
         except IfqaError:
             yield from reader.pages  # they are whole; what breaks comes after them
             raise
+        except LookupError as error:
+            reader.fail(f"an encoding nobody knows ({error})", error)
         except expat.ExpatError as error:
             yield from reader.pages
             if not reader.is_dump:
