@@ -177,11 +177,11 @@ def kill_stage(folder: Path, stage: str, kills: int, seed: int, every_rename: bo
     assert code == 0, said
     counts = json.loads(said.strip().splitlines()[-1])
     undisturbed, total = snapshot(output), size(output)
+    reference = rankings(folder) if stage == "index" else b""
     finished = folder / f"finished-{stage}"
     shutil.copytree(output, finished, dirs_exist_ok=True)
     anew(older=True)
     old = snapshot(output)
-    reference = rankings(folder) if stage == "index" else b""
     chance = random.Random(f"{seed}-{stage}")
     last = counts["renames"]  # and one more over an older artifact, which is moved aside first
     first = 1 if every_rename else last
