@@ -21,7 +21,7 @@ SEEDS = [
     *("co-operation", "Beyoncé", "50%", "World War II", "Anna and the King", "theatre", "Tyrannosaurus rex", "№ 5"),
     *("½ mile", "—", "H₂O"),
 ]
-RELEASE = Path(__file__).parents[2] / "shared/data/ifqa"
+RELEASE = Path(__file__).parents[1] / "data/ifqa"  # where `ifqa data` puts it in a checkout
 
 
 def mutate(text: str, rng: random.Random) -> str:

@@ -60,7 +60,9 @@ def test_an_unknown_id_is_named_with_the_store(folder: Path) -> None:
 def test_an_id_that_stands_twice_is_named_with_both_places(tmp_path: Path, shard: int, where: str) -> None:
     write_shard(tmp_path, 0, passages("a") + (passages("a") if shard == 0 else []))
     write_shard(tmp_path, 1, passages("a") if shard == 1 else passages("b"))
-    with pytest.raises(IfqaError, match=rf"id 'a' stands twice: .*passages-00000\.jsonl:1 and .*{where} \('Title of a'\)"):
+    with pytest.raises(
+        IfqaError, match=rf"id 'a' stands twice: .*passages-00000\.jsonl:1 and .*{where} \('Title of a'\)"
+    ):
         write_id_index(tmp_path)
 
 

@@ -36,7 +36,7 @@ from ifqa.retrievers.bm25 import BM25
 from ifqa.retrievers.gold import Gold
 from ifqa.scoring.answers import exact_match, f1, normalize
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
-from ifqa.stages import NEGATIVES
+from ifqa.train import NEGATIVES
 from ifqa.training.extractive import train
 
 LEARNING_RATES = {"adapter": 1e-3, "full": 1e-4}
