@@ -39,11 +39,12 @@ from ifqa.provenance import (
     wanted_retrieve,
     wanted_score,
 )  # fmt: skip
-from ifqa.records import Passage, Prediction, Question
+from ifqa.records import Hit, Passage, Prediction, Question
 from ifqa.scoring import summary
 from ifqa.variants import write_resolved
 
 SHARD = 20_000  # passages; a shard ends with an article, so its content depends on the input alone
+SEARCHED = 64  # questions a retriever is given at a time
 CHUNK = 32  # questions a reader is given at a time, after which their predictions are safe on disk
 
 
@@ -102,8 +103,12 @@ def retrieve(experiment: Experiment) -> Path:
         if work is None:
             return folder
         retriever = open_retriever(experiment)
-        say(f"{folder}: searching for {len(questions):,} questions")
-        rankings = retriever.search(questions, experiment.retriever["k"])
+        rankings: list[list[Hit]] = []
+        with bar(f"searching {experiment.name}", len(questions)) as advance:
+            for start in range(0, len(questions), SEARCHED):
+                chunk = questions[start : start + SEARCHED]
+                rankings += retriever.search(chunk, experiment.retriever["k"])
+                advance(len(chunk))
         if hasattr(retriever, "made_passages"):
             write_passages(work.folder / "passages.jsonl", retriever.made_passages(questions))
         by_question = dict(zip((question.id for question in questions), rankings, strict=True))

@@ -254,6 +254,14 @@ def test_predictions_of_another_split_are_refused(built):
     assert_refused(done, "p.jsonl", "ifqa/few-dev/1")
 
 
+def test_a_file_may_leave_out_any_number_of_questions(built):
+    write_questions(built, count=70)
+    (built / "p.jsonl").write_text('{"question_id": "ifqa/full-dev/70", "answer": "word70"}\n')
+    done = ifqa("run", "mine", "--reader", "predictions", "--set", "reader.path=p.jsonl", folder=built)
+    assert done.returncode == 0, done.stderr
+    assert "70 questions, 69 failed" in done.stdout
+
+
 def test_answers_from_a_file_are_scored_over_all_questions(built):
     (built / "p.jsonl").write_text('{"question_id": "ifqa/full-dev/1", "answer": "word1"}\n')
     done = ifqa("run", "mine", "--reader", "predictions", "--set", "reader.path=p.jsonl", folder=built)

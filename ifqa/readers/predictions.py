@@ -36,11 +36,13 @@ class Predictions:
         """Each question's answer; a question the file leaves out is a failure.
 
         Raises:
-            IfqaError: the file answers none of the questions: it is of another split.
+            IfqaError: the file is of another split: no id in it begins as the questions' do.
         """
-        if questions and not any(question.id in self.answers for question in questions):
-            found = next(iter(self.answers), "nothing")
-            raise IfqaError(f"{self.path} answers other questions: wanted ids like {questions[0].id}, found {found}")
+        splits = {question_id.rpartition("/")[0] for question_id in self.answers}
+        for question in questions:
+            if question.id.rpartition("/")[0] not in splits:
+                found = next(iter(self.answers), "nothing")
+                raise IfqaError(f"{self.path} answers other questions: wanted ids like {question.id}, found {found}")
         return [
             Prediction(
                 question.id,

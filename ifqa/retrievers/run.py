@@ -29,11 +29,13 @@ class Run:
         """The first k of each question's ranking; empty for a question the run leaves out.
 
         Raises:
-            IfqaError: the run has none of the questions.
+            IfqaError: the run is of another split: no question id in it begins as the questions' do.
         """
-        if questions and not any(question.id in self.rankings for question in questions):
-            found = next(iter(self.rankings), "nothing")
-            raise IfqaError(f"{self.path} ranks other questions: wanted ids like {questions[0].id}, found {found}")
+        splits = {question_id.rpartition("/")[0] for question_id in self.rankings}
+        for question in questions:
+            if question.id.rpartition("/")[0] not in splits:
+                found = next(iter(self.rankings), "nothing")
+                raise IfqaError(f"{self.path} ranks other questions: wanted ids like {question.id}, found {found}")
         return [self.rankings.get(question.id, [])[:k] for question in questions]
 
     @classmethod
