@@ -42,7 +42,7 @@ def scores_table(experiment: Experiment, scores: dict[str, Any]) -> Table:
     """A row for each measure: all questions with the 95% interval, numeric ones, the others, and the expected value."""
     partial = f"  PARTIAL: the first {scores['questions']} questions only" if experiment.limit else ""
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}{partial}"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))  # fits 80 columns
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("measure")
     counts = {
         "all": scores["questions"],
@@ -52,7 +52,7 @@ def scores_table(experiment: Experiment, scores: dict[str, Any]) -> Table:
     for column in ("all", "95% interval", "numeric", "other"):
         table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
     if experiment.expected:
-        table.add_column("expected")
+        table.add_column("expected", no_wrap=True)
     for name in dict.fromkeys([*scores["measures"], *experiment.expected]):
         mean = scores["measures"].get(name)
         interval = f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else ""
