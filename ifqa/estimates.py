@@ -7,6 +7,7 @@ estimate says so by its "about".
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def _corpus(corpus: Corpus) -> list[str]:
         estimates = [_source(source) for source in corpus.sources]
         count, seconds = sum(passages for passages, _ in estimates), sum(taken for _, taken in estimates)
         lines = [f"corpus {corpus.name}: about {count:,.0f} passages to build from {len(corpus.sources)} sources"]
-    todo = [name for name in corpus.indexes if not _index_made(corpus, name)]
+    todo = [name for name in corpus.indexes if not _is_made(corpus.folder / name, partial(wanted_index, corpus, name))]
     for name in corpus.indexes:
         lines.append(f"  index {name}: {'to build' if name in todo else 'built'}")
     disk = count * ((_PASSAGE_BYTES + 16) * bool(seconds) + _INDEX_BYTES * len(todo))
@@ -81,13 +82,6 @@ def _source(source: sources.Source) -> tuple[float, float]:
         return float(sum(len(article) for article in sources.read(source, Counter()))), 1.0
     text = sum(path.stat().st_size * _TEXT_BYTES.get(path.suffix, 1.0) for path in sources.files_of(source))
     return text * _MARKUP[source["format"]] / _PASSAGE_BYTES, text / _TEXT_PER_SECOND[source["format"]]
-
-
-def _index_made(corpus: Corpus, name: str) -> bool:
-    try:
-        return artifacts.is_made(corpus.folder / name, wanted_index(corpus, name))
-    except IfqaError:  # its passages are not made
-        return False
 
 
 def _experiment(experiment: Experiment) -> list[str]:
@@ -118,13 +112,15 @@ def _experiment(experiment: Experiment) -> list[str]:
     if experiment.reader is None:
         del wanted["read"]
     for stage, wanted_by in wanted.items():
-        lines.append(f"  {stage}: {'made' if _is_made(experiment.folder / stage, experiment, wanted_by) else 'to do'}")
+        lines.append(
+            f"  {stage}: {'made' if _is_made(experiment.folder / stage, partial(wanted_by, experiment)) else 'to do'}"
+        )
     return lines
 
 
-def _is_made(folder: Path, experiment: Experiment, wanted_by: Callable[[Experiment], dict[str, Any]]) -> bool:
+def _is_made(folder: Path, wanted_by: Callable[[], dict[str, Any]]) -> bool:
     try:
-        return artifacts.is_made(folder, wanted_by(experiment))
+        return artifacts.is_made(folder, wanted_by())
     except IfqaError:  # what comes before it is not made
         return False
 

@@ -99,6 +99,7 @@ def retrieve(experiment: Experiment) -> Path:
     if experiment.retriever is None:
         raise IfqaError(f"experiment {experiment.name} has no [retriever]")
     questions, folder = questions_of(experiment), experiment.folder / "retrieve"
+    _keep_resolved(experiment)
     with make(folder, lambda: wanted_retrieve(experiment), experiment.relatives("retrieve")) as work:
         if work is None:
             return folder
@@ -126,6 +127,7 @@ def read(experiment: Experiment) -> Path:
     """
     if experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [reader]")
+    _keep_resolved(experiment)
     _take_over(experiment, "retrieve")
     questions, folder = questions_of(experiment), experiment.folder / "read"
     with make(folder, lambda: wanted_read(experiment), experiment.relatives("read"), resume=True) as work:
@@ -160,6 +162,7 @@ def score(experiment: Experiment) -> Path:
     Raises:
         IfqaError: a stage before is not done, or its files are of other questions.
     """
+    _keep_resolved(experiment)
     for stage in ("retrieve", "read"):
         _take_over(experiment, stage)
     questions, folder = questions_of(experiment), experiment.folder / "score"
@@ -192,8 +195,6 @@ def run(experiment: Experiment) -> Path:
     questions_of(experiment)
     prepare(experiment)
     with lock(experiment.folder):
-        if experiment.variant:
-            write_resolved(experiment)
         if experiment.retriever:
             retrieve(experiment)
         if experiment.reader:
@@ -240,10 +241,17 @@ def ask(experiment: Experiment, text: str) -> Asked:
         ranking = retriever.search([question], experiment.reader["passages"])[0]
         made = retriever.made_passages([question]) if hasattr(retriever, "made_passages") else []
         known = {passage.id: passage for passage in made}
-        passages = [known.get(hit.passage_id) or next(passages_of(experiment, [[hit]]))[0] for hit in ranking]
+        stored = iter(next(passages_of(experiment, [[hit for hit in ranking if hit.passage_id not in known]])))
+        passages = [known[hit.passage_id] if hit.passage_id in known else next(stored) for hit in ranking]
     prediction = open_reader(experiment).answer([question], [passages])[0]
     by_id = {passage.id: passage for passage in passages}
     return Asked(prediction, [by_id[passage_id] for passage_id in prediction.passage_ids])
+
+
+def _keep_resolved(experiment: Experiment) -> None:
+    """Whichever stage of a variant comes first leaves its `experiment.toml`, by which the others find it."""
+    if experiment.variant:
+        write_resolved(experiment)
 
 
 def _take_over(experiment: Experiment, stage: str) -> None:
@@ -252,7 +260,6 @@ def _take_over(experiment: Experiment, stage: str) -> None:
     applies = experiment.retriever if stage == "retrieve" else experiment.reader
     if not (experiment.variant and applies) or (experiment.folder / stage).exists():
         return
-    write_resolved(experiment)
     take_over(experiment.folder / stage, wanted_by(experiment), experiment.relatives(stage))
 
 

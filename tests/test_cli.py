@@ -147,6 +147,11 @@ def test_a_flag_works_in_a_folder_of_its_own_and_redoes_only_what_depends_on_it(
     assert by_name.stderr.count("nothing to do") == 5
 
 
+def test_any_first_stage_of_a_variant_leaves_what_it_runs_again_by(built):
+    assert ifqa("retrieve", "-e", "mine", "--k", "4", folder=built).returncode == 0
+    assert ifqa("run", "mine+k=4", folder=built).returncode == 0
+
+
 def test_a_limited_run_says_partial(built):
     done = ifqa("run", "mine", "--limit", "4", folder=built)
     assert "PARTIAL" in done.stdout
