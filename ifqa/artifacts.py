@@ -6,6 +6,7 @@ settings, identity of the inputs, version of the plug), which alone decides whet
 `made` (when, how long, with what, SHA-256 of every file), which is for people.
 """
 
+import copy
 import errno
 import hashlib
 import json
@@ -21,7 +22,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
@@ -38,9 +39,13 @@ _LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4p
 
 @dataclass
 class Work:
-    """A folder to fill, and facts about the filling for the manifest's `made`."""
+    """A folder to fill, and facts about the filling for the manifest's `made`.
+
+    `wanted` is what it is made from; what is only known once it has been read (a pipe) is added by whoever fills it.
+    """
 
     folder: Path
+    wanted: dict[str, Any]
     made: dict[str, Any] = field(default_factory=dict)
 
 
@@ -95,7 +100,10 @@ def lock(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def make(
-    folder: Path, wanted_by: Callable[[], dict[str, Any]], others: Sequence[Path] = (), resume: bool = False
+    folder: Path,
+    wanted_by: Callable[[], dict[str, Any]],
+    others: Sequence[Path] = (),
+    resume: Literal["", "same", "any"] = "",
 ) -> Iterator[Work | None]:
     """Make an artifact, all or nothing; `None` where there is nothing to do.
 
@@ -103,7 +111,8 @@ def make(
         folder: where it will stand. What stands there now is replaced only once the new one is whole.
         wanted_by: says what it is to be made from; asked again at the end, lest an input changed meanwhile.
         others: folders it may be copied from, where one was made from exactly the same.
-        resume: keep what an earlier, killed attempt at the very same thing left in the temporary folder.
+        resume: keep in the temporary folder what an earlier, killed attempt left there: "same" if it was at the very
+            same thing, "any" whatever it was at, for whoever can tell what of it is of use.
 
     Raises:
         IfqaError: the disk is full, another process is at work here, or an input changed while it was made.
@@ -120,14 +129,14 @@ def make(
             yield None
         else:
             started = time.monotonic()
-            work = Work(_prepare(_partial(folder), wanted, resume))
+            work = Work(_prepare(_partial(folder), wanted, resume), copy.deepcopy(wanted))
             yield work
             if identity(wanted_by()) != identity(wanted):
                 raise IfqaError(
                     f"what {folder} is made from changed while it was being made; run the same command again"
                 )
             made = {"files": _facts(work.folder), **_circumstances(time.monotonic() - started), **work.made}
-            write_json(work.folder / MANIFEST, {"wanted": wanted, "made": made})
+            write_json(work.folder / MANIFEST, {"wanted": work.wanted, "made": made})
             _publish(folder)
 
 
@@ -150,19 +159,17 @@ def _partial(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.partial")
 
 
-def _prepare(partial: Path, wanted: dict[str, Any], resume: bool) -> Path:
-    """The temporary folder: empty but for what it will be made from, or as an attempt at the very same left it."""
+def _prepare(partial: Path, wanted: dict[str, Any], resume: str) -> Path:
+    """The temporary folder: empty but for what it will be made from, or as an earlier attempt left it."""
     left = partial / _WANTED
-    if (
-        resume
-        and left.exists()
-        and left.read_bytes().strip() == json.dumps(wanted, indent=2, ensure_ascii=False).encode()
-    ):
+    text = json.dumps(wanted, indent=2, ensure_ascii=False).encode()
+    if resume == "any" or (resume == "same" and left.exists() and left.read_bytes().strip() == text):
         for torn in partial.glob(".*.tmp"):
             torn.unlink()
-        return partial
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+        (partial / MANIFEST).unlink(missing_ok=True)
+    else:
+        shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True, exist_ok=True)
     write_json(left, wanted)
     return partial
 

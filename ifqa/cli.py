@@ -5,13 +5,13 @@ Exit codes: 0 fine, 1 a score outside its tolerance, 2 the user's error in one l
 
 import sys
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ifqa import __version__
+from ifqa import __version__, verbs
 from ifqa.errors import IfqaError
+from ifqa.verbs import CorpusName
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
 
@@ -24,11 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-train_app = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
-app.add_typer(train_app, name="train")
-
 ExperimentName = Annotated[str, typer.Option("--experiment", "-e", help="Experiment to work on.")]
-CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.toml.")]
 K = Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")]
 RetrieverName = Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")]
 ReaderName = Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")]
@@ -58,12 +54,18 @@ def ask(
 
 
 @app.command()
-def passages(corpus: CorpusName) -> None:
+def passages(
+    corpus: CorpusName,
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=0, help="Processes to work with; 0: all cores.")
+    ] = None,
+    engine: Annotated[str | None, typer.Option("--engine", help="local, or ray for a cluster.")] = None,
+) -> None:
     """Build a corpus's passages from its sources."""
     from ifqa import stages
     from ifqa.experiment import load_corpus
 
-    print(stages.build_passages(load_corpus(corpus)))
+    print(stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)))
 
 
 @app.command()
@@ -155,60 +157,10 @@ def run(
     raise typer.Exit(show_scores(chosen, folder))
 
 
-@app.command()
-def check(name: Annotated[str, typer.Argument(help="An experiment or a corpus.")]) -> None:
-    """Everything but the work: names, settings, files, and what it will take in disk, memory and time."""
-    from ifqa.estimates import check as check_all
-
-    print(check_all(name))
-
-
-@app.command("list")
-def list_all() -> None:
-    """Experiments, corpora, benchmarks, retrievers and readers there are."""
-    from ifqa.report.screen import show_list
-
-    show_list()
-
-
-@app.command()
-def doctor() -> None:
-    """What this installation has: Python, Java, torch, and whether the parts work together."""
-    from ifqa.doctor import examine
-
-    print(examine())
-
-
-@app.command()
-def data(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark to fetch.")] = "ifqa",
-    source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
-) -> None:
-    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256."""
-    from ifqa.downloads import fetch
-
-    for line in fetch(benchmark, source):
-        print(line)
-
-
-@train_app.command("extractive")
-def train_extractive(
-    benchmark: Annotated[str, typer.Option(help="Benchmark to train on.")] = "ifqa",
-    split: Annotated[str, typer.Option(help="Its training split.")] = "full-train",
-    corpus: Annotated[str, typer.Option(help="Corpus whose BM25 index gives the negatives.")] = "ifqa-gold-train",
-    folder: Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")] = Path(
-        "models/extractive"
-    ),
-    seed: Annotated[int, typer.Option(help="Seed of initialisation and order.")] = 0,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
-    ] = None,
-) -> None:
-    """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
-    from ifqa.experiment import load_corpus
-    from ifqa.train import train_extractive as train
-
-    print(train(benchmark, split, load_corpus(corpus), folder, seed, _settings(settings)))
+for name, verb in verbs.MORE.items():
+    app.command(name)(verb)
+app.add_typer(verbs.train, name="train")
+app.add_typer(verbs.stats, name="stats")
 
 
 def _experiment(name: str, changes: dict[str, Any]) -> Any:
@@ -219,23 +171,7 @@ def _experiment(name: str, changes: dict[str, Any]) -> Any:
 
 
 def _changes(settings: list[str] | None, **flags: Any) -> dict[str, Any]:
-    return {key: value for key, value in flags.items() if value is not None} | _settings(settings)
-
-
-def _settings(pairs: list[str] | None) -> dict[str, Any]:
-    """`KEY=VALUE` flags as settings: a value is read as TOML, or is the text itself."""
-    import tomllib
-
-    changes: dict[str, Any] = {}
-    for pair in pairs or []:
-        key, found, value = pair.partition("=")
-        if not found or not key:
-            raise IfqaError(f"--set wants KEY=VALUE, found {pair!r}")
-        try:
-            changes[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            changes[key] = value
-    return changes
+    return {key: value for key, value in flags.items() if value is not None} | verbs.settings_of_flags(settings)
 
 
 def _version(wanted: bool) -> None:

@@ -1,11 +1,10 @@
 """What a corpus or an experiment will take, before any of it is done.
 
-The rates are what building a corpus of 410,612 passages took on two cores; they are there to tell minutes from days, and an
-estimate says so by its "about".
+Passages are told from a sample of their sources. The other rates are what a corpus of 410,612 passages took on two cores;
+they are there to tell minutes from days, and an estimate says so by its "about".
 """
 
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,17 +14,16 @@ from ifqa import artifacts, sources
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus, load_experiment
 from ifqa.files import find_resource, list_resources
+from ifqa.forecast import forecast, memory_here
 from ifqa.inputs import open_reader, questions_of
 from ifqa.plugins import unknown
 from ifqa.provenance import fingerprint, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
+from ifqa.workers import cores
 
-_TEXT_BYTES = {".bz2": 4.5, ".xz": 4.0, ".gz": 3.0}  # bytes of text in a compressed byte
-_PASSAGE_BYTES = 640  # 100 words with title, id and JSON around
-_MARKUP = {"dump": 0.55, "articles": 1.0}  # share of the text that is left as passages
-_TEXT_PER_SECOND = {"dump": 10e6, "articles": 40e6}
 _INDEXED_PER_SECOND = 20_000  # passages
-_MEMORY = 500e6  # bytes: Java and Python; and 36 for each passage while their ids are sorted
+_INDEX_MEMORY = 500e6  # bytes: Java and Python
 _INDEX_BYTES = 330  # Lucene, a passage
+_START = 3  # seconds: Java
 
 
 def check(name: str) -> str:
@@ -44,44 +42,52 @@ def check(name: str) -> str:
 
 
 def _corpus(corpus: Corpus) -> list[str]:
-    for source in corpus.sources:
-        sources.check(source)
+    sources.check(corpus.sources)
     folder = corpus.folder / "passages"
+    workers = corpus.workers or cores()
+    disk = seconds = memory = count = 0.0
     if artifacts.is_made(folder, wanted_passages(corpus)):
         manifest = artifacts.read_manifest(folder)
         assert manifest is not None
-        count: float = manifest["made"]["passages"]
+        count = manifest["made"]["passages"]
         lines = [f"corpus {corpus.name}: {count:,} passages, built"]
-        seconds = 0.0
+    elif (expected := forecast(corpus.sources)) is None:
+        lines = [
+            f"corpus {corpus.name}: passages to build from a pipe; what it holds is only known when it has been read"
+        ]
     else:
-        estimates = [_source(source) for source in corpus.sources]
-        count, seconds = sum(passages for passages, _ in estimates), sum(taken for _, taken in estimates)
-        lines = [f"corpus {corpus.name}: about {count:,.0f} passages to build from {len(corpus.sources)} sources"]
-    todo = [name for name in corpus.indexes if not _is_made(corpus.folder / name, partial(wanted_index, corpus, name))]
+        count, disk = expected.passages, expected.disk
+        seconds, memory = expected.seconds(workers), expected.memory(workers)
+        lines = [
+            f"corpus {corpus.name}: about {expected.pages:,.0f} pages and {count:,.0f} passages to build from "
+            f"{len(corpus.sources)} source{'s' * (len(corpus.sources) > 1)}, told from {expected.seen:.1%} of the input",
+            f"  passages: about {_size(disk)} of disk, {_size(memory)} of memory, {_duration(seconds)} with {workers} "
+            f"processes",
+        ]
     for name in corpus.indexes:
-        lines.append(f"  index {name}: {'to build' if name in todo else 'built'}")
-    disk = count * ((_PASSAGE_BYTES + 16) * bool(seconds) + _INDEX_BYTES * len(todo))
-    seconds += len(todo) * (3 + count / _INDEXED_PER_SECOND)
+        if _is_made(corpus.folder / name, partial(wanted_index, corpus, name)):
+            lines.append(f"  index {name}: built")
+        else:
+            lines.append(f"  index {name}: to build")
+            disk += count * _INDEX_BYTES
+            seconds += _START + count / _INDEXED_PER_SECOND
+            memory = max(memory, _INDEX_MEMORY)
     free = shutil.disk_usage(Path.cwd()).free
     if disk:
         lines.append(
-            f"  takes about {_size(disk)} of disk ({_size(free)} free), {_size(_MEMORY + 36 * count)} of memory "
-            f"and {_duration(seconds)} on two cores"
+            f"  in all about {_size(disk)} of disk ({_size(free)} free), {_size(memory)} of memory, {_duration(seconds)}"
         )
     if disk > free:
         raise IfqaError(
             f"corpus {corpus.name} needs about {_size(disk)} of disk, {_size(free)} is free in {Path.cwd()}; "
             "make room or work on a larger disk"
         )
+    if (here := memory_here()) and memory > here:
+        raise IfqaError(
+            f"corpus {corpus.name} needs about {_size(memory)} of memory, this machine has {_size(here)}; "
+            "use fewer workers: [passages] workers = 1"
+        )
     return lines
-
-
-def _source(source: sources.Source) -> tuple[float, float]:
-    """Passages and seconds of a source."""
-    if source["format"] == "gold":
-        return float(sum(len(article) for article in sources.read(source, Counter()))), 1.0
-    text = sum(path.stat().st_size * _TEXT_BYTES.get(path.suffix, 1.0) for path in sources.files_of(source))
-    return text * _MARKUP[source["format"]] / _PASSAGE_BYTES, text / _TEXT_PER_SECOND[source["format"]]
 
 
 def _experiment(experiment: Experiment) -> list[str]:

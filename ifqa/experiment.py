@@ -9,11 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from ifqa.errors import IfqaError
 from ifqa.files import find_resource, list_resources, read_toml
 from ifqa.plugins import check_settings, load, settings_of, unknown
+from ifqa.workers import Engine
 
 _CORPUS_KEYS = {"passages", "index", "about"}
 _EXPERIMENT_KEYS = {"about", "benchmark", "split", "corpus", "seed", "retriever", "reader", "expected", "limit"}
@@ -23,11 +24,16 @@ _NOT_READER = {"name", "passages"}
 
 @dataclass(frozen=True)
 class Corpus:
-    """Passages and the indexes over them. `indexes` maps an index's name to {"retriever": plug, **build settings}."""
+    """Passages and the indexes over them. `indexes` maps an index's name to {"retriever": plug, **build settings}.
+
+    `engine` ("local", "ray") and `workers` (0: one a core) say where passages are built, and change nothing in them.
+    """
 
     name: str
     sources: tuple[dict[str, Any], ...]
     indexes: dict[str, dict[str, Any]]
+    engine: Engine = "local"
+    workers: int = 0
 
     @property
     def folder(self) -> Path:
@@ -80,8 +86,8 @@ class Experiment:
         return {key: value for key, value in (self.reader or {}).items() if key not in _NOT_READER}
 
 
-def load_corpus(name: str) -> Corpus:
-    """The corpus of `indexes/NAME.toml`, checked.
+def load_corpus(name: str, **changes: Any) -> Corpus:
+    """The corpus of `indexes/NAME.toml`, checked; `changes` to its [passages] that are not None count instead.
 
     Raises:
         IfqaError: there is no such file, or something in it is unknown, missing or of the wrong type.
@@ -92,7 +98,12 @@ def load_corpus(name: str) -> Corpus:
     tables, where = read_toml(path), str(path)
     _check_keys(tables, _CORPUS_KEYS, f"{where}: key")
     passages = _table(tables.get("passages"), f"{where}: [passages]")
-    _check_keys(passages, {"sources"}, f"{where}: key of [passages]")
+    passages = passages | {key: value for key, value in changes.items() if value is not None}
+    _check_keys(passages, {"sources", "engine", "workers"}, f"{where}: key of [passages]")
+    engine = passages.get("engine", "local")
+    if engine not in get_args(Engine):
+        raise unknown(f"{where}: engine of [passages]", str(engine), get_args(Engine))
+    workers = _whole(passages, "workers", 0, 0, f"{where}: [passages]")
     sources = passages.get("sources")
     if not isinstance(sources, list) or not sources:
         raise IfqaError(f"{where}: wanted at least one [[passages.sources]]")
@@ -107,7 +118,8 @@ def load_corpus(name: str) -> Corpus:
             raise IfqaError(f"{at}: retriever {table['retriever']!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings(f"{where}: build setting of [index.{index}]", plug.build, own, given=["passages", "folder"])
-    return Corpus(name, tuple(_table(source, f"{where}: [[passages.sources]]") for source in sources), indexes)
+    tables_of_sources = tuple(_table(source, f"{where}: [[passages.sources]]") for source in sources)
+    return Corpus(name, tables_of_sources, indexes, engine, workers)
 
 
 def load_experiment(name: str) -> Experiment:

@@ -1,4 +1,4 @@
-"""Files that stages meet on: JSON, JSON lines, TREC runs, TOML, bundled resources.
+"""Files that stages meet on: JSON, JSON lines, TOML, bundled resources.
 
 Reading streams and names the file and line of whatever is wrong. Writing goes aside and is renamed into place, so a
 file that has its name is whole.
@@ -9,19 +9,18 @@ import gzip
 import hashlib
 import json
 import lzma
-import math
 import os
 import tomllib
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
 from ifqa.errors import IfqaError
-from ifqa.records import Hit
 
-_OPENERS: dict[str, Any] = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
+_PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
 
 def require(path: Path, what: str) -> Path:
@@ -35,22 +34,25 @@ def require(path: Path, what: str) -> Path:
     return path
 
 
-def open_read(path: Path) -> IO[bytes]:
-    """Open a plain, .bz2 (multistream too), .gz or .xz file for reading bytes."""
-    opened: IO[bytes] = _OPENERS.get(path.suffix, open)(path, "rb")
+def unpack(handle: BufferedReader) -> IO[bytes]:
+    """What a handle holds, unpacked as its first bytes ask."""
+    first = handle.peek(6)[:6]
+    opened: IO[bytes] = next((opener(handle) for magic, opener in _PACKERS.items() if first.startswith(magic)), handle)
     return opened
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, str]]:
     """Line number (from 1) and text of each line, without its newline, of a text file, compressed or not.
+
+    `opened` is the file where it is open already.
 
     Raises:
         IfqaError: the file is missing, cut short or not UTF-8.
     """
     number = 0
     try:
-        with open_read(require(path, "file")) as handle:
-            for number, raw in enumerate(handle, start=1):
+        with opened or open(require(path, "file"), "rb") as handle, unpack(handle) as lines:
+            for number, raw in enumerate(lines, start=1):
                 yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise IfqaError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
@@ -62,13 +64,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
 
 
-def read_jsonl(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number (from 1) and object of each line of a JSON-lines file; blank lines are passed over.
 
     Raises:
         IfqaError: the file is missing, or a line is not a JSON object (named as file:line).
     """
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, opened):
         if not line.strip():
             continue
         try:
@@ -129,8 +131,12 @@ def unicode_text(text: str, key: str, where: str) -> str:
     Raises:
         IfqaError: half a surrogate pair is among them, which JSON can write and nothing can encode.
     """
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise IfqaError(f"{where}: {key!r} holds half a surrogate pair (\\ud800 to \\udfff), which is no character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise IfqaError(
+            f"{where}: {key!r} holds half a surrogate pair (\\ud800 to \\udfff), which is no character"
+        ) from error
     return text
 
 
@@ -212,57 +218,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise IfqaError(f"{path}: not TOML: {error}") from error
-
-
-def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
-    """Write a TREC run: `question Q0 passage rank score tag`, rank from 1, best first.
-
-    Scores are written with `repr`, so that reading them back gives the same floats. trec_eval sorts by score and not by
-    rank, so scores may not rise from one rank to the next.
-
-    Raises:
-        IfqaError: they do, or a passage stands twice in a ranking.
-    """
-    with create(path) as handle:
-        for question_id, hits in rankings.items():
-            scores = [float(hit.score) for hit in hits]  # a plug's may be numpy's
-            if scores != sorted(scores, reverse=True) or len({hit.passage_id for hit in hits}) < len(hits):
-                raise IfqaError(
-                    f"ranking of {question_id}: scores rise, or a passage stands twice; wanted the best first, once"
-                )
-            for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
-                write(handle, f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n".encode())
-
-
-def read_run(path: Path) -> dict[str, list[Hit]]:
-    """A TREC run as rankings by question, ordered by score as trec_eval does; equal scores keep the order of the file.
-
-    Raises:
-        IfqaError: a line has not six fields, a score is no number, or a passage stands twice in a ranking.
-    """
-    rankings: dict[str, dict[str, float]] = {}
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        fields = line.split()
-        if len(fields) != 6:
-            raise IfqaError(
-                f"{path}:{number}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}"
-            )
-        question_id, _, passage_id, _, score, _ = fields
-        ranking = rankings.setdefault(question_id, {})
-        if passage_id in ranking:
-            raise IfqaError(f"{path}:{number}: passage {passage_id} stands twice in the ranking of {question_id}")
-        try:
-            ranking[passage_id] = float(score)
-        except ValueError:
-            ranking[passage_id] = math.nan
-        if not math.isfinite(ranking[passage_id]):
-            raise IfqaError(f"{path}:{number}: score {score!r} is not a number")
-    return {
-        question_id: sorted((Hit(*pair) for pair in ranking.items()), key=lambda hit: -hit.score)
-        for question_id, ranking in rankings.items()
-    }
 
 
 def sha256(path: Path) -> str:

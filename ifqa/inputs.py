@@ -6,10 +6,11 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.experiment import Experiment
-from ifqa.files import read_jsonl, read_run, sha256
+from ifqa.files import read_jsonl, sha256
 from ifqa.passages import PassageFile, PassageStore, Store, fetch
 from ifqa.plugins import load
 from ifqa.records import Hit, Passage, Prediction, Question
+from ifqa.runs import read_run
 
 
 def questions_of(experiment: Experiment) -> list[Question]:

@@ -66,7 +66,12 @@ def write_shard(folder: Path, number: int, passages: Iterable[Passage]) -> int:
     Raises:
         IfqaError: an id is empty or holds white space.
     """
-    return write_passages(folder / f"passages-{number:05d}.jsonl", passages)
+    return write_passages(shard_path(folder, number), passages)
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Where shard `number` of a folder stands."""
+    return folder / f"passages-{number:05d}.jsonl"
 
 
 def write_id_index(folder: Path) -> int:

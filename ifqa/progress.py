@@ -4,6 +4,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from typing import Literal
 
 
 def say(message: str) -> None:
@@ -12,33 +14,51 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def bar(label: str, total: float | None) -> Iterator[Callable[[float], None]]:
-    """A function to call with each bit of work done; the bar shows itself only after two seconds."""
+def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Iterator[Callable[[float], None]]:
+    """A function to call with each bit of work done; shows amount, rate and ETA, but only after two seconds.
+
+    Where stderr is no terminal but a log, a line every minute says the same.
+    """
     from rich.console import Console
+    from rich.filesize import decimal
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
+    def amount(count: float) -> str:
+        return decimal(int(count)) if unit == "bytes" else f"{count:,.0f}"
+
+    class Amount(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            of = "" if task.total is None else f" of {amount(task.total)}"
+            rate = f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else ""
+            return Text(f"{amount(task.completed)}{of}{rate}")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), Amount(), TimeElapsedColumn(), TimeRemainingColumn())
     display = Progress(*columns, console=Console(stderr=True))
-    task = display.add_task(label, total=total)
-    shown_at = time.monotonic() + 2
+    number = display.add_task(label, total=total)
+    started = time.monotonic()
+    next_line = started + 60
 
-    def advance(amount: float = 1) -> None:
-        display.advance(task, amount)
-        if not display.live.is_started and time.monotonic() > shown_at:
-            display.start()
+    def advance(done: float = 1) -> None:
+        nonlocal next_line
+        display.advance(number, done)
+        now = time.monotonic()
+        if display.console.is_terminal:
+            if not display.live.is_started and now > started + 2:
+                display.start()
+        elif now > next_line:
+            next_line = now + 60
+            task = display.tasks[0]
+            left = f", about {timedelta(seconds=int(task.time_remaining))} to go" if task.time_remaining else ""
+            say(f"{label}: {columns[2].render(task)}{left}")
 
     try:
         yield advance

@@ -5,11 +5,11 @@ written here.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ifqa import artifacts, sources
+from ifqa import artifacts, blocks, sources
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus
 from ifqa.files import sha256
@@ -18,13 +18,14 @@ from ifqa.plugins import load, settings_of
 from ifqa.scoring import summary
 
 
-def wanted_passages(corpus: Corpus) -> dict[str, Any]:
-    """The sources' settings and the SHA-256 of what they read."""
-    manifest = artifacts.read_manifest(corpus.folder / "passages")
-    known = manifest["made"].get("sources", {}) if manifest else {}
+def wanted_passages(corpus: Corpus, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The sources' settings and the SHA-256 of what they read; `known` as `sources.identify` takes it."""
+    if known is None:
+        manifest = artifacts.read_manifest(corpus.folder / "passages")
+        known = manifest["made"].get("sources", {}) if manifest else {}
     return {
         "stage": "passages",
-        "version": 1,
+        "version": blocks.VERSION,
         "sources": [sources.identify(source, known) for source in corpus.sources],
     }
 

@@ -1,75 +1,158 @@
-"""Where passages come from: a dump, article JSON lines, a benchmark's gold contexts; several together make a corpus."""
+"""Where passages come from: a dump, articles, ready passages, a benchmark's gold contexts; several make a corpus."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, BinaryIO, get_args
 
 from ifqa.artifacts import identity
+from ifqa.blocks import PACKED, Block, cut
 from ifqa.errors import IfqaError
-from ifqa.files import find_resource, sha256
+from ifqa.files import find_resource, unpack
 from ifqa.plugins import check_settings, load, settings_of, unknown
+from ifqa.progress import bar
 from ifqa.records import Passage, Question, gold_id
+from ifqa.wikipedia import multistream
 from ifqa.wikipedia.articles import article_files, read_articles
-from ifqa.wikipedia.dump import Disambiguation, Page, read_pages
-from ifqa.wikipedia.splitter import split
-from ifqa.wikipedia.wikitext import to_text
+from ifqa.wikipedia.dump import BLOCK, Disambiguation, Tally, parse_pages
+from ifqa.wikipedia.ready import read_passages
+from ifqa.wikipedia.wikitext import Profile
 
 Source = Mapping[str, Any]
 
+PIPE = "-"
+
+
+class Pipe(RawIOBase):
+    """Standard input, which can be read only once: so its bytes are counted and hashed on the way."""
+
+    def __init__(self, source: BinaryIO | None = None) -> None:
+        self._source = source or sys.stdin.buffer
+        self._digest = hashlib.sha256()
+        self.count = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Into the buffer, what comes."""
+        data = self._source.read(len(buffer))
+        buffer[: len(data)] = data
+        self._digest.update(data)
+        self.count += len(data)
+        return len(data)
+
+    def facts(self) -> tuple[int, int, str]:
+        """Bytes so far, 0 and SHA-256, as `file_facts` gives them."""
+        return self.count, 0, self._digest.hexdigest()
+
 
 def dump(
-    path: str, disambiguation: Disambiguation = "keep", words: int = 100, wrap: bool = True, *, left_out: Counter[str]
-) -> Iterator[list[Passage]]:
-    """The passages of each article of a MediaWiki pages-articles dump (.xml, .bz2, .gz, .xz).
+    path: str,
+    profile: Profile = "ifqa",
+    disambiguation: Disambiguation = "keep",
+    words: int = 100,
+    wrap: bool = True,
+    *,
+    pipe: Pipe | None = None,
+) -> Iterator[Block]:
+    """MediaWiki pages-articles dumps: .xml, packed with bzip2 (one stream or many), gzip or xz.
 
     Args:
-        path: the dump file.
+        path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several, in the order of the numbers in their
+            names; "-" for standard input.
+        profile: "ifqa" for text like that of the IfQA release, "full" for all that a reader of the page sees.
         disambiguation: "keep" or "drop" disambiguation pages.
         words: white-space words in a passage.
         wrap: whether an article's last passage goes on with the article's start to reach `words`.
-        left_out: counts what is passed over, by reason.
+        pipe: standard input.
     """
-    for page in read_pages(_find(path), disambiguation=disambiguation, left_out=left_out):
-        yield _passages(Page(page.id, page.title, to_text(page.text)), words, wrap)
+    settings = {"profile": profile, "disambiguation": disambiguation, "words": words, "wrap": wrap}
+    if pipe is not None:
+        if sys.stdin.isatty():
+            raise IfqaError('path = "-": nothing is piped in; wanted something like: bzcat DUMP | ifqa passages CORPUS')
+        return _in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count, settings)
+    return (block for file in _dump_files(path) for block in _dump_blocks(file, settings))
 
 
-def articles(path: str, words: int = 100, wrap: bool = True, *, left_out: Counter[str]) -> Iterator[list[Passage]]:
-    """The passages of each article of JSON lines with `id`, `title` and plain `text`; a folder stands for all in it."""
-    for page in read_articles(_find(path)):
-        yield _passages(page, words, wrap)
+def _dump_blocks(file: Path, settings: dict[str, Any]) -> Iterator[Block]:
+    header = multistream.header(file)
+    if header is not None:
+        for streams in multistream.cut(file, header, PACKED):
+            yield Block(streams, streams.where, len(streams.data), settings)
+    else:
+        with open(file, "rb") as handle:
+            yield from _in_turn(handle, str(file), handle.tell, settings)
 
 
-def gold(benchmark: str, splits: list[str], *, left_out: Counter[str]) -> Iterator[list[Passage]]:
+def _in_turn(
+    handle: BufferedReader, where: str, position: Callable[[], int], settings: dict[str, Any]
+) -> Iterator[Block]:
+    """Blocks of pages, where only the first byte is known to begin one: unpacked and parsed here, one after the other."""
+    tally = Tally()
+    with unpack(handle) as xml:
+        chunks = iter(lambda: xml.read(BLOCK), b"")
+        pages = parse_pages(chunks, where, tally, disambiguation=settings["disambiguation"])
+        yield from cut(((page, position()) for page in pages), where, settings, tally)
+
+
+def articles(path: str, words: int = 100, wrap: bool = True) -> Iterator[Block]:
+    """Articles of plain text: JSON lines, WikiExtractor's JSON, parquet; a folder stands for all such files in it."""
+    for file in article_files(_find(path)):
+        yield from cut(read_articles(file), str(file), {"words": words, "wrap": wrap})
+
+
+def passages(path: str) -> Iterator[Block]:
+    """Passages that are cut already: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and perhaps title."""
+    file = _find(path)
+    yield from cut(read_passages(file), str(file), {})
+
+
+def gold(benchmark: str, splits: list[str]) -> Iterator[Block]:
     """The gold passages of a benchmark's splits as they are, each text once, with the title left empty."""
-    seen: set[str] = set()
-    for question in (question for part in splits for question in load("benchmark", benchmark)().questions(part)):
-        new = [text for text in question.gold_passages if text not in seen]
-        seen.update(new)
-        yield [Passage(gold_id(text), "", text) for text in dict.fromkeys(new)]
+    questions = (question for part in splits for question in load("benchmark", benchmark)().questions(part))
+    texts = dict.fromkeys(text for question in questions for text in question.gold_passages)
+    yield from cut(((Passage(gold_id(text), "", text), 0) for text in texts), f"gold passages of {benchmark}", {})
 
 
-FORMATS: dict[str, Callable[..., Iterator[list[Passage]]]] = {"dump": dump, "articles": articles, "gold": gold}
+FORMATS: dict[str, Callable[..., Iterator[Block]]] = {
+    "dump": dump,
+    "articles": articles,
+    "passages": passages,
+    "gold": gold,
+}
+_CHOICES = {"disambiguation": Disambiguation, "profile": Profile}
 
 
-def check(source: Source) -> None:
-    """Refuse a source that cannot be read, before anything is.
+def check(sources: Sequence[Source]) -> None:
+    """Refuse sources that cannot be read, before anything is.
 
     Raises:
-        IfqaError: its format or a setting is unknown, or what it names is not there.
+        IfqaError: a format or a setting is unknown, what one names is not there, or two are standard input.
     """
+    for source in sources:
+        _check(source)
+    if sum(map(is_pipe, sources)) > 1:
+        raise IfqaError('two sources are standard input (path = "-"), which can be read only once; give one of them')
+
+
+def _check(source: Source) -> None:
     kind = source.get("format", "")
     if not isinstance(kind, str) or kind not in FORMATS:
         raise unknown("format of a passage source", str(kind), FORMATS)
     settings = {key: value for key, value in source.items() if key != "format"}
-    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["left_out"])
+    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe"])
     if source.get("words", 1) < 1:
         raise IfqaError(f"setting of a {kind!r} source 'words': wanted at least 1, found {source['words']}")
-    if source.get("disambiguation", "keep") not in get_args(Disambiguation):
-        raise unknown(
-            f"setting of a {kind!r} source 'disambiguation'", str(source["disambiguation"]), get_args(Disambiguation)
-        )
+    for setting, choices in _CHOICES.items():
+        if setting in source and source[setting] not in get_args(choices):
+            raise unknown(f"setting of a {kind!r} source {setting!r}", str(source[setting]), get_args(choices))
     if kind == "gold":
         if not isinstance(source["splits"], list) or not all(isinstance(part, str) for part in source["splits"]):
             raise IfqaError(f"setting of a 'gold' source 'splits': wanted a list of names, found {source['splits']!r}")
@@ -79,17 +162,23 @@ def check(source: Source) -> None:
         files_of(source)
 
 
-def read(source: Source, left_out: Counter[str]) -> Iterator[list[Passage]]:
-    """The passages of a source, a list for each article or question."""
-    return FORMATS[source["format"]](
-        **{key: value for key, value in source.items() if key != "format"}, left_out=left_out
-    )
+def blocks(source: Source, pipe: Pipe | None = None) -> Iterator[Block]:
+    """A source in the pieces its shards are made of."""
+    settings = {key: value for key, value in source.items() if key != "format"}
+    return FORMATS[source["format"]](**settings, **({"pipe": pipe} if is_pipe(source) else {}))
+
+
+def is_pipe(source: Source) -> bool:
+    """Whether a source is standard input."""
+    return source["format"] == "dump" and bool(source["path"] == PIPE)
 
 
 def files_of(source: Source) -> list[Path]:
-    """The files a source is read from, in order (none for `gold`, whose questions are its identity)."""
-    if source["format"] == "gold":
+    """The files a source is read from, in order (none for `gold`, whose questions are its identity, and for a pipe)."""
+    if source["format"] == "gold" or is_pipe(source):
         return []
+    if source["format"] == "dump":
+        return _dump_files(source["path"])
     path = _find(source["path"])
     return article_files(path) if source["format"] == "articles" else [path]
 
@@ -99,13 +188,29 @@ def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         source: the source.
-        known: path -> [bytes, modified (ns), SHA-256] of files hashed before; hashing 20 GB takes a minute.
+        known: path -> [bytes, modified (ns), SHA-256] of files hashed before; hashing 20 GB takes a minute. What came
+            by a pipe can only be known so, and is None until it has been read.
     """
     source = settings_of(FORMATS[source["format"]]) | dict(source)
     if source["format"] == "gold":
         benchmark = load("benchmark", source["benchmark"])()
         return {**source, "questions": [questions_identity(benchmark.questions(part)) for part in source["splits"]]}
-    return {**source, "files": {path.name: file_facts(path, known)[2] for path in files_of(source)}}
+    if is_pipe(source):
+        return {**source, "files": [known[PIPE][2] if PIPE in known else None]}
+    return {**source, "files": [file_facts(path, known)[2] for path in files_of(source)]}
+
+
+def size(sources: Sequence[Source]) -> int | None:
+    """Bytes of all that is read; None where a pipe is among it."""
+    if any(map(is_pipe, sources)):
+        return None
+    return sum(path.stat().st_size for source in sources for path in files_of(source))
+
+
+def facts(sources: Sequence[Source], pipe: Pipe) -> dict[str, Sequence[Any]]:
+    """What `identify` takes as known: path -> bytes, time of change and SHA-256 of all that was read."""
+    known: dict[str, Sequence[Any]] = {str(p): file_facts(p, {}) for source in sources for p in files_of(source)}
+    return known | ({PIPE: pipe.facts()} if any(map(is_pipe, sources)) else {})
 
 
 def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
@@ -114,12 +219,41 @@ def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
     before = known.get(str(path)) if isinstance(known, Mapping) else None
     if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
         return stat.st_size, stat.st_mtime_ns, str(before[2])
-    return stat.st_size, stat.st_mtime_ns, sha256(path)
+    return stat.st_size, stat.st_mtime_ns, _sha256(path, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _sha256(path: Path, size: int, modified: int) -> str:
+    """Of a file; once in a process while its size and time of change are the same."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle, bar(f"SHA-256 of {path.name}", size, unit="bytes") as advance:
+        while chunk := handle.read(1 << 22):
+            digest.update(chunk)
+            advance(len(chunk))
+    return digest.hexdigest()
 
 
 def questions_identity(questions: list[Question]) -> str:
     """SHA-256 over everything the questions hold."""
     return identity({"questions": [asdict(question) for question in questions]})
+
+
+def _dump_files(path: str) -> list[Path]:
+    """The file, or those of a folder or of a pattern, by the numbers in their names: part 2 before part 10.
+
+    Raises:
+        IfqaError: there is none.
+    """
+    if re.search(r"[*?\[]", path):
+        found = Path(path).parent.glob(Path(path).name)
+    elif not _find(path).is_dir():
+        return [_find(path)]
+    else:
+        found = (file for file in _find(path).iterdir() if re.search(r"\.xml(-p\d+p\d+)?(\.(bz2|gz|xz))?$", file.name))
+    files = [file for file in found if file.is_file()]
+    if not files:
+        raise IfqaError(f"passage source not found: {path} holds no dump; wanted .xml, .xml.bz2, .xml.gz or .xml.xz")
+    return sorted(files, key=lambda file: [(len(part), part) for part in re.findall(r"\d+|\D+", file.name)])
 
 
 def _find(path: str) -> Path:
@@ -129,9 +263,3 @@ def _find(path: str) -> Path:
             f"passage source not found: {path} is not in {Path.cwd()}; put it there or name another in the corpus file"
         )
     return found
-
-
-def _passages(page: Page, words: int, wrap: bool) -> list[Passage]:
-    return [
-        Passage(f"{page.id}-{n}", page.title, text) for n, text in enumerate(split(page.text, words=words, wrap=wrap))
-    ]

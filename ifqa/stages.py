@@ -5,8 +5,7 @@ finished, and either finds that its own artifact was made from exactly that alre
 """
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator
+import sys
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,9 +13,11 @@ from typing import Any
 
 from ifqa import sources
 from ifqa.artifacts import lock, make, take_over
+from ifqa.blocks import make_shard
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus
-from ifqa.files import json_line, keep_whole_lines, write, write_json, write_jsonl, write_run
+from ifqa.files import json_line, keep_whole_lines, write, write_json, write_jsonl
+from ifqa.forecast import require_room
 from ifqa.inputs import (
     check_predictions,
     open_reader,
@@ -27,7 +28,7 @@ from ifqa.inputs import (
     rankings_of,
     was_trained_on,
 )
-from ifqa.passages import write_id_index, write_passages, write_shard
+from ifqa.passages import write_id_index, write_passages
 from ifqa.plugins import load
 from ifqa.progress import bar, say
 from ifqa.provenance import (
@@ -40,10 +41,12 @@ from ifqa.provenance import (
     wanted_score,
 )  # fmt: skip
 from ifqa.records import Hit, Passage, Prediction, Question
+from ifqa.runs import write_run
 from ifqa.scoring import summary
+from ifqa.shards import BAD, Shards
 from ifqa.variants import write_resolved
+from ifqa.workers import run as run_all
 
-SHARD = 20_000  # passages; a shard ends with an article, so its content depends on the input alone
 SEARCHED = 64  # questions a retriever is given at a time
 CHUNK = 32  # questions a reader is given at a time, after which their predictions are safe on disk
 
@@ -51,25 +54,38 @@ CHUNK = 32  # questions a reader is given at a time, after which their predictio
 def build_passages(corpus: Corpus) -> Path:
     """Sources to shards of passages, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of their ids.
 
+    A shard follows a block of the input, so its bytes do not depend on who makes it; the finished ones of a build that
+    was killed are used again.
+
     Raises:
-        IfqaError: a source is missing or broken, holds no passage, or two passages have the same id.
+        IfqaError: a source is missing or broken, holds no passage, two passages have the same id, or the disk is full.
     """
-    for source in corpus.sources:
-        sources.check(source)
+    sources.check(corpus.sources)
     folder = corpus.folder / "passages"
-    with make(folder, lambda: wanted_passages(corpus)) as work:
+    with make(folder, lambda: wanted_passages(corpus), resume="any") as work:
         if work is None:
+            if any(map(sources.is_pipe, corpus.sources)) and not sys.stdin.isatty():
+                say(f"{folder} came by a pipe; remove it to build it from another one")
             return folder
-        left_out: Counter[str] = Counter()
-        articles = (article for source in corpus.sources for article in sources.read(source, left_out))
-        with bar(f"passages of {corpus.name}", None) as advance:
-            counts = [write_shard(work.folder, n, shard) for n, shard in enumerate(_shards(articles, advance))]
-        if not sum(counts):
+        require_room(corpus.sources, work.folder)
+        shards, pipe = Shards(work.folder), sources.Pipe()
+        blocks = (block for source in corpus.sources for block in sources.blocks(source, pipe))
+        with bar(f"passages of {corpus.name}", sources.size(corpus.sources), unit="bytes") as advance:
+            todo = shards.unfinished(blocks, advance)
+            for block, shard in run_all(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
+                shards.add(block.number, shard)
+                advance(block.read)
+        sums = shards.finish()
+        if not sums["passages"]:
             raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; look at what its file names")
         write_id_index(work.folder)
-        work.made |= {"passages": sum(counts), "shards": len(counts), "left_out": dict(left_out)}
-        work.made["sources"] = {str(p): sources.file_facts(p, {}) for s in corpus.sources for p in sources.files_of(s)}
-    say(f"{folder}: {sum(counts):,} passages in {len(counts)} shard{'s' * (len(counts) > 1)}")
+        work.made |= {**sums, "sources": sources.facts(corpus.sources, pipe)}
+        work.wanted = wanted_passages(corpus, work.made["sources"])
+    say(f"{folder}: {sums['passages']:,} passages of {sums['pages']:,} pages in {sums['shards']:,} shards")
+    if shards.reused:
+        say(f"{shards.reused:,} blocks had been finished by an earlier build")
+    if sums["bad"]:
+        say(f"{sums['bad']:,} bad pages: {folder / BAD}")
     return folder
 
 
@@ -130,7 +146,7 @@ def read(experiment: Experiment) -> Path:
     _keep_resolved(experiment)
     _take_over(experiment, "retrieve")
     questions, folder = questions_of(experiment), experiment.folder / "read"
-    with make(folder, lambda: wanted_read(experiment), experiment.relatives("read"), resume=True) as work:
+    with make(folder, lambda: wanted_read(experiment), experiment.relatives("read"), resume="same") as work:
         if work is None:
             return folder
         path = work.folder / "predictions.jsonl"
@@ -261,16 +277,3 @@ def _take_over(experiment: Experiment, stage: str) -> None:
     if not (experiment.variant and applies) or (experiment.folder / stage).exists():
         return
     take_over(experiment.folder / stage, wanted_by(experiment), experiment.relatives(stage))
-
-
-def _shards(articles: Iterator[list[Passage]], advance: Callable[[float], None]) -> Iterator[list[Passage]]:
-    """Passages in shards of about SHARD, never cutting an article, so what is in one does not depend on who builds it."""
-    shard: list[Passage] = []
-    for article in articles:
-        shard += article
-        advance(len(article))
-        if len(shard) >= SHARD:
-            yield shard
-            shard = []
-    if shard:
-        yield shard

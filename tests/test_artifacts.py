@@ -40,10 +40,10 @@ def test_a_failure_leaves_what_was_there(tmp_path):
 
 @pytest.mark.parametrize(("wanted", "kept"), [(WANTED, True), ({"stage": "other"}, False)])
 def test_an_attempt_at_the_same_thing_is_resumed_and_at_another_is_not(tmp_path, wanted, kept):
-    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: WANTED, resume=True) as work:
+    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: WANTED, resume="same") as work:
         (work.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
-    with artifacts.make(tmp_path / "a", lambda: wanted, resume=True) as work:
+    with artifacts.make(tmp_path / "a", lambda: wanted, resume="same") as work:
         assert (work.folder / "half.txt").exists() == kept
 
 

@@ -7,51 +7,6 @@ from hypothesis import strategies as st
 
 from ifqa import files
 from ifqa.errors import IfqaError
-from ifqa.records import Hit
-
-IDS = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=12)
-SCORES = st.floats(allow_nan=False, allow_infinity=False)
-
-
-@given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=5), max_size=4))
-def test_a_run_that_is_written_and_read_is_the_same(tmp_path_factory, run):
-    rankings = {
-        question: sorted((Hit(passage, score) for passage, score in hits.items()), key=lambda hit: -hit.score)
-        for question, hits in run.items()
-    }
-    path = tmp_path_factory.mktemp("run") / "run.trec"
-    files.write_run(path, rankings, "tag")
-    assert files.read_run(path) == rankings
-
-
-def test_equal_scores_keep_their_order_in_a_run(tmp_path):
-    ranking = [Hit("b", 1.5), Hit("a", 1.5), Hit("c", 0.5)]
-    files.write_run(tmp_path / "run.trec", {"q": ranking}, "tag")
-    assert files.read_run(tmp_path / "run.trec") == {"q": ranking}
-
-
-def test_trec_eval_reads_our_runs(tmp_path):
-    import ir_measures
-
-    files.write_run(tmp_path / "run.trec", {"q": [Hit("a", 3.0), Hit("b", 2.0), Hit("c", 1.0)]}, "tag")
-    run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
-    qrels = [ir_measures.Qrel("q", "b", 1)]
-    assert ir_measures.calc_aggregate([ir_measures.RR], qrels, run)[ir_measures.RR] == 0.5
-
-
-@pytest.mark.parametrize(
-    ("line", "complaint"),
-    [
-        ("q Q0 p 1 2.5", "run.trec:2: wanted 6 fields"),
-        ("q Q0 p 2 high tag", "run.trec:2: score 'high' is not a number"),
-        ("q Q0 first 2 1.0 tag", "run.trec:2: passage first stands twice"),
-    ],
-)
-def test_a_bad_line_of_a_run_is_named(tmp_path, line, complaint):
-    path = tmp_path / "run.trec"
-    path.write_text(f"q Q0 first 1 3.0 tag\n{line}\n")
-    with pytest.raises(IfqaError, match=complaint):
-        files.read_run(path)
 
 
 def test_a_json_lines_error_names_file_and_line(tmp_path):

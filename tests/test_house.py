@@ -14,19 +14,21 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Each layer may import those after it; siblings in a plug folder never import each other.
 LAYERS = [
     ["cli"],
+    ["verbs"],
     ["report", "doctor", "estimates", "train"],
     ["stages"],
     ["provenance"],
     ["inputs"],
     ["variants"],
     ["experiment", "downloads"],
-    ["sources"],
-    ["benchmarks", "retrievers", "readers", "training"],
+    ["forecast"],
+    ["sources", "shards"],
+    ["benchmarks", "retrievers", "readers", "training", "blocks"],
     ["span_model"],
     ["encoders", "jvm", "numbers"],
     ["passages", "wikipedia"],
-    ["scoring", "artifacts", "plugins"],
-    ["files", "progress"],
+    ["scoring", "artifacts", "plugins", "runs"],
+    ["files", "progress", "workers"],
     ["records", "errors", "__init__"],
 ]
 PLUG_FOLDERS = ["benchmarks", "retrievers", "readers"]

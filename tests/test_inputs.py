@@ -2,9 +2,10 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.experiment import parse_experiment
-from ifqa.files import sha256, write_jsonl, write_run
+from ifqa.files import sha256, write_jsonl
 from ifqa.inputs import check_predictions, open_reader, predictions_of, rankings_of, was_trained_on
 from ifqa.records import Hit, Prediction, Question
+from ifqa.runs import write_run
 
 READER = "class Trained:\n    'A reader.'\n    setting = {setting!r}\n    def __init__(self) -> None:\n        pass\n"
 QUESTIONS = [Question("ifqa/full-dev/1", "If?", ("a",)), Question("ifqa/full-dev/2", "If so?", ("b",))]

@@ -1,5 +1,6 @@
 """The bundled sample is what the README says it is."""
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 import ifqa
 from ifqa import sources
 from ifqa.benchmarks.ifqa import Sample
+from ifqa.blocks import make_shard
+from ifqa.records import Passage
 from ifqa.scoring.retrieval import covers, has_answer
 
 DUMP = Path(ifqa.__file__).parent / "sample" / "encyclopedia.xml"
@@ -18,7 +21,8 @@ DUMP = Path(ifqa.__file__).parent / "sample" / "encyclopedia.xml"
 @pytest.fixture(scope="module")
 def passages():
     source = {"format": "dump", "path": "sample/encyclopedia.xml"}
-    return [passage for article in sources.read(source, Counter()) for passage in article]
+    lines = (line for block in sources.blocks(source) for line in make_shard(block).data.splitlines())
+    return [Passage(record["id"], record["title"], record["contents"]) for record in map(json.loads, lines)]
 
 
 @pytest.fixture(scope="module")

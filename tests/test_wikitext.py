@@ -1,13 +1,17 @@
 """Wikitext to text: one construct a test, with the exact text expected."""
 
 import re
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.wikipedia.wikitext import to_text
+from ifqa.wikipedia import templates
+from ifqa.wikipedia import wikitext as wikitext_module
+from ifqa.wikipedia.wikitext import Profile, to_text
 
+# wikitext, and its text in the profile "ifqa"; in the profile "full" it is the same, or stands in IN_FULL
 CONSTRUCTS = {
     # links
     "link": ("born in [[Paris]].", "born in Paris."),
@@ -95,9 +99,72 @@ CONSTRUCTS = {
 }
 
 
-@pytest.mark.parametrize(("wikitext", "text"), CONSTRUCTS.values(), ids=CONSTRUCTS)
-def test_construct(wikitext: str, text: str) -> None:
-    assert to_text(wikitext).strip() == text.strip()
+IN_FULL = {
+    "template": "It is 5 kilometres long.",
+    "template that leaves a gap": "Kaine (born 1958)",
+    "template with single braces": "a {x} + {y} b",
+    "heading over a list": "A.\ntext\nSee also.\nb\nc",
+    "lists": "These are:\na\nb\nc\nd\ne\nf\nend",
+    "HTML list": "a\nb\nc\nd",
+    "block tags": "b\nc",
+    "formulas": "formula_1, y and formula_1",
+}
+
+# What "full" gives beyond "ifqa": wikitext, text in "ifqa", text in "full"
+DIFFERENT = {
+    # templates
+    "template in a link": ("near [[Oslo|{{nowrap|the city}}]]", "near Oslo", "near the city"),
+    "link in a template": ("a {{nowrap|[[b|c]] d}} e", "a e", "a c d e"),
+    "equals sign in a template's link": ("{{small|[[E=mc|the formula]]}} x", "x", "the formula x"),
+    "templates in templates": ("{{small|({{circa|{{formatnum:1066}}}})}} x", "x", "(c. 1,066) x"),
+    "template on many lines": ("a {{nowrap\n| b\n}} c", "a c", "a b\nc"),
+    "bar by template": ("{{small|a {{!}} b}} [[c{{!}}d]] x", "cd x", "a | b d x"),
+    "equals sign by template": ("{{small|1 + 1 {{=}} 2}} x", "x", "1 + 1 = 2 x"),
+    "table by template": ("a\n{{{!}}\n{{!}} b\n{{!}}}\nc", "a\nb\nc", "a\nc"),
+    "template in an infobox": ("{{Infobox\n| a = {{convert|1|m}}\n}}\nb", "b", "b"),
+    "template in a table": ("a\n{|\n| {{convert|1|m}}\n|}\nb", "a\nb", "a\nb"),
+    "template in a reference": ("a<ref>{{convert|1|m}}</ref>", "a", "a"),
+    "template nobody knows": ("a {{no such thing|1}} b", "a b", "a b"),
+    "formula in a template": ("{{small|<math>x = 1</math>}} y", "y", "x = 1 y"),
+    "fraction behind a number": ("1{{frac|1|2}} miles", "1 miles", "1 1/2 miles"),
+    "quotation": ("a\n{{quote|b\n\nc|[[D]]}}\ne", "a\ne", "a\nb\nc\n— D\ne"),
+    "list in a template": ("a\n{{plainlist|\n* b\n* c}}\nd", "a\nd", "a\nb\nc\nd"),
+    "list between templates": ("a\n{{div col}}\n* b\n{{div col end}}\nc", "a\nc", "a\nb\nc"),
+    # gaps
+    "gap in brackets": ("Rand ({{IPA|x}} {{IPA|y}}; born; {{x}}) said", "Rand ( ; born; ) said", "Rand (born) said"),
+    "brackets of a gap": ("the aardvark ({{IPA|x}}), a mammal", "the aardvark (), a mammal", "the aardvark, a mammal"),
+    "gap before a comma": ("a {{x}}, b{{y}}, {{z}}, c {{w}}.", "a , b, , c .", "a, b, c."),
+    "italics of a gap": ("a ''{{x}}'' b", "a ' b", "a b"),
+    "gap at the start of a list line": ("* {{x}}, b", "", "b"),
+    "gap and a full stop": ("a. {{x}}. b... {{x}} c", "a. . b... c", "a. b... c"),
+    "brackets of the author's own": ("main() and (; x) , y", "main() and (; x) , y", "main() and (; x) , y"),
+    # lists
+    "list under headings": ("== A ==\n=== B ===\n* [[c]]\n== D ==\n* {{x}}", "", "A.\nB.\nc"),
+    "list marks of all kinds": ("*#:; a\n#b", "", "a\nb"),
+    "definition list in HTML": ("<dl><dt>a</dt><dd>b</dd></dl>", "", "a\nb"),
+    "table in an HTML list": ("<ul><li>a<table><tr><td>b</td></tr></table></ul> c", "c", "a c"),
+    # links, formulas, raised numbers
+    "two letters before a colon, with label": ("the [[wp:Title|pillars]] x [[fr:Ville]]", "the x", "the pillars x"),
+    "formula that is text": ("<math>x^{2} + y_1 < [3]</math>", "formula_1", "x^2 + y_1 < [3]"),
+    "formula with a group": ("<math>x^{n+1}</math> <chem>H2O</chem>", "formula_1 formula_2", "formula_1 H2O"),
+    "raised numbers": ("10<sup>6</sup> 10<sup>&minus;3</sup> km<sup>2</sup>", "106 10−3 km2", "10^6 10^−3 km2"),
+    "raised letters": ("the 5<sup>th</sup> 2<sup>''n''</sup>", 'the 5th 2"n"', 'the 5th 2^"n"'),
+}
+
+
+@pytest.mark.parametrize("name", CONSTRUCTS)
+@pytest.mark.parametrize("profile", ["ifqa", "full"])
+def test_construct(name: str, profile: Profile) -> None:
+    wikitext, text = CONSTRUCTS[name]
+    if profile == "full":
+        text = IN_FULL.get(name, text)
+    assert to_text(wikitext, profile).strip() == text.strip()
+
+
+@pytest.mark.parametrize(("wikitext", "ifqa", "full"), DIFFERENT.values(), ids=DIFFERENT)
+def test_what_full_gives_beyond_ifqa(wikitext: str, ifqa: str, full: str) -> None:
+    assert to_text(wikitext).strip() == ifqa
+    assert to_text(wikitext, "full").strip() == full
 
 
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "Gamma", "1984", "é", "(x)", "U.S.,"]), min_size=1, max_size=4).map(
@@ -109,6 +176,9 @@ def wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.one_of(
         st.lists(inner, min_size=1, max_size=3).map(" ".join),
         st.builds("{{{{t|x={}}}}}".format, inner),
+        st.builds("{{{{small|{}}}}}".format, inner),
+        st.builds("{{{{lang-fr|{}}}}}".format, inner),
+        st.builds("{{{{convert|{}|km|mi}}}}".format, inner),
         st.builds("[[A|{}]]".format, WORDS),
         st.builds("[[File:A.jpg|thumb|{}]]".format, inner),
         st.builds("<ref name=a>{}</ref>".format, inner),
@@ -123,62 +193,67 @@ def wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@given(st.recursive(WORDS, wrapped, max_leaves=20))
-def test_no_markup_is_left_of_balanced_markup(wikitext: str) -> None:
-    assert not re.search(r"\{\{|\}\}|\[\[|\]\]|<ref|\{\||\|-|''|style=|File:|&nbsp;|&amp;|<!--|==", to_text(wikitext))
+MARKUP = re.compile(r"\{\{|\}\}|\[\[|\]\]|<ref|\{\||\|-|''|style=|File:|&nbsp;|&amp;|<!--|==|[\x01-\x03]")
 
 
-@given(st.lists(WORDS, min_size=1, max_size=6))
-def test_plain_paragraphs_are_left_as_they_are(paragraphs: list[str]) -> None:
-    assert to_text("\n\n".join(paragraphs)) == "\n".join(paragraphs)
+@given(st.recursive(WORDS, wrapped, max_leaves=20), st.sampled_from(get_args(Profile)))
+def test_no_markup_is_left_of_balanced_markup(wikitext: str, profile: Profile) -> None:
+    assert not MARKUP.search(to_text(wikitext, profile))
 
 
-MARKS = [
-    "{{",
-    "}}",
-    "{{{",
-    "[[",
-    "]]",
-    "[",
-    "]",
-    "{|",
-    "|}",
-    "|-",
-    "|",
-    "\n",
-    "<",
-    ">",
-    "/>",
-    "<ref",
-    "<ref>",
-    "</ref>",
-    "<!--",
-]
-MARKS += [
-    "-->",
-    "<nowiki>",
-    "</nowiki>",
-    "<math>",
-    "</math>",
-    "<table>",
-    "''",
-    "'''",
-    "'''''",
-    "==",
-    "*",
-    ":",
-    "&",
-    "&#",
-    "&lt;",
-]
-MARKS += ["[[File:", "[[fr:", "[http://", "__", "__TOC__", '"', "a", "\x00", " ", "\ud800"]
+@given(st.lists(WORDS, min_size=1, max_size=6), st.sampled_from(get_args(Profile)))
+def test_plain_paragraphs_are_left_as_they_are(paragraphs: list[str], profile: Profile) -> None:
+    assert to_text("\n\n".join(paragraphs), profile) == "\n".join(paragraphs)
+
+
+@given(st.lists(WORDS, max_size=4), st.sampled_from(["small|{}", "convert|{}|km", "lang-fr|{}", "x|y={}"]))
+def test_ifqa_gives_nothing_of_a_template(words: list[str], template: str) -> None:
+    inner = "".join(f"{{{{{template.format(word)}}}}}" for word in words)
+    assert to_text(f"before {{{{nowrap|{inner}}}}} after").split() == ["before", "after"]
+
+
+MARKS = (
+    "{{ }} {{{ [[ ]] [ ] {| |} |- | < > /> <ref <ref> </ref> <!-- --> <nowiki> </nowiki> <math> </math> <table>".split()
+)
+MARKS += "'' ''' ''''' == * : & &# &lt; [[File: [[fr: [http:// __ __TOC__ \" a ( ) , ; <sup> <li>".split()
+MARKS += "{{small| {{convert|1| {{frac| {{quote| {{!}} {{=}} {{x}}".split()
+MARKS += ["\n", " ", "\x00", "\ud800", "\x01", "\x02", "\x03"]
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(MARKS)).map("".join)))
 def test_whatever_the_page_nothing_raises(wikitext: str) -> None:
     to_text(wikitext)
+    to_text(wikitext, "full")
 
 
-@pytest.mark.parametrize("mark", [*MARKS, "[[a [b] ", "{{a|{b}", "[[a|", "''\"", "&a", "\n{|\n| "])
-def test_a_long_page_of_one_mark_comes_to_an_end(mark: str) -> None:
-    to_text(mark * (300_000 // len(mark)))  # quadratic work would not
+@given(st.data())
+def test_a_page_with_a_piece_lost_or_put_in_raises_nothing(data: st.DataObject) -> None:
+    page = "\n".join(wikitext for wikitext, *_ in (*CONSTRUCTS.values(), *DIFFERENT.values()))
+    start = data.draw(st.integers(0, len(page)))
+    end = data.draw(st.integers(start, min(len(page), start + 40)))
+    for profile in get_args(Profile):
+        assert len(to_text(page[:start] + data.draw(st.sampled_from(MARKS)) + page[end:], profile)) < len(page)
+
+
+@pytest.mark.parametrize("profile", ["ifqa", "full"])
+@pytest.mark.parametrize("mark", [*MARKS, "[[a [b] ", "{{a|{b}", "[[a|", "''\"", "&a", "\n{|\n| ", "( {{x}},", "{{e}}"])
+def test_a_long_page_of_one_mark_comes_to_an_end(mark: str, profile: Profile) -> None:
+    to_text(mark * (300_000 // len(mark)), profile)  # quadratic work would not
+
+
+def test_templates_nested_hundreds_deep_are_dropped() -> None:
+    assert to_text("a " + "{{small|" * 200 + "b" + "}}" * 200 + " c", "full") == "a c"
+    assert to_text("a " + "{{small|" * 8 + "b" + "}}" * 8 + " c", "full") == "a b c"
+    assert to_text("a {{small|" * 200 + "b {{small|c}} d", "full").endswith("b c d")  # never closed
+
+
+def test_each_template_is_expanded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def expand(content: str) -> str | None:
+        seen.append(content)
+        return templates.expand(content)
+
+    monkeypatch.setattr(wikitext_module, "expand", expand)
+    to_text("{{small|{{nowrap|{{x}} {{circa|1}}}}}} " * 1000, "full")
+    assert len(seen) == 4000

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.files import read_run, require, sha256
+from ifqa.files import require, sha256
 from ifqa.records import Hit, Question
+from ifqa.runs import read_run
 
 
 class Run:

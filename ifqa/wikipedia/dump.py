@@ -1,26 +1,26 @@
-"""Pages out of a MediaWiki dump (`enwiki-…-pages-articles.xml`, .bz2 with one stream or many, .gz, .xz).
+"""Pages out of a MediaWiki dump (`enwiki-…-pages-articles.xml`).
 
-The XML is fed to expat in blocks, so memory holds one page and one block whatever the dump's size. Any version of the
-export schema is read: names are taken without their XML namespace, and where old dumps say neither `<ns>` nor
-`<redirect>`, the title's prefix and the text's first word do.
+The XML is fed to expat in blocks, so memory holds one page and one block whatever the dump's size; a page of more text
+than MediaWiki allows is left out. Any version of the export schema is read: names are taken without their XML
+namespace, and where old dumps say neither `<ns>` nor `<redirect>`, the title's prefix and the text's first word do.
 """
 
+import codecs
 import lzma
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, NoReturn, get_args
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn
 from xml.parsers import expat
 
 from ifqa.errors import IfqaError
-from ifqa.files import open_read, require
 
 Disambiguation = Literal["keep", "drop"]
 
-_BLOCK = 1 << 18
+BLOCK = 1 << 18  # bytes of XML fed at a time
+LONGEST = 1 << 24  # characters of a page; MediaWiki itself takes 2 MB
 # (depth, name) of the elements whose text is wanted; revisions and contributors have an <id> too, further down.
 _COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text"), (4, "namespace")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
@@ -29,6 +29,11 @@ _DISAMBIGUATION = re.compile(
     r"\{\{\s*(?:[\w -]*(?:disambig|disambiguation|disamb|dab)|(?:hn|geo|road|school|number)dis)\s*[|}]|__DISAMBIG__",
     re.IGNORECASE,
 )
+# What XML forbids: expat would refuse the whole dump for one such character in one page.
+_FORBIDDEN = bytes(code for code in range(32) if code not in b"\t\n\r")
+_FORBIDDEN_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_BROKEN = "\U0010fffd"  # stands for it until the page is whole: allowed in XML, and in no article
+codecs.register_error("ifqa-broken", lambda error: (_BROKEN, getattr(error, "end", 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +45,12 @@ class Page:
     text: str
 
 
-def read_pages(
-    path: Path, *, disambiguation: Disambiguation = "keep", left_out: Counter[str] | None = None
-) -> Iterator[Page]:
-    """The articles of a dump, in its order: pages of the main namespace that are no redirects.
+@dataclass
+class Tally:
+    """What a reading passed over: how many pages by reason, and each bad page with id, title and what is wrong."""
 
-    Disambiguation pages are kept by default: the 6,394,490 pages that IfQA's authors count in the dump of 2022-05-01
-    can only be reached with them (paper, section on retrieval; research notes D8). Pages that are passed over are
-    counted in `left_out` under "redirect", "namespace" and "disambiguation".
-
-    Raises:
-        IfqaError: the file is missing, cut short, damaged or not a MediaWiki dump, or a page has no title or id; the
-            message names the last page that was whole.
-    """
-    if disambiguation not in get_args(Disambiguation):
-        raise IfqaError(f'disambiguation = {disambiguation!r} is not a setting; wanted "keep" or "drop"')
-    counts: Counter[str] = Counter() if left_out is None else left_out
-    for page in parse_pages(_blocks(path), str(path), counts):
-        if disambiguation == "drop" and is_disambiguation(page):
-            counts["disambiguation"] += 1
-        else:
-            yield page
+    left_out: Counter[str] = field(default_factory=Counter)
+    bad: list[dict[str, str]] = field(default_factory=list)
 
 
 def is_disambiguation(page: Page) -> bool:
@@ -68,26 +58,43 @@ def is_disambiguation(page: Page) -> bool:
     return page.title.endswith("(disambiguation)") or _DISAMBIGUATION.search(page.text) is not None
 
 
-def parse_pages(blocks: Iterable[bytes], where: str, left_out: Counter[str]) -> Iterator[Page]:
-    """The articles in blocks of XML that together make one `<mediawiki>` document; `where` opens error messages.
+def parse_pages(
+    blocks: Iterable[bytes], where: str, tally: Tally, *, disambiguation: Disambiguation = "keep", whole: bool = True
+) -> Iterator[Page]:
+    """The articles of a dump, in its order: pages of the main namespace that are no redirects.
+
+    Disambiguation pages are kept by default: the 6,394,490 pages that IfQA's authors count in the dump of 2022-05-01
+    can only be reached with them (paper, section on retrieval; research notes D8).
+
+    Args:
+        blocks: bytes of XML that together make one `<mediawiki>` document.
+        where: what they are read from; it opens error messages.
+        tally: counts the pages passed over, as "redirect", "namespace", "disambiguation" and "bad", and lists the bad
+            ones: those without title or id and those of over 16 million characters, which are left out, and those
+            with bytes that are no UTF-8 or characters that XML forbids, which stay, with U+FFFD in their place.
+        disambiguation: "keep" or "drop" pages that only list the articles their title may mean.
+        whole: whether the document must end; else it may stop between two pages, as it does between bz2 streams.
 
     Raises:
-        IfqaError: reading a block fails, the XML is not whole or not a dump, or a page has no title or id.
+        IfqaError: reading a block fails, or the XML is not whole or not a dump; the message names the last whole page.
     """
-    reader = _Reader(where, left_out)
+    reader = _Reader(where, tally, disambiguation)
+    clean = _Cleaner()
     source = iter(blocks)
     while True:
         try:
             block = next(source, b"")
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
+                raise
             reader.fail(f"compressed data ends or breaks ({error}); fetch the file again", error)
+        if not block and not whole and reader.depth == 1:
+            return
         try:
-            reader.parser.Parse(block, not block)
+            reader.parser.Parse(clean.mend(block), not block)
         except IfqaError:
             yield from reader.pages  # they are whole; what breaks comes after them
             raise
-        except LookupError as error:
-            reader.fail(f"an encoding nobody knows ({error})", error)
         except expat.ExpatError as error:
             yield from reader.pages
             if not reader.is_dump:
@@ -100,31 +107,40 @@ def parse_pages(blocks: Iterable[bytes], where: str, left_out: Counter[str]) -> 
             return
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
-    if require(path, "dump").is_dir():
-        raise IfqaError(f"{path} is a folder; wanted a dump file (.xml, .xml.bz2, .xml.gz or .xml.xz)")
-    with open_read(path) as handle:
-        while block := handle.read(_BLOCK):
-            yield block
+class _Cleaner:
+    """Puts a mark where bytes are no UTF-8, and where XML forbids a character, so that one page is bad and not all."""
+
+    def __init__(self) -> None:
+        self._rest = b""  # of a character that the end of a block cut
+
+    def mend(self, block: bytes) -> bytes | str:
+        """The whole characters there are so far; with b"" what is left."""
+        data = self._rest + block
+        text, used = codecs.utf_8_decode(data, "ifqa-broken", not block)
+        self._rest = data[used:]
+        if _BROKEN in text or b"\xef\xbf" in data or len(data.translate(None, _FORBIDDEN)) < len(data):
+            return _FORBIDDEN_CHARACTERS.sub(_BROKEN, text)
+        return data[:used]
 
 
 class _Reader:
     """expat's callbacks: `pages` fills up with the articles that have ended."""
 
-    def __init__(self, where: str, left_out: Counter[str]) -> None:
-        self.where, self.left_out = where, left_out
+    def __init__(self, where: str, tally: Tally, disambiguation: Disambiguation) -> None:
+        self.where, self.tally, self._disambiguation = where, tally, disambiguation
         self.pages: list[Page] = []
         self.is_dump = False
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
-        self.parser.buffer_size = _BLOCK
+        self.parser.buffer_size = BLOCK
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.StartDoctypeDeclHandler = self._doctype
-        self._depth, self._number, self._last_title = 0, 0, ""
+        self.depth, self._number, self._last_title = 0, 0, ""
         self._namespaces: set[str] = set()  # names of the other namespaces, for dumps whose pages have no <ns>
         self._values: dict[str, str] = {}
         self._pieces: list[str] = []
+        self._length = 0
 
     def fail(self, message: str, cause: Exception | None = None) -> NoReturn:
         """One line, which says how far the reading came."""
@@ -136,17 +152,17 @@ class _Reader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
-        self._depth += 1
-        if self._depth == 1:
+        self.depth += 1
+        if self.depth == 1:
             if name != "mediawiki":
                 self.fail(f"not a MediaWiki XML dump: the root element is <{name}>, wanted <mediawiki>")
             self.is_dump = True
-        elif self._depth == 2:
+        elif self.depth == 2:
             self._values = {}
-        elif self._depth == 3 and name == "redirect":
+        elif self.depth == 3 and name == "redirect":
             self._values["redirect"] = attributes.get("title", "")
-        elif (self._depth, name) in _COLLECTED and not (name == "text" and self._is_other()):
-            self.parser.CharacterDataHandler = self._pieces.append
+        elif (self.depth, name) in _COLLECTED and not (name == "text" and self._is_other()):
+            self.parser.CharacterDataHandler = self._collect
 
     def _end(self, name: str) -> None:
         name = name.rpartition(":")[2]
@@ -154,13 +170,21 @@ class _Reader:
             self.parser.CharacterDataHandler = None
             value = "".join(self._pieces)
             self._pieces.clear()
+            if self._length > LONGEST:
+                self._values["too long"] = name
+            self._length = 0
             if name == "namespace":
                 self._namespaces.add(value)
             else:
                 self._values[name] = value
-        elif self._depth == 2 and name == "page":
+        elif self.depth == 2 and name == "page":
             self._end_page()
-        self._depth -= 1
+        self.depth -= 1
+
+    def _collect(self, text: str) -> None:
+        self._length += len(text)
+        if self._length <= LONGEST:
+            self._pieces.append(text)
 
     def _is_other(self) -> bool:
         """Whether what is known of the page before its text rules it out, so that the text need not be kept."""
@@ -172,16 +196,27 @@ class _Reader:
         return self._values.get("title", "").strip()
 
     def _end_page(self) -> None:
-        title, page_id = self._title(), self._values.get("id", "").strip()
-        for what, value in (("title", title), ("id", page_id)):
-            if not value or (what == "id" and len(value.split()) > 1):
-                line = self.parser.CurrentLineNumber
-                self.fail(f"page {self._number + 1} ({title!r}), which ends at line {line}, has no usable <{what}>")
+        title, page_id, text = self._title(), self._values.get("id", "").strip(), self._values.get("text", "")
         self._number, self._last_title = self._number + 1, title
-        text = self._values.get("text", "")
         if self._is_other():
-            self.left_out["redirect" if "redirect" in self._values else "namespace"] += 1
+            self.tally.left_out["redirect" if "redirect" in self._values else "namespace"] += 1
+        elif not title or len(page_id.split()) != 1 or "too long" in self._values:
+            too_long = f"<{self._values.get('too long')}> of more than {LONGEST:,} characters"
+            missing = "no usable <title>" if not title else "no usable <id>"
+            self._note(too_long if "too long" in self._values else missing)
+            self.tally.left_out["bad"] += 1
         elif _REDIRECT.match(text):
-            self.left_out["redirect"] += 1
+            self.tally.left_out["redirect"] += 1
         else:
-            self.pages.append(Page(page_id, title, text))
+            page = Page(page_id, title, text)
+            if _BROKEN in title or _BROKEN in text:
+                self._note("kept with U+FFFD for bytes that are no UTF-8 or characters that XML forbids")
+                page = Page(page_id, title.replace(_BROKEN, "\ufffd"), text.replace(_BROKEN, "\ufffd"))
+            if self._disambiguation == "drop" and is_disambiguation(page):
+                self.tally.left_out["disambiguation"] += 1
+            else:
+                self.pages.append(page)
+
+    def _note(self, reason: str) -> None:
+        page_id, title = (self._values.get(key, "").strip().replace(_BROKEN, "\ufffd") for key in ("id", "title"))
+        self.tally.bad.append({"id": page_id, "title": title or f"page {self._number}", "reason": reason})

@@ -1,11 +1,17 @@
-"""Wikitext to plain text, profile "ifqa": text like that of the passages in the IfQA release.
+"""Wikitext to plain text, in two profiles.
 
-Inferred from the release's 3,242 public gold passages, which look like WikiExtractor 3.0's output: a heading is a
-sentence of its own ("History."), said only when text follows it; templates, tables, references, images and list
-lines (`*`, `#`, `;`, `:`) are dropped; italics become double quotes; a formula becomes `formula_1`. Gaps that dropped
-templates leave ("(; born", "more than .") stay, as they do there. Where the release only loses or garbles what a
-reader of the page sees, this text does not: no entities and tags are left in it ("A&amp;M", "&lt;br&gt;"), links whose
-title has a colon keep their words ("Star Wars: Episode I"), and so do <small> and <code>.
+"ifqa": text like that of the passages in the IfQA release. Inferred from the release's 3,242 public gold passages, which
+look like WikiExtractor 3.0's output: a heading is a sentence of its own ("History."), said only when text follows it;
+templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped; italics become double quotes; a
+formula becomes `formula_1`. Gaps that dropped templates leave ("(; born", "more than .") stay, as they do there. Where
+the release only loses or garbles what a reader of the page sees, this text does not: no entities and tags are left in it
+("A&amp;M", "&lt;br&gt;"), links whose title has a colon keep their words ("Star Wars: Episode I"), and so do <small> and
+<code>.
+
+"full": the words of the prose that a reader of the page sees. Templates give what they show (templates.py), list lines
+stay as lines of their own without the mark, formulas that are text as they stand are given, a raised number is not run
+together with the one before it (10^6), and gaps of dropped templates are closed. Tables, references, images, galleries,
+infoboxes and navigation are dropped here too.
 
 Every step is linear in the page's length, whatever the page holds: patterns use possessive quantifiers (`*+`) and stop
 at the mark they start with, and what nests deeper than a few levels goes through a stack. Marks without a partner are
@@ -15,6 +21,12 @@ deleted. Nothing raises.
 import html
 import re
 from collections.abc import Iterator
+from typing import Literal
+
+from ifqa.wikipedia.figures import GAP
+from ifqa.wikipedia.templates import EQUALS, PIPE, expand
+
+Profile = Literal["ifqa", "full"]
 
 # Comments and plain references, most of the markup of a page, in order of appearance: neither starts inside the other.
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
@@ -25,27 +37,48 @@ _OPAQUE = re.compile(
     re.I,
 )
 _FORMULAS = {"math", "chem", "ce"}
+_TEXT_FORMULA = re.compile(r"(?:[_^]\{\w++\}|[\w\s+\-=<>()\[\],.;:/|!'*^])++")
+_GROUP = re.compile(r"\{(\w++)\}")
 # Markup characters as entities: they come back when entities are decoded, after all markup is gone.
 _LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
-_HTML_LIST = re.compile(r"<(?:((?:table|ul|ol|dl)\b[^<>]*+>)|/(?:table|ul|ol|dl)\s*+>)", re.I)
-_BREAK = re.compile(r"</?(?:br|hr|p|div|center|blockquote|poem|caption|t[rdh]|li|d[dt]|h[1-6])\b[^<>]*+>", re.I)
+# "<(?!<)": a glance that spares a page of "<" the long alternatives.
+_HTML_LIST = re.compile(r"<(?!<)(?:((?:table|ul|ol|dl)\b[^<>]*+>)|/(?:table|ul|ol|dl)\s*+>)", re.I)
+_HTML_TABLE = re.compile(r"<(?!<)(?:(table\b[^<>]*+>)|/table\s*+>)", re.I)
+_BLOCK = re.compile(r"<(?!<)/?(?:p|blockquote|poem|li|d[dt])\b[^<>]*+>", re.I)
+_RAISED = re.compile(r"<sup>(?<=[0-9]<sup>)(?=(?:[-+−–]|&minus;|&ndash;)?[0-9]|'')")
+_BREAK = re.compile(r"<(?!<)/?(?:br|hr|p|div|center|blockquote|poem|caption|t[rdh]|li|d[dt]|h[1-6])\b[^<>]*+>", re.I)
 _TAG = re.compile(
-    r"</?(?:abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|indicator|ins|kbd|mark|noinclude|onlyinclude|q|rb|rp|rt"
+    r"<(?!<)/?(?:abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|indicator|ins|kbd|mark|noinclude|onlyinclude|q|rb|rp|rt"
     r"|rtc|ruby|s|samp|small|span|strike|strong|sub|sup|tbody|tfoot|thead|time|tt|u|var|wbr"
     r"|chem|ce|dl|gallery|hiero|imagemap|includeonly|math|nowiki|ol|pre|references|score|section|source|syntaxhighlight"
     r"|table|templatestyles|timeline|ul)\b[^<>]*+>|</?ref\b[^<>\n]*+>?",  # those handled before, without a partner
     re.I,
 )
 _TEMPLATE = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}")
+# In "full" a template may hold single braces; what parts the two kinds is the third brace of a parameter.
+_INNERMOST = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)([^{}]*+(?:(?:\{(?!\{)|\}(?!\}))[^{}]*+)*+)\}\}")
 _BRACES = re.compile(r"(\{\{)|\}\}")
 _LIST_LINE = re.compile(r"\n[*#:;][^\n]*+")
-# [[target|label]] keeps its label, which may hold [single brackets]; files, categories and other languages do not.
-_UNSEEN = r"\s*+(?:(?i:file|image|category)\s*+:|[a-z]{2,3}(?:-[a-z]+)*+:)"
+_LIST_MARK = re.compile(r"\n(?:#[ \t]*+redirect\b[^\n]*+|[*#:;]++[ \t]*+)", re.I)
 _LABEL = r"[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+"
-_PIPE_TRICK = re.compile(rf"\[\[(?!{_UNSEEN}):?+(?:[^\[\]|:]*+:)?([^\[\]|(,]*+)[^\[\]|]*+\|\]\]")
-_LINK = re.compile(rf"\[\[(?!{_UNSEEN}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]")
+
+
+def _link_patterns(unseen: str) -> tuple[re.Pattern[str], ...]:
+    """[[target|]], [[target|label]], which may hold [single brackets], and the ends of links nested in files."""
+    return (
+        re.compile(rf"\[\[(?!{unseen}):?+(?:[^\[\]|:]*+:)?([^\[\]|(,]*+)[^\[\]|]*+\|\]\]"),
+        re.compile(rf"\[\[(?!{unseen}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]"),
+        re.compile(rf"(\[\[{unseen})|(\[\[)|\]\]"),
+    )
+
+
+_FILE = r"(?i:file|image|category)\s*+:"
+_LANGUAGE = r"[a-z]{2,3}(?:-[a-z]+)*+:"
+_LINKS = {
+    "ifqa": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE})"),
+    "full": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE}[^\[\]|]*+\]\])"),  # [[wp:title|label]] is seen
+}
 _UNSEEN_LINK = re.compile(rf"\[\[{_LABEL}\]\]")
-_NESTED_LINK = re.compile(rf"(\[\[{_UNSEEN})|(\[\[)|\]\]")
 _EXTERNAL_LINK = re.compile(
     r"\[(?:(?:https?:|ftps?:|ircs?:|git:)?//|mailto:|news:)[^\s\[\]<>]*+[^\S\n]*+"
     r"([^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+)\]"
@@ -60,21 +93,23 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 _WORD = re.compile(r"\w")
 
 
-def to_text(wikitext: str) -> str:
-    """The paragraphs and headings of a page, one a line, in the page's order. Never raises."""
-    text = wikitext
+def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
+    """The paragraphs and headings of a page, one a line, in the page's order; "full" gives list lines too. Never raises."""
+    text, full = wikitext, profile == "full"
     if "<" in text:
         if "<nowiki" not in text:  # which may hold the marks of comments and references
             text = _ASIDE.sub("", text)
-        text = _resolve_opaque(text)
-    text = _drop_templates(text)
+        text = _resolve_opaque(text, full)
+    text = _expand_templates(text) if full else _drop_templates(text)
     if "<" in text:
-        text = _drop(text, _HTML_LIST)
+        text = _drop(text, _HTML_TABLE if full else _HTML_LIST)
+        if full:
+            text = _BLOCK.sub("\n", _RAISED.sub("^", text))
         text = _TAG.sub("", _BREAK.sub(" ", text))
     if "{|" in text:
         text = "\n".join(_outside_tables(text))
-    text = _LIST_LINE.sub("", "\n" + text)
-    text = _resolve_links(text)
+    text = _LIST_MARK.sub("\n", "\n" + text) if full else _LIST_LINE.sub("", "\n" + text)
+    text = _resolve_links(text, profile)
     text = _resolve_quotes(text)
     if any(char in text for char in "{}[]"):
         text = _STRAY.sub("", text)
@@ -87,7 +122,7 @@ def to_text(wikitext: str) -> str:
     return text
 
 
-def _resolve_opaque(text: str) -> str:
+def _resolve_opaque(text: str, full: bool) -> str:
     """Without what stands in tags that are not prose; formulas are numbered, <nowiki> is kept from further steps."""
     pieces: list[str] = []
     formulas: dict[str, int] = {}
@@ -113,7 +148,10 @@ def _resolve_opaque(text: str) -> str:
             pieces.append(content.translate(_LITERAL))
         elif name in _FORMULAS:
             count += 1  # of all formulas; one that came before has its old number
-            pieces.append(f"formula_{formulas.setdefault(content, count)}")
+            if full and _TEXT_FORMULA.fullmatch(content):
+                pieces.append(_GROUP.sub(r"\1", content).strip().translate(_LITERAL))
+            else:
+                pieces.append(f"formula_{formulas.setdefault(content, count)}")
     pieces.append(text[position:])
     return "".join(pieces)
 
@@ -124,6 +162,56 @@ def _drop_templates(text: str) -> str:
             return text
         text = _TEMPLATE.sub("", text)
     return _drop(text, _BRACES)
+
+
+def _expand_templates(text: str) -> str:
+    """Templates give the words they show, innermost first; what nests deeper than eight levels is dropped."""
+    if "{{" not in text:
+        return text
+    text = text.replace("{{!}}", PIPE)
+    for _ in range(8):
+        text = _INNERMOST.sub(_shown, text)
+        if "{{" not in text:
+            break
+    else:
+        text = _drop(text, _BRACES)
+    text = text.replace(PIPE, "|").replace(EQUALS, "=")
+    return "".join(_without_gaps(text))
+
+
+def _shown(template: re.Match[str]) -> str:
+    shown = expand(template[1]) if template[1] else None
+    if shown and "/" in shown and shown[0].isdigit():
+        before = template.string[template.start() - 1 : template.start()]
+        return f" {shown}" if before.isdigit() else shown  # 1{{frac|1|2}} is no 11/2
+    return shown or GAP
+
+
+def _without_gaps(text: str) -> list[str]:
+    """The pieces between gaps, without the brackets, blanks and separators that made sense with what is dropped."""
+    pieces = [""]
+    for number, right in enumerate(text.split(GAP)):
+        left, after = pieces[-1], right.lstrip(" ")
+        before = left.rstrip(" ")
+        if not number:
+            pass
+        elif before.endswith("("):  # "(gap; born" and "(gap)"
+            left, right = before, after.lstrip(" ,;:")
+            if right.startswith(")"):
+                left, right = before[:-1].rstrip(" "), right[1:]
+        elif after.startswith(")"):
+            left, right = before.rstrip(" ,;:"), after
+        elif after.startswith((",", ";", ".", ":")) and before[-1:].strip():
+            doubled = before[-1] in "*#" or before[-1] == after[0] or before[-1] + after[0] in (",;", ";,")
+            left, right = before, after[doubled:]
+        else:
+            for quotes in ("'''''", "'''", "''"):
+                if left.endswith(quotes) and right.startswith(quotes):  # which held nothing else
+                    left, right = left.removesuffix(quotes), right.removeprefix(quotes)
+        pieces[-1] = left
+        if right:  # the end apart, so that what is looked at is short
+            pieces += right[:-32], right[-32:]
+    return pieces
 
 
 def _drop(text: str, mark: re.Pattern[str]) -> str:
@@ -166,15 +254,16 @@ def _outside_tables(text: str) -> Iterator[str]:
             yield line
 
 
-def _resolve_links(text: str) -> str:
+def _resolve_links(text: str, profile: Profile) -> str:
     # split() with one group gives what is between the matches and the labels by turns: a replacement at C speed
     if "[[" in text:
+        pipe_trick, link, nested_link = _LINKS[profile]
         if "|]]" in text:
-            text = _PIPE_TRICK.sub(lambda link: link[1].strip(), text)
-        text = "".join(_LINK.split(text))
+            text = pipe_trick.sub(lambda match: match[1].strip(), text)
+        text = "".join(link.split(text))
         text = _UNSEEN_LINK.sub("", text)
         if "[[" in text:  # files in the captions of files
-            text = _drop(text, _NESTED_LINK)
+            text = _drop(text, nested_link)
     return "".join(_EXTERNAL_LINK.split(text))
 
 

@@ -1,0 +1,255 @@
+"""The passage builder beside WikiExtractor and mwparserfromhell: the text it gives, its speed, its memory.
+
+    pip install mwparserfromhell; python -m venv /tmp/we && /tmp/we/bin/pip install wikiextractor==3.1.0
+    python experiments/benchmarks/wikipedia.py text    DUMP [MORE.xml ...] --wikiextractor /tmp/we/bin/python
+    python experiments/benchmarks/wikipedia.py speed   DUMP --copies 20    --wikiextractor /tmp/we/bin/python
+    python experiments/benchmarks/wikipedia.py workers DUMP --copies 100
+    python experiments/benchmarks/wikipedia.py memory  DUMP --copies 330
+
+`text` counts marks of markup that are left, the numbers that profile "full" keeps and "ifqa" loses, and how many tokens
+agree with WikiExtractor's on the same pages. `speed` is CPU seconds of all processes for a multistream dump made of
+DUMP's pages again and again, with new page ids: `ifqa passages` from start to finished folder, WikiExtractor likewise,
+and mwparserfromhell's strip_code over the same pages, unpacked, parsed and split by ifqa. `workers` is wall time of one
+process and of two; `memory` the most that all processes hold together, from one copy of DUMP to `--copies` of it.
+"""
+
+import argparse
+import bz2
+import html
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from multiprocessing import Pool
+from pathlib import Path
+
+from ifqa.files import unpack
+from ifqa.wikipedia.dump import Page, Tally, parse_pages
+from ifqa.wikipedia.splitter import split
+from ifqa.wikipedia.wikitext import to_text
+
+MARKS = ["{{", "}}", "[[", "]]", "<ref", "{|", "|-", "'''", "style=", "File:", "&nbsp;", "&amp;"]
+ENWIKI = 20e9  # bytes of enwiki-20220501-pages-articles-multistream.xml.bz2, about
+PROFILES = ("ifqa", "full")
+
+
+def pages_of(path: Path) -> Iterator[Page]:
+    with path.open("rb") as handle, unpack(handle) as xml:
+        yield from parse_pages(iter(lambda: xml.read(1 << 18), b""), str(path), Tally())
+
+
+def tokens(text: str) -> list[str]:
+    return re.findall(r"\w+", html.unescape(text).lower())
+
+
+def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
+    pages = [page for file in files for page in pages_of(file)]
+    texts = {profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES}
+    counted = {
+        profile: Counter(token for one in found.values() for token in tokens(one)) for profile, found in texts.items()
+    }
+    for profile, found in texts.items():
+        whole = "\n".join(found.values())
+        words, marks = len(whole.split()), {mark: count for mark in MARKS if (count := whole.count(mark))}
+        share = sum(marks.values()) / words * 1e4
+        print(f"{profile}: {len(pages)} pages, {words:,} words, {share:.2f} marks of markup in 10,000 {marks or ''}")
+    numbers = {
+        profile: sum(n for token, n in found.items() if any(map(str.isdigit, token)))
+        for profile, found in counted.items()
+    }
+    lost = Counter(
+        {token: n for token, n in (counted["full"] - counted["ifqa"]).items() if any(map(str.isdigit, token))}
+    )
+    print(
+        f"numbers (tokens with a digit): ifqa {numbers['ifqa']:,}, full {numbers['full']:,}; only in full {lost.total():,}"
+    )
+    theirs = {}
+    for number, file in enumerate(files):
+        command = [
+            wikiextractor,
+            "-m",
+            "wikiextractor.WikiExtractor",
+            "--json",
+            "-q",
+            "-o",
+            str(folder / f"{number}"),
+            str(file.resolve()),
+        ]
+        subprocess.run(command, check=True, capture_output=True, cwd=folder)
+        for output in (folder / f"{number}").rglob("wiki_*"):
+            theirs |= {record["id"]: record["text"] for record in map(json.loads, output.read_text().splitlines())}
+    for profile, found in texts.items():
+        common = ours = of_theirs = 0
+        for page in pages:
+            if page.id in theirs:
+                a, b = Counter(tokens(found[page.id])), Counter(tokens(theirs[page.id]))
+                common, ours, of_theirs = common + (a & b).total(), ours + a.total(), of_theirs + b.total()
+        print(
+            f"{profile} against WikiExtractor on {len(theirs)} pages: "
+            f"precision {common / ours:.4f}, recall {common / of_theirs:.4f}"
+        )
+
+
+def copies_of(path: Path, copies: int, out: Path) -> tuple[Path, float]:
+    """A multistream dump of the pages of a real one so many times, each time with other ids; and its MB of XML."""
+    xml = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
+    pages, start = re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL), xml.index(b"  <page>")
+    with out.open("wb") as handle, Pool() as pool:
+        handle.write(bz2.compress(xml[:start]))
+        for streams in pool.imap(_copy, ((pages, copy * (len(pages) + 100)) for copy in range(copies))):
+            handle.write(streams)
+        handle.write(bz2.compress(b"</mediawiki>\n"))
+    return out, sum(map(len, pages)) * copies / 1e6
+
+
+def _copy(given: tuple[list[bytes], int]) -> bytes:
+    pages, first = given
+    renamed = [
+        re.sub(rb"<id>\d+</id>", b"<id>%d</id>" % (first + number), page, count=1)
+        for number, page in enumerate(pages, 1)
+    ]
+    return b"".join(bz2.compress(b"".join(renamed[at : at + 100])) for at in range(0, len(renamed), 100))
+
+
+def ifqa_command(folder: Path, dump: Path, profile: str, workers: int) -> list[str]:
+    name = f"{profile}-{workers}"
+    (folder / "indexes").mkdir(exist_ok=True)
+    subprocess.run(["rm", "-rf", str(folder / "indexes" / name)], check=True)
+    source = f'[[passages.sources]]\nformat = "dump"\npath = "{dump}"\nprofile = "{profile}"\n'
+    (folder / f"indexes/{name}.toml").write_text(source)
+    return [sys.executable, "-m", "ifqa.cli", "passages", name, "--workers", str(workers)]
+
+
+def cost(command: list[str], folder: Path) -> tuple[float, float]:
+    """CPU seconds of a command and its children, and seconds on the clock."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.monotonic() - began
+
+
+def speed(dump: Path, megabytes: float, wikiextractor: str, folder: Path, rounds: int) -> None:
+    commands = {profile: ifqa_command(folder, dump, profile, 1) for profile in PROFILES}
+    output = ["-o", str(folder / "extracted")]
+    commands["WikiExtractor"] = [
+        wikiextractor,
+        "-m",
+        "wikiextractor.WikiExtractor",
+        "--json",
+        "-q",
+        "--processes",
+        "1",
+        *output,
+        str(dump),
+    ]
+    commands["mwparserfromhell"] = [sys.executable, __file__, "strip_code", str(dump)]
+    commands["bz2 alone"] = [
+        sys.executable,
+        "-c",
+        f"import bz2; h = bz2.open({str(dump)!r})\nwhile h.read(1 << 20): pass",
+    ]
+    least = dict.fromkeys(commands, float("inf"))
+    for round_ in range(rounds):
+        for name, command in commands.items():
+            if name == "mwparserfromhell" and round_:
+                continue
+            if name in PROFILES:
+                ifqa_command(folder, dump, name, 1)
+            least[name] = min(least[name], cost(command, folder)[0])
+    rate = {name: megabytes / seconds for name, seconds in least.items()}
+    for name, own in rate.items():
+        beside = ", ".join(f"{own / rate[other]:5.2f} x {other}" for other in ("WikiExtractor", "mwparserfromhell"))
+        print(f"{name:17} {own:6.2f} MB of XML a CPU second; {beside}")
+    for profile in PROFILES:
+        hours = least[profile] * ENWIKI / dump.stat().st_size / 16 / 3600
+        print(
+            f"{profile}: the whole of enwiki (20 GB) in about {hours:.2f} h on 16 such cores, if it is like these pages"
+        )
+
+
+def strip_code(dump: Path) -> None:
+    import mwparserfromhell
+
+    for page in pages_of(dump):
+        split(mwparserfromhell.parse(page.text).strip_code())
+
+
+def two_workers(dump: Path, folder: Path, rounds: int) -> None:
+    for profile in PROFILES:
+        walls: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(rounds):
+            for workers in walls:
+                walls[workers].append(cost(ifqa_command(folder, dump, profile, workers), folder)[1])
+        print(
+            f"{profile}: one process {min(walls[1]):.1f} s, two {min(walls[2]):.1f} s: {min(walls[1]) / min(walls[2]):.2f} x"
+        )
+
+
+def memory(dumps: list[tuple[Path, float]], folder: Path) -> None:
+    for dump, megabytes in dumps:
+        command = ifqa_command(folder, dump, "ifqa", 2)
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "IFQA_MEMORY_TEST": str(dump)}
+        child = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        most, most_of_one = 0, 0
+        while child.poll() is None:
+            held = resident(f"IFQA_MEMORY_TEST={dump}".encode())
+            most, most_of_one = max(most, sum(held)), max(most_of_one, *held, 0)
+            time.sleep(0.02)
+        print(
+            f"{megabytes:7.1f} MB of XML: at most {most / 1e6:.0f} MB in all processes together, "
+            f"{most_of_one / 1e6:.0f} MB in one"
+        )
+
+
+def resident(mark: bytes) -> list[int]:
+    """Bytes in memory of each process that carries the mark in its environment."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["text", "speed", "workers", "memory", "strip_code"])
+    parser.add_argument("dumps", nargs="+", type=Path)
+    parser.add_argument("--wikiextractor", default=sys.executable, help="a Python that has WikiExtractor")
+    parser.add_argument("--copies", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    dump = arguments.dumps[0].resolve()
+    if arguments.part == "strip_code":
+        return strip_code(dump)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if arguments.part == "text":
+            return text(arguments.dumps, arguments.wikiextractor, folder)
+        copied, megabytes = copies_of(dump, arguments.copies, folder / "many.xml.bz2")
+        print(
+            f"{arguments.copies} copies: {megabytes:.1f} MB of XML, {copied.stat().st_size / 1e6:.1f} MB packed",
+            flush=True,
+        )
+        if arguments.part == "speed":
+            speed(copied, megabytes, arguments.wikiextractor, folder, arguments.rounds)
+        elif arguments.part == "workers":
+            two_workers(copied, folder, arguments.rounds)
+        else:
+            memory([copies_of(dump, 1, folder / "one.xml.bz2"), (copied, megabytes)], folder)
+    return None
+
+
+if __name__ == "__main__":
+    main()

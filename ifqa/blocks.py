@@ -1,0 +1,132 @@
+"""Blocks: pieces of a source that give the same shard of passages wherever, whenever and by whomever they are worked on."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ifqa.files import json_line
+from ifqa.records import Passage
+from ifqa.wikipedia.dump import Page, Tally, parse_pages
+from ifqa.wikipedia.multistream import Streams
+from ifqa.wikipedia.splitter import split
+from ifqa.wikipedia.wikitext import to_text
+
+VERSION = 2  # of what becomes of a block; raised when that changes, so that nothing made before is used
+PACKED = 1 << 23  # bytes of bz2 streams in a block: about 10,000 passages
+TEXT = 1 << 24  # characters of pages in a block
+PASSAGES = 20_000  # in a block of passages that are passages already
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole pages, packed, as wikitext or as plain text; or passages.
+
+    Attributes:
+        content: the streams, pages or passages.
+        where: the file they come from, and from which byte on.
+        read: bytes of input they take.
+        settings: what becomes of them: "words" and "wrap"; of wikitext "profile", of streams "disambiguation";
+            of passages none.
+        tally: what was passed over to get at them.
+        number: of its shard.
+    """
+
+    content: Streams | list[Page] | list[Passage]
+    where: str
+    read: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    number: int = 0
+
+    def __str__(self) -> str:
+        return self.where
+
+    def key(self) -> str:
+        """Hex SHA-256 of all that decides what becomes of it."""
+        digest = hashlib.sha256(json.dumps([VERSION, self.settings, self.tally.left_out, self.tally.bad]).encode())
+        if isinstance(self.content, Streams):
+            digest.update(b"%d %d " % (self.content.first, self.content.last) + self.content.header)
+            digest.update(self.content.data)
+        else:
+            for one in self.content:
+                digest.update(f"{one.id}\n{one.title}\n{len(one.text)}\n{one.text}\n".encode())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The passages of a block as lines of JSON, and how many they are."""
+
+    data: bytes
+    pages: int
+    passages: int
+    words: int
+    tally: Tally
+
+
+def make_shard(block: Block) -> Shard:
+    """The passages of a block.
+
+    Raises:
+        IfqaError: a stream in it is damaged.
+    """
+    tally = Tally(Counter(block.tally.left_out), list(block.tally.bad))
+    lines: list[bytes] = []
+    pages = words = 0
+    for passages in _passages(block, tally):
+        pages += bool(block.settings)
+        if not passages:
+            tally.left_out["empty"] += 1
+        for passage in passages:
+            words += passage.text.count(" ") + 1
+            lines.append(json_line({"id": passage.id, "title": passage.title, "contents": passage.text}))
+    return Shard(b"".join(lines), pages, len(lines), words, tally)
+
+
+def _passages(block: Block, tally: Tally) -> Iterator[list[Passage]]:
+    """The passages of each page; of passages that have no page, each by itself."""
+    content, settings = block.content, block.settings
+    if isinstance(content, Streams):
+        content_pages: Iterable[Any] = parse_pages(
+            content.xml(), block.where, tally, disambiguation=settings["disambiguation"], whole=content.last
+        )
+    else:
+        content_pages = content
+    for page in content_pages:
+        if isinstance(page, Passage):
+            yield [page]
+        else:
+            text = to_text(page.text, settings["profile"]) if "profile" in settings else page.text
+            pieces = split(text, words=settings["words"], wrap=settings["wrap"])
+            yield [Passage(f"{page.id}-{number}", page.title, piece) for number, piece in enumerate(pieces)]
+
+
+def cut(
+    items: Iterable[tuple[Any, int]], where: str, settings: dict[str, Any], tally: Tally | None = None
+) -> Iterator[Block]:
+    """Pages or passages, each with the bytes read so far, in blocks of 16 million characters or 20,000 passages.
+
+    What `tally` holds when a block is full goes with it.
+    """
+    tally = tally or Tally()
+    content: list[Any] = []
+    size = start = position = 0
+    limit = TEXT if settings else PASSAGES
+
+    def block() -> Block:
+        taken = Tally(Counter(tally.left_out), list(tally.bad))
+        tally.left_out.clear()
+        tally.bad.clear()
+        return Block(content, f"{where}, from byte {start:,}", position - start, settings, taken)
+
+    for item, position in items:
+        content.append(item)
+        size += len(item.text) if settings else 1
+        if size >= limit:
+            yield block()
+            content, size, start = [], 0, position
+    if content or tally.left_out:
+        yield block()

@@ -1,0 +1,262 @@
+"""What a corpus's passages are: how many, how long, and how much of a benchmark's gold passages they hold.
+
+So two ways of building passages can be compared before anything is indexed or searched.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from io import BytesIO
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError
+from ifqa.experiment import Corpus
+from ifqa.files import create, write
+from ifqa.progress import bar
+from ifqa.provenance import finished
+from ifqa.records import Question
+from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
+from ifqa.scoring.retrieval import COVERED_SHARE
+from ifqa.workers import run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from rich.table import Table
+
+#: suffix of a figure -> what else it would say of itself; without it the same numbers give the same bytes.
+FIGURES: dict[str, dict[str, Any]] = {
+    ".svg": {"Date": None},
+    ".png": {"Software": None},
+    ".pdf": {"CreationDate": None},
+}
+
+_BIN, _BINS, _MOST = 10, 20, 1_000  # words: a bar is 10, up to 200; then one up to 1,000, and one for all over that
+_BAR = 32  # characters
+
+
+def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]], workers: int = 0) -> PassageStats:
+    """Read a corpus's passages once and count; they are never in memory together.
+
+    Args:
+        corpus: whose passages are built.
+        questions_by_split: whose gold passages to look for; {} for none.
+        workers: processes; 0 for as many as there are cores.
+
+    Raises:
+        IfqaError: the passages are not built or not whole, or a line is no passage (named as file:line).
+    """
+    folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
+    wanted = finished(folder, command)["made"]["passages"]
+    paths = sorted(folder.glob("passages-*.jsonl"), key=lambda path: (len(path.name), path.name))
+    texts = (text for split in questions_by_split.values() for question in split for text in question.gold_passages)
+    golds = tuple(dict.fromkeys(texts))
+    tasks = (ShardTask(path, golds) for path in paths)
+
+    def parts() -> Iterator[ShardStats]:
+        with bar(f"measuring {corpus.name}", len(paths)) as advance:
+            for _, part in run(measure_shard, tasks, workers=workers, name=lambda task: str(task.path)):
+                yield part
+                advance(1)
+
+    stats = merge(parts(), paths, golds, questions_by_split)
+    if stats.passages != wanted:
+        raise IfqaError(
+            f"{folder} holds {stats.passages:,} passages, its manifest says {wanted:,}; build again: {command}"
+        )
+    return stats
+
+
+def stats_json(stats: PassageStats) -> dict[str, Any]:
+    """The numbers as a JSON file has them: counts as they are, shares in percent, histograms as {size: count}."""
+    return {
+        "shards": stats.shards,
+        "passages": stats.passages,
+        "gold_passages": stats.gold,
+        "pages": stats.pages,
+        "words": stats.words,
+        "words_a_passage": _summary(stats.lengths) | {"histogram": stats.lengths},
+        "passages_a_page": _summary(stats.page_sizes) | {"histogram": stats.page_sizes},
+        "coverage": {split: _coverage_json(own) for split, own in stats.coverage.items()},
+        "coverage_with_gold": {split: _coverage_json(own) for split, own in stats.coverage_with_gold.items()},
+    }
+
+
+def _coverage_json(own: Coverage) -> dict[str, Any]:
+    percents = {name: None if math.isnan(value) else value for name, value in own.percents().items()}
+    return {"golds": own.golds, "questions": own.questions, "percent": percents}
+
+
+def _summary(counts: Mapping[int, int]) -> dict[str, float]:
+    """Mean, median, least and most of a histogram; {} of an empty one."""
+    if not counts:
+        return {}
+    number = sum(counts.values())
+    total = sum(size * count for size, count in counts.items())
+    reached, middle = 0, [(number - 1) // 2, number // 2]  # places of the one or two in the middle
+    median = 0.0
+    for size, count in sorted(counts.items()):
+        median += size / 2 * sum(reached <= place < reached + count for place in middle)
+        reached += count
+    return {"mean": total / number, "median": median, "least": min(counts), "most": max(counts)}
+
+
+def bars(lengths: Mapping[int, int]) -> list[tuple[str, int]]:
+    """The bars of the histogram of words, and how many passages each has: "1 - 10", "11 - 20", … to "over 1,000".
+
+    Passages without a word are in the first. Bars before the first with passages, and after the last, are left out.
+    """
+    names = [f"{n * _BIN + 1} - {(n + 1) * _BIN}" for n in range(_BINS)]
+    names += [f"{_BINS * _BIN + 1} - {_MOST:,}", f"over {_MOST:,}"]
+    counts = [0] * len(names)
+    for length, count in lengths.items():
+        number = max(length - 1, 0) // _BIN
+        counts[number if number < _BINS else _BINS + (length > _MOST)] += count
+    filled = [number for number, count in enumerate(counts) if count]
+    return list(zip(names, counts, strict=True))[filled[0] : filled[-1] + 1] if filled else []
+
+
+def show(corpus_name: str, stats: PassageStats) -> None:
+    """Print the numbers as tables that fit 80 columns."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(f"[italic]{corpus_name}[/italic]")
+    console.print(_counts_table(stats))
+    console.print("\n[italic]Words a passage[/italic]")
+    console.print(_lengths_table(stats))
+    if stats.coverage:
+        share = f"{100 * COVERED_SHARE:.0f}%"
+        console.print(f"\n[italic]Gold passages covered, in %: one passage holds {share} of the word 5-grams[/italic]")
+        console.print(_coverage_table(stats))
+    if stats.coverage and stats.gold:
+        console.print("A corpus given the gold passages holds them, however its pages were cut:")
+        console.print("a split's first row is what the other passages hold.")
+
+
+def _table(first: str, *columns: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(first, no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _counts_table(stats: PassageStats) -> "Table":
+    table = _table("", "count", "mean", "median", "least", "most")
+    table.add_row("shards", f"{stats.shards:,}")
+    table.add_row("pages", f"{stats.pages:,}")
+    table.add_row("passages", f"{stats.passages:,}")
+    if stats.gold:
+        table.add_row("  of them gold", f"{stats.gold:,}")
+    table.add_row("words", f"{stats.words:,}")
+    table.add_row("passages a page", "", *_summary_cells(stats.page_sizes))
+    table.add_row("words a passage", "", *_summary_cells(stats.lengths))
+    return table
+
+
+def _summary_cells(counts: Mapping[int, int]) -> list[str]:
+    summary = _summary(counts)
+    return [f"{summary[key]:,.1f}" if key == "mean" else f"{summary[key]:,g}" for key in summary]
+
+
+def _lengths_table(stats: PassageStats) -> "Table":
+    table = _table("words", "passages", "%")
+    table.add_column(no_wrap=True)
+    found = bars(stats.lengths)
+    most = max((count for _, count in found), default=0)
+    for name, count in found:
+        share = f"{100 * count / stats.passages:.1f}"
+        table.add_row(name, f"{count:,}", share, "█" * round(_BAR * count / most) or ("▏" if count else ""))
+    return table
+
+
+def _coverage_table(stats: PassageStats) -> "Table":
+    table = _table("split", "golds", "covered", "mean best", "questions", "any", "all")
+    for split, own in stats.coverage.items():
+        _add_coverage(table, split, own)
+        if stats.gold:
+            _add_coverage(table, "  with gold", stats.coverage_with_gold[split])
+    return table
+
+
+def _add_coverage(table: "Table", name: str, own: Coverage) -> None:
+    covered, best, any_of, all_of = ("-" if math.isnan(value) else f"{value:.1f}" for value in own.percents().values())
+    table.add_row(name, f"{own.golds:,}", covered, best, f"{own.questions:,}", any_of, all_of)
+
+
+def check_figure(path: Path) -> str:
+    """The suffix of a figure that can be drawn; ask before the work whose figure it is.
+
+    Raises:
+        IfqaError: it is no figure's suffix, or matplotlib is missing.
+    """
+    if path.suffix.lower() not in FIGURES:
+        raise IfqaError(f"figure {path}: found the suffix {path.suffix!r}, wanted one of {', '.join(FIGURES)}")
+    if find_spec("matplotlib") is None:
+        raise IfqaError("a figure needs matplotlib; install it with: pip install 'ifqa[notebooks]'")
+    return path.suffix.lower()
+
+
+def draw(stats: PassageStats, path: Path) -> None:
+    """Draw the words a passage and, if a benchmark was looked for, the share of its gold passages held at least so far.
+
+    Gold passages in the corpus do not count as holding themselves (`PassageStats.coverage`).
+
+    Raises:
+        IfqaError: the suffix is none of a figure, or matplotlib is missing.
+    """
+    suffix = check_figure(path)
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    panels = 1 + bool(stats.coverage)
+    figure = Figure(figsize=(4.2 * panels, 3.1), layout="constrained")
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
+    _draw_lengths(axes[0], stats)
+    if stats.coverage:
+        _draw_coverage(axes[1], stats.coverage)
+    image = BytesIO()
+    with rc_context({"svg.hashsalt": "ifqa"}):
+        figure.savefig(image, format=suffix[1:], dpi=200, metadata=FIGURES[suffix])
+    with create(path) as handle:
+        write(handle, image.getvalue())
+
+
+def _draw_lengths(axes: "Axes", stats: PassageStats) -> None:
+    found = bars(stats.lengths)
+    names, counts = [name for name, _ in found], [count for _, count in found]
+    axes.bar(range(len(found)), counts, width=0.9, color="#4c72b0")
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.5)  # one passage is a bar too
+    every = 1 + len(found) // 12
+    axes.set_xticks(range(0, len(found), every), names[::every], rotation=45, ha="right", fontsize=8)
+    axes.set_xlabel("words a passage")
+    axes.set_ylabel("passages (log scale)")
+
+
+def at_least(best: Sequence[float]) -> list[tuple[float, float]]:
+    """The steps of a falling curve, in percent: a share, and how many of `best` are that high; from 0 to 100."""
+    ordered, heights = sorted(best), dict[float, float]()
+    for place, share in enumerate(ordered):
+        heights.setdefault(100 * share, 100 * (len(ordered) - place) / len(ordered))
+    return sorted({0.0: 100.0, 100.0: 0.0, **heights}.items())
+
+
+def _draw_coverage(axes: "Axes", coverage: Mapping[str, Coverage]) -> None:
+    styles = cycle(("-", "--", ":", "-."))  # also told apart in black and white
+    for (split, own), style in zip(coverage.items(), styles, strict=False):
+        if own.golds:
+            label = f"{split}: {own.percents()['covered']:.1f}% of {own.golds:,} covered"
+            axes.plot(*zip(*at_least(own.best), strict=True), drawstyle="steps-pre", linestyle=style, label=label)
+    axes.axvline(100 * COVERED_SHARE, color="0.5", linewidth=0.8, label=f"covered: at least {100 * COVERED_SHARE:.0f}%")
+    axes.set(xlim=(0, 100), ylim=(0, 102))
+    axes.set_xlabel("5-grams found in one passage, at least (%)")
+    axes.set_ylabel("gold passages (%)")
+    low = all(own.percents()["covered"] < 50 for own in coverage.values() if own.golds)
+    axes.legend(loc="upper right" if low else "lower left", framealpha=0.9, edgecolor="none", fontsize=8)  # on no curve

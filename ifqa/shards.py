@@ -1,0 +1,81 @@
+"""The shards of a passages folder while they are made: which are finished, and from which block of the input.
+
+`blocks.jsonl` has a line for each finished block: its number, the hash of what went into it, and what came out. It is
+appended to right after a shard is in its place; so a build that was killed, or whose input was cut short and has been
+fetched again, goes on with the blocks that have no line or another hash.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ifqa.blocks import Block, Shard
+from ifqa.files import create, json_line, keep_whole_lines, read_jsonl, write, write_jsonl
+from ifqa.passages import shard_path
+
+LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
+
+
+class Shards:
+    """A folder that fills up with shards."""
+
+    def __init__(self, folder: Path) -> None:
+        """Takes up what an earlier build left there."""
+        self.folder = folder
+        keep_whole_lines(folder / LOG)
+        log = read_jsonl(folder / LOG) if (folder / LOG).exists() else ()
+        self._lines: dict[int, dict[str, Any]] = {line["block"]: line for _, line in log}
+        self._keys: list[str] = []
+        self.reused = 0
+
+    def unfinished(self, blocks: Iterable[Block], advance: Callable[[float], None]) -> Iterator[Block]:
+        """The blocks, numbered, whose shards are not here; `advance` is told how many bytes of input the others took."""
+        for number, block in enumerate(blocks):
+            self._keys.append(block.key())
+            if self._is_here(number):
+                self.reused += 1
+                advance(block.read)
+            else:
+                yield replace(block, number=number)
+
+    def add(self, number: int, shard: Shard) -> None:
+        """Write a shard, and then that it is there; a block without passages has none."""
+        if shard.passages:
+            with create(shard_path(self.folder, number)) as handle:
+                write(handle, shard.data)
+        line = {
+            "block": number, "key": self._keys[number], "pages": shard.pages, "passages": shard.passages,
+            "words": shard.words, "bytes": len(shard.data), "left_out": shard.tally.left_out, "bad": shard.tally.bad,
+        }  # fmt: skip
+        with open(self.folder / LOG, "ab") as handle:
+            write(handle, json_line(line))
+            handle.flush()
+            os.fsync(handle.fileno())
+        self._lines[number] = line
+
+    def finish(self) -> dict[str, Any]:
+        """Put the log in order, list the bad pages, remove what no block made; returns the sums."""
+        lines = [self._lines[number] for number in range(len(self._keys))]
+        for path in self.folder.glob("passages-*.jsonl"):
+            if path not in {shard_path(self.folder, line["block"]) for line in lines if line["passages"]}:
+                path.unlink()
+        write_jsonl(self.folder / LOG, lines)
+        bad = [page for line in lines for page in line["bad"]]
+        (self.folder / BAD).unlink(missing_ok=True)
+        if bad:
+            write_jsonl(self.folder / BAD, bad)
+        left_out: Counter[str] = Counter()
+        for line in lines:
+            left_out.update(line["left_out"])
+        sums = {key: sum(line[key] for line in lines) for key in ("pages", "passages", "words")}
+        shards = sum(1 for line in lines if line["passages"])
+        return {**sums, "shards": shards, "left_out": dict(left_out), "bad": len(bad)}
+
+    def _is_here(self, number: int) -> bool:
+        line, path = self._lines.get(number), shard_path(self.folder, number)
+        if line is None or line["key"] != self._keys[number]:
+            return False
+        return not line["passages"] or (path.exists() and path.stat().st_size == line["bytes"])

@@ -1,0 +1,113 @@
+"""The verbs beside the main path: check, list, doctor, data, stats and train; arguments to one call each."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ifqa.errors import IfqaError
+
+CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.toml.")]
+
+train = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
+stats = typer.Typer(help="What there is in a corpus, in numbers.", no_args_is_help=True)
+
+
+def check(name: Annotated[str, typer.Argument(help="An experiment or a corpus.")]) -> None:
+    """Everything but the work: names, settings, files, and what it will take in disk, memory and time."""
+    from ifqa.estimates import check as check_all
+
+    print(check_all(name))
+
+
+def list_all() -> None:
+    """Experiments, corpora, benchmarks, retrievers and readers there are."""
+    from ifqa.report.screen import show_list
+
+    show_list()
+
+
+def doctor() -> None:
+    """What this installation has: Python, Java, torch, and whether the parts work together."""
+    from ifqa.doctor import examine
+
+    print(examine())
+
+
+def data(
+    benchmark: Annotated[str, typer.Argument(help="Benchmark to fetch.")] = "ifqa",
+    source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
+) -> None:
+    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256."""
+    from ifqa.downloads import fetch
+
+    for line in fetch(benchmark, source):
+        print(line)
+
+
+@train.command("extractive")
+def train_extractive(
+    benchmark: Annotated[str, typer.Option(help="Benchmark to train on.")] = "ifqa",
+    split: Annotated[str, typer.Option(help="Its training split.")] = "full-train",
+    corpus: Annotated[str, typer.Option(help="Corpus whose BM25 index gives the negatives.")] = "ifqa-gold-train",
+    folder: Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")] = Path(
+        "models/extractive"
+    ),
+    seed: Annotated[int, typer.Option(help="Seed of initialisation and order.")] = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
+    ] = None,
+) -> None:
+    """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
+    from ifqa.experiment import load_corpus
+    from ifqa.train import train_extractive as make
+
+    print(make(benchmark, split, load_corpus(corpus), folder, seed, settings_of_flags(settings)))
+
+
+@stats.command("passages")
+def stats_passages(
+    corpus: CorpusName,
+    splits: Annotated[
+        list[str] | None, typer.Option("--split", help="Look for its gold passages, too: full-dev. Repeatable.")
+    ] = None,
+    benchmark: Annotated[str, typer.Option(help="Benchmark whose splits they are.")] = "ifqa",
+    figure: Annotated[Path | None, typer.Option(help="Also draw it: a file .svg, .png or .pdf.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")] = None,
+    workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
+) -> None:
+    """Pages, passages, words, lengths, and how many of a benchmark's gold passages a corpus holds."""
+    from ifqa.experiment import load_corpus
+    from ifqa.files import write_json
+    from ifqa.plugins import load
+    from ifqa.report import passages as report
+
+    if figure:
+        report.check_figure(figure)
+    gold = {split: load("benchmark", benchmark)().questions(split) for split in splits or []}
+    stats = report.measure(load_corpus(corpus), gold, workers)
+    report.show(corpus, stats)
+    if json:
+        write_json(json, report.stats_json(stats))
+    if figure:
+        report.draw(stats, figure)
+
+
+def settings_of_flags(pairs: list[str] | None) -> dict[str, Any]:
+    """`KEY=VALUE` flags as settings: a value is read as TOML, or is the text itself."""
+    import tomllib
+
+    changes: dict[str, Any] = {}
+    for pair in pairs or []:
+        key, found, value = pair.partition("=")
+        if not found or not key:
+            raise IfqaError(f"--set wants KEY=VALUE, found {pair!r}")
+        try:
+            changes[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            changes[key] = value
+    return changes
+
+
+MORE: dict[str, Callable[..., None]] = {"check": check, "list": list_all, "doctor": doctor, "data": data}

@@ -1,0 +1,24 @@
+"""MediaWiki dumps for the tests, as they are downloaded."""
+
+import bz2
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11">
+  <siteinfo><namespaces><namespace key="0"/><namespace key="10">Template</namespace></namespaces></siteinfo>
+"""
+TAIL = "</mediawiki>\n"
+
+
+def page(number: int, title: str, text: str) -> str:
+    return (
+        f"  <page>\n    <title>{escape(title)}</title>\n    <ns>0</ns>\n    <id>{number}</id>\n"
+        f"    <revision><id>{number + 10**6}</id><text>{escape(text)}</text></revision>\n  </page>\n"
+    )
+
+
+def multistream(path: Path, pages: list[str], each: int) -> Path:
+    """Head, so many pages in each stream, and tail, as Wikimedia publishes dumps."""
+    parts = [HEAD, *("".join(pages[at : at + each]) for at in range(0, len(pages), each)), TAIL]
+    path.write_bytes(b"".join(bz2.compress(part.encode()) for part in parts))
+    return path

@@ -1,0 +1,52 @@
+"""What the tests of ifqa.workers give other processes to do."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from ifqa.errors import IfqaError
+
+
+def square(n):
+    return n * n
+
+
+def process(_):
+    time.sleep(0.05)
+    return os.getpid()
+
+
+def no_seven(n):
+    if n == 7:
+        raise IfqaError("seven is not allowed")
+    return n
+
+
+def die_once(given):
+    mark, n = given
+    if n == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+
+def die_at_three(n):
+    if n == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return n
+
+
+def bug_at_two(n):
+    return 1 / (n - 2)
+
+
+def sleep_for_ever(folder):
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(3600)
+
+
+def work_for_ever(folder):
+    from ifqa.workers import run
+
+    list(run(sleep_for_ever, [folder] * 4, workers=2))

@@ -1,0 +1,145 @@
+"""Articles of plain text, and passages that are cut already, in the formats people have them in."""
+
+import bz2
+import csv
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from ifqa.errors import IfqaError
+from ifqa.records import Passage
+from ifqa.wikipedia.articles import article_files, read_articles
+from ifqa.wikipedia.dump import Page
+from ifqa.wikipedia.ready import read_passages
+
+ARTICLES = [{"id": "7", "title": "A", "text": "one\ntwo"}, {"id": 8, "title": "B", "text": ""}]
+LINES = "".join(json.dumps(article) + "\n" for article in ARTICLES)
+PAGES = [Page("7", "A", "one\ntwo"), Page("8", "B", "")]
+
+
+def articles(path: Path) -> list[Page]:
+    return [page for file in article_files(path) for page, _ in read_articles(file)]
+
+
+@pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".xz", lzma.compress), (".gz", gzip.compress)])
+def test_articles_are_read_from_a_file(tmp_path: Path, suffix: str, packed: type[bytes]) -> None:
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(packed(LINES.encode()))
+    assert articles(path) == PAGES
+    assert [position for _, position in read_articles(path)][-1] == path.stat().st_size
+
+
+def test_articles_are_read_from_all_files_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "b.jsonl").write_text('{"id": "2", "title": "B", "text": "b"}\n')
+    (tmp_path / "a.jsonl.bz2").write_bytes(bz2.compress(b'{"id": "1", "title": "A", "text": "a"}\n'))
+    (tmp_path / "README").write_text("not articles")
+    assert [article.id for article in articles(tmp_path)] == ["1", "2"]
+
+
+def test_the_folders_that_wikiextractor_makes_are_read(tmp_path: Path) -> None:
+    line = '{"id": "%d", "revid": "9", "url": "https://en.wikipedia.org/wiki?curid=%d", "title": "T", "text": "t"}\n'
+    for n, name in enumerate(["AA/wiki_00", "AA/wiki_01", "AB/wiki_00"]):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(line % (n, n))
+    (tmp_path / "AC").mkdir()
+    (tmp_path / "AC" / "wiki_00.bz2").write_bytes(bz2.compress((line % (3, 3)).encode()))
+    assert [article.id for article in articles(tmp_path)] == ["0", "1", "2", "3"]
+
+
+def test_the_parquet_files_of_hugging_face_are_read(tmp_path: Path) -> None:
+    rows = [{"id": f"{n}", "url": "u", "title": f"T{n}", "text": "t " * n} for n in range(2500)]
+    for part in range(2):
+        table = pyarrow.Table.from_pylist(rows[part::2])
+        parquet.write_table(table, tmp_path / f"train-0000{part}-of-00002.parquet", row_group_size=700)
+    assert articles(tmp_path) == [
+        Page(row["id"], row["title"], row["text"]) for part in range(2) for row in rows[part::2]
+    ]
+    file = article_files(tmp_path)[0]
+    assert [position for _, position in read_articles(file)][-1] == file.stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [({"id": ["1"], "text": ["t"]}, "no column 'title'; found id, text"), ({"id": [None], "title": ["A"], "text": ["t"]}, "parquet:1: 'id' must be str")],
+)  # fmt: skip
+def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path, table: dict[str, list[str]], message: str) -> None:
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    with pytest.raises(IfqaError, match=message):
+        articles(tmp_path / "a.parquet")
+
+
+def test_a_cut_parquet_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    parquet.write_table(pyarrow.table({"id": ["1"], "title": ["A"], "text": ["t"]}), tmp_path / "a.parquet")
+    data = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(data[:-10])
+    with pytest.raises(IfqaError, match="not a whole parquet file"):
+        articles(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"id": "1", "title": "A"}', "a.jsonl:3: key 'text' is missing"),
+        ('{"id": "1 2", "title": "A", "text": ""}', "a.jsonl:3: id '1 2' holds white space"),
+        ('{"id": "", "title": "A", "text": ""}', "a.jsonl:3: 'id' is empty"),
+        ('{"id": "1", "title": "A", "text": "\\ud800"}', "a.jsonl:3: 'text' holds half a surrogate pair"),
+        ("[1]", "a.jsonl:3: wanted a JSON object"),
+    ],
+)
+def test_a_line_that_is_no_article_is_named(tmp_path: Path, line: str, message: str) -> None:
+    (tmp_path / "a.jsonl").write_text(LINES + line + "\n")
+    with pytest.raises(IfqaError, match=message):
+        articles(tmp_path / "a.jsonl")
+
+
+def test_a_folder_without_articles_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IfqaError, match="holds no article file"):
+        articles(tmp_path)
+
+
+PASSAGES = [
+    Passage("1", "Aaron", 'Aaron ( or ; "Ahärôn") is a prophet'),
+    Passage("2", 'A "B" C', "plain, without quotes"),
+    Passage("3", "Tabs", "a\ttab and a 'quote'"),
+]
+
+
+@pytest.mark.parametrize(("suffix", "packed"), [("", bytes), (".gz", gzip.compress)])
+def test_the_passages_of_dpr_are_read(tmp_path: Path, suffix: str, packed: type[bytes]) -> None:
+    with open(tmp_path / "rows.tsv", "w", newline="") as out:
+        writer = csv.writer(out, delimiter="\t")
+        writer.writerow(["id", "text", "title"])
+        writer.writerows((one.id, one.text, one.title) for one in PASSAGES)
+    path = tmp_path / f"psgs_w100.tsv{suffix}"
+    path.write_bytes(packed((tmp_path / "rows.tsv").read_bytes()))
+    assert [passage for passage, _ in read_passages(path)] == PASSAGES
+
+
+def test_a_text_that_dpr_puts_in_quotes_has_none(tmp_path: Path) -> None:
+    (tmp_path / "p.tsv").write_text('id\ttext\ttitle\n1\t"Aaron said ""yes"" to it"\tAaron\n')
+    assert next(read_passages(tmp_path / "p.tsv"))[0] == Passage("1", "Aaron", 'Aaron said "yes" to it')
+
+
+def test_passages_as_pyserini_has_them_are_read(tmp_path: Path) -> None:
+    (tmp_path / "p.jsonl").write_text('{"id": "x/1", "contents": "c"}\n{"id": "2", "title": "T", "contents": "d"}\n')
+    found = [passage for passage, _ in read_passages(tmp_path / "p.jsonl")]
+    assert found == [Passage("x/1", "", "c"), Passage("2", "T", "d")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("p.tsv", "1\ta\tb\n2\ta\n", "p.tsv:2: wanted id, text and title with tabs between, found 2 fields"),
+        ("p.tsv", "1 2\ta\tb\n", "p.tsv:1: passage id '1 2'"),
+        ("p.jsonl", '{"id": "1", "text": "t"}\n', "p.jsonl:1: key 'contents' is missing"),
+    ],
+)
+def test_a_line_that_is_no_passage_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(IfqaError, match=message):
+        list(read_passages(tmp_path / name))

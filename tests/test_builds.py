@@ -1,0 +1,227 @@
+"""Building passages: the same bytes whoever builds them, however often they are stopped."""
+
+import bz2
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from dumps import HEAD, TAIL, multistream, page
+
+from ifqa import blocks, forecast, sources, stages
+from ifqa.artifacts import read_manifest
+from ifqa.errors import IfqaError
+from ifqa.experiment import load_corpus
+from ifqa.passages import PassageStore
+
+PAGES = [page(n, f"Page {n}", " ".join(f"w{n}x{i}" for i in range(n * 37 % 400))) for n in range(1, 120)]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sources, "PACKED", 4000)
+    monkeypatch.setattr(blocks, "TEXT", 20_000)
+    Path("indexes").mkdir()
+
+
+def corpus(name="c", path="d.xml.bz2", **settings):
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    Path(f"indexes/{name}.toml").write_text(
+        "\n".join(["[[passages.sources]]", 'format = "dump"', f"path = {json.dumps(path)}", *lines])
+    )
+    return load_corpus(name)
+
+
+def content(folder):
+    manifest = json.dumps(json.loads((folder / "manifest.json").read_text())["wanted"])
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"} | {
+        "wanted": manifest
+    }
+
+
+def build(**settings):
+    folder = stages.build_passages(corpus(**settings))
+    return content(folder)
+
+
+def test_the_bytes_do_not_depend_on_the_number_of_workers():
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    one = build()
+    assert len([name for name in one if name.startswith("passages-")]) > 3
+    shutil.rmtree("indexes/c")
+    assert content(stages.build_passages(load_corpus("c", workers=3))) == one
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_builds_the_same_bytes():
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    local = build()
+    shutil.rmtree("indexes/c")
+    assert content(stages.build_passages(load_corpus("c", engine="ray"))) == local
+
+
+def test_one_stream_and_many_hold_the_same_passages():
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
+    passages = [list(PassageStore(stages.build_passages(corpus(path[0], path)))) for path in ("d.xml.bz2", "e.xml")]
+    assert passages[0] == passages[1]
+
+
+def test_a_build_that_was_stopped_goes_on_with_what_is_not_finished(monkeypatch, capsys):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    undisturbed = build(name="u")
+    made = []
+
+    def make_three(block):
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        made.append(block.number)
+        return blocks.make_shard(block)
+
+    monkeypatch.setattr(stages, "make_shard", make_three)
+    with pytest.raises(KeyboardInterrupt):
+        corpus()
+        stages.build_passages(load_corpus("c", workers=1))
+    monkeypatch.setattr(stages, "make_shard", blocks.make_shard)
+    assert build() == undisturbed
+    assert "3 blocks had been finished by an earlier build" in capsys.readouterr().err
+
+
+def test_a_dump_that_was_cut_short_is_gone_on_with_when_it_is_whole(capsys):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    undisturbed, data = build(name="u"), Path("d.xml.bz2").read_bytes()
+    Path("d.xml.bz2").write_bytes(data[: len(data) * 2 // 3])
+    with pytest.raises(IfqaError, match="fetch the file again"):
+        build()
+    assert not Path("indexes/c/passages").exists()
+    Path("d.xml.bz2").write_bytes(data)
+    capsys.readouterr()
+    assert build() == undisturbed
+    assert " blocks had been finished by an earlier build" in capsys.readouterr().err
+
+
+def test_what_another_setting_left_is_not_used(monkeypatch, capsys):
+    Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
+    undisturbed = build(name="u", path="e.xml", words=50)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stages, "write_id_index", interrupt)
+        build(path="e.xml", words=10)
+    capsys.readouterr()
+    assert build(path="e.xml", words=50) == undisturbed
+    assert "finished by an earlier build" not in capsys.readouterr().err
+
+
+def interrupt(folder):
+    raise KeyboardInterrupt
+
+
+def test_shards_that_no_block_makes_any_more_are_removed(monkeypatch):
+    Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stages, "write_id_index", interrupt)
+        build(path="e.xml")
+    Path("e.xml").write_text(HEAD + "".join(PAGES[:20]) + TAIL)
+    assert build(path="e.xml") == build(name="u", path="e.xml")
+
+
+def test_an_article_that_changed_is_built_again_and_the_rest_is_kept(monkeypatch, capsys):
+    def write(first):
+        rows = [{"id": str(n), "title": "T", "text": f"{first if n == 0 else 'w'} " * 500} for n in range(100)]
+        Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    Path("indexes/a.toml").write_text('[[passages.sources]]\nformat = "articles"\npath = "a.jsonl"\n')
+    write("old")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stages, "write_id_index", interrupt)
+        stages.build_passages(load_corpus("a"))
+    write("new")
+    capsys.readouterr()
+    folder = stages.build_passages(load_corpus("a"))
+    assert "5 blocks had been finished" in capsys.readouterr().err
+    assert PassageStore(folder).get(["0-0"])[0].text.startswith("new new")
+
+
+def test_bad_pages_are_listed_and_counted(capsys):
+    bad = page(7, "Bad", "aYb").encode().replace(b"Y", b"\xff")
+    nameless = b"<page><ns>0</ns><id>8</id></page>"
+    Path("e.xml").write_bytes((HEAD + PAGES[0]).encode() + bad + nameless + TAIL.encode())
+    folder = stages.build_passages(corpus(path="e.xml"))
+    listed = [json.loads(line) for line in (folder / "bad_pages.jsonl").read_text().splitlines()]
+    assert [(one["id"], one["title"]) for one in listed] == [("7", "Bad"), ("8", "page 3")]
+    assert "2 bad pages: indexes/c/passages/bad_pages.jsonl" in capsys.readouterr().err
+    made = read_manifest(folder)["made"]
+    assert (made["pages"], made["bad"], made["left_out"]) == (2, 2, {"bad": 1})
+
+
+def piped(data, *arguments):
+    command = [sys.executable, "-m", "ifqa.cli", *arguments]
+    return subprocess.run(command, input=data, capture_output=True, cwd=Path.cwd(), check=False)
+
+
+@pytest.mark.parametrize("pack", [bytes, bz2.compress], ids=["plain", "bz2"])
+def test_a_pipe_is_read_and_is_known_by_what_came_through_it(pack):
+    whole = (HEAD + "".join(PAGES) + TAIL).encode()
+    corpus(path="-")
+    cut = piped(pack(whole)[: len(pack(whole)) // 2], "passages", "c")
+    assert cut.returncode == 2
+    assert cut.stderr.decode().strip().splitlines()[-1].startswith("ifqa: standard input")
+    first = piped(pack(whole), "passages", "c")
+    assert first.returncode == 0, first.stderr.decode()
+    Path("e.xml").write_bytes(whole)
+    from_file = stages.build_passages(corpus("e", "e.xml"))
+    assert list(PassageStore(Path("indexes/c/passages"))) == list(PassageStore(from_file))
+    again = piped(b"another", "passages", "c")
+    assert again.returncode == 0
+    assert "came by a pipe; remove it to build it from another one" in again.stderr.decode()
+    stages.build_passages(load_corpus("c"))  # later stages take it as it is
+
+
+def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
+    for part, name in enumerate(["x1.xml-p1p9", "x2.xml-p10p19", "x10.xml-p20p119"]):
+        Path("parts").mkdir(exist_ok=True)
+        Path(f"parts/{name}.bz2").write_bytes(bz2.compress((HEAD + PAGES[part] + TAIL).encode()))
+    Path("parts/x-index.txt.bz2").write_bytes(b"not a dump")
+    for name in ("parts", "parts/x*.xml-p*.bz2"):
+        titles = [one.title for one in PassageStore(stages.build_passages(corpus("p", name)))]
+        assert list(dict.fromkeys(titles)) == ["Page 1", "Page 2", "Page 3"]
+
+
+def test_a_build_that_cannot_fit_is_refused_before_it_begins(monkeypatch):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**12, 10**12, 1000))
+    with pytest.raises(IfqaError, match=r"has room for 0.0 GB, the passages will take about .*larger disk"):
+        build()
+
+
+def test_a_forecast_is_near_what_is_built():
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    loaded = corpus()
+    expected = forecast.forecast(loaded.sources)
+    made = read_manifest(stages.build_passages(loaded))["made"]
+    assert expected.pages == pytest.approx(made["pages"], rel=0.3)
+    assert expected.passages == pytest.approx(made["passages"], rel=0.3)
+    assert 0 < expected.seen < 1
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"format": "dump", "path": "no*.xml"}, "no\\*.xml holds no dump"),
+        ({"format": "dump", "path": "d.xml", "profile": "best"}, "setting of a 'dump' source 'profile' 'best'"),
+        ({"format": "dump", "path": "d.xml", "disambiguation": "maybe"}, "'disambiguation' 'maybe'"),
+        ({"format": "passages", "path": "no.tsv"}, "no.tsv is not in"),
+        ({"format": "dump", "path": "d.xml", "pipe": 1}, "'pipe'"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_refused_first(source, message):
+    Path("d.xml").write_text(HEAD + TAIL)
+    with pytest.raises(IfqaError, match=message):
+        sources.check([source])
+
+
+def test_standard_input_can_be_one_source_only():
+    with pytest.raises(IfqaError, match="two sources are standard input"):
+        sources.check([{"format": "dump", "path": "-"}, {"format": "dump", "path": "-"}])

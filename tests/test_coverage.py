@@ -1,0 +1,95 @@
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.files import write_jsonl
+from ifqa.records import Question, gold_id
+from ifqa.scoring.coverage import Coverage, GoldGrams, ShardTask, coverage, measure_shard, merge
+from ifqa.scoring.retrieval import COVERED_SHARE, covers, word_grams
+
+# Few words, so that texts share runs of them; marks, entities and blanks that are no words.
+words = st.sampled_from("a b c d A, (b) c. &amp; A&amp;M – ...".split())
+texts = st.one_of(st.lists(words, max_size=4), st.lists(words, min_size=5, max_size=30)).map(" ".join)
+
+
+@given(golds=st.lists(texts, max_size=6), passage=texts)
+def test_a_gold_is_covered_where_covers_says_so(golds, passage):
+    shares = GoldGrams(golds).shares(passage)
+    assert [shares.get(n, 0.0) >= COVERED_SHARE for n in range(len(golds))] == [covers(passage, g) for g in golds]
+
+
+@given(gold=st.lists(st.sampled_from("abcdefgh"), min_size=5, max_size=30), data=st.data())
+def test_parts_of_a_gold_passage_have_the_share_of_its_grams_they_hold(gold, data):
+    start = data.draw(st.integers(0, len(gold) - 5))
+    end = data.draw(st.integers(start + 5, len(gold)))
+    passage, text = " ".join(["before", *gold[start:end], "after"]), " ".join(gold)
+    shares = GoldGrams(["x y z", text]).shares(passage)
+    assert shares == {1: len(word_grams(passage) & word_grams(text)) / len(word_grams(text))}
+    assert (shares[1] >= COVERED_SHARE) == covers(passage, text)
+
+
+def test_a_gold_of_few_words_is_covered_where_it_stands_whole():
+    golds = GoldGrams(["Paris", "Los Angeles", "New York City", "", "..."])
+    assert golds.shares("He went to Paris, and to Los Angeles; New York is no City.") == {0: 1.0, 1: 1.0}
+    assert golds.shares("new york city") == {2: 1.0}
+    assert golds.shares("") == {}
+
+
+def question(number, *golds):
+    return Question(f"t/dev/{number}", "If?", ("yes",), golds)
+
+
+def test_questions_count_with_any_and_with_all_of_their_golds_covered():
+    questions = [question(0, "A", "B"), question(1, "B", "C"), question(2, "C"), question(3)]
+    own = coverage(questions, {"A": 1.0, "B": 0.4, "C": 0.39})
+    assert own == Coverage(best=(1.0, 0.4, 0.39), questions=3, questions_any=2, questions_all=1)
+    assert (own.golds, own.covered) == (3, 2)
+    assert own.percents() == {
+        "covered": pytest.approx(66.667, abs=0.001),
+        "mean_best": pytest.approx(59.667, abs=0.001),
+        "questions_any": pytest.approx(66.667, abs=0.001),
+        "questions_all": pytest.approx(33.333, abs=0.001),
+    }
+
+
+def passage(passage_id, title="T", contents="one two"):
+    return {"id": passage_id, "title": title, "contents": contents}
+
+
+def page_sizes(tmp_path, *shards):
+    paths = [tmp_path / f"passages-{number:05d}.jsonl" for number in range(len(shards))]
+    for path, records in zip(paths, shards, strict=True):
+        write_jsonl(path, records)
+    return merge((measure_shard(ShardTask(path, ())) for path in reversed(paths)), paths, (), {}).page_sizes
+
+
+def test_a_page_is_what_stands_before_the_number_of_an_id(tmp_path):
+    ids = ["12-0", "12-1", "7-0", "a-b-0", "a-b-1", "a-b-2"]
+    assert page_sizes(tmp_path, [passage(one, "same title") for one in ids]) == {1: 1, 2: 1, 3: 1}
+
+
+def test_a_page_of_passages_with_numbers_alone_is_a_run_of_one_title(tmp_path):
+    records = [passage("1", "Aaron"), passage("2", "Aaron"), passage("3", "Abel"), passage("4", "")]
+    assert page_sizes(tmp_path, records) == {1: 1, 2: 1}
+
+
+def test_gold_passages_are_of_no_page(tmp_path):
+    assert page_sizes(tmp_path, [passage(gold_id("x"), ""), passage(gold_id("y"), ""), passage("1-0")]) == {1: 1}
+
+
+pages = st.lists(st.one_of(st.none(), st.integers(1, 5)), max_size=8)  # the passages of each; None: one gold passage
+
+
+@given(sizes=pages, cuts=st.lists(st.integers(0, 40), max_size=4))
+def test_a_page_that_goes_on_in_the_next_shards_is_one_page(tmp_path_factory, sizes, cuts):
+    records = [
+        passage(f"{page}-{n}" if size else gold_id(f"{page}"))
+        for page, size in enumerate(sizes)
+        for n in range(size or 1)
+    ]
+    ends = [0, *sorted(min(cut, len(records)) for cut in cuts), len(records)]
+    shards = [records[start:end] for start, end in pairwise(ends)]
+    assert page_sizes(tmp_path_factory.mktemp("shards"), *shards) == dict(sorted(Counter(filter(None, sizes)).items()))

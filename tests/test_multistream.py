@@ -1,0 +1,86 @@
+"""Dumps of many bz2 streams, made here as Wikimedia publishes them."""
+
+import bz2
+from pathlib import Path
+
+import pytest
+from dumps import HEAD, TAIL, multistream, page
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.wikipedia.dump import Tally, parse_pages
+from ifqa.wikipedia.multistream import cut, header, sample
+
+PAGES = [page(n, f"Page {n}", f"text {n} " * (n % 7 * 50)) for n in range(1, 60)]
+
+
+def titles(path: Path, size: int) -> list[str]:
+    head = header(path)
+    assert head is not None
+    pieces = list(cut(path, head, size))
+    assert b"".join(piece.data for piece in pieces) == path.read_bytes()
+    return [page.title for piece in pieces for page in parse_pages(piece.xml(), piece.where, Tally(), whole=piece.last)]
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 30), st.sampled_from([1, 300, 5000, 10**9]))
+def test_all_pages_come_however_the_streams_are_cut(
+    tmp_path_factory: pytest.TempPathFactory, each: int, size: int
+) -> None:
+    path = multistream(tmp_path_factory.mktemp("dump") / "d.xml.bz2", PAGES, each)
+    assert titles(path, size) == [f"Page {n}" for n in range(1, 60)]
+
+
+def test_the_header_with_the_namespaces_goes_before_every_piece(tmp_path: Path) -> None:
+    old = [text.replace("<ns>0</ns>", "") for text in (*PAGES[:3], page(99, "Template:X", "x"))]
+    assert titles(multistream(tmp_path / "d.xml.bz2", old, 1), 1) == ["Page 1", "Page 2", "Page 3"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bz2.compress((HEAD + "".join(PAGES) + TAIL).encode()),
+        b"".join(bz2.compress((HEAD + "".join(PAGES) + TAIL).encode()[at : at + 700]) for at in range(0, 9000, 700)),
+        (HEAD + TAIL).encode(),
+        bz2.compress(b"text") + bz2.compress(b" <page>"),
+        bz2.compress(HEAD.encode()) + b"BZh91AY&SY damaged",
+        b"",
+    ],
+    ids=["one stream", "streams that cut pages", "plain", "no dump", "damaged", "empty"],
+)
+def test_what_cannot_be_read_stream_by_stream_is_told_by_its_start(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "d.xml.bz2").write_bytes(data)
+    assert header(tmp_path / "d.xml.bz2") is None
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda data: data[: len(data) // 2], "from byte .*fetch the file again"),
+        (lambda data: data[: data.rindex(b"BZh9")], "XML ends or breaks"),
+        (lambda data: data[:2000] + bytes(40) + data[2040:], "compressed data ends or breaks"),
+        (lambda data: data + b"more", "compressed data ends or breaks"),
+    ],
+    ids=["cut in a stream", "cut between streams", "damaged", "something behind it"],
+)
+def test_a_damaged_dump_is_refused_with_its_place(tmp_path: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
+    path = multistream(tmp_path / "d.xml.bz2", PAGES, 5)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(IfqaError, match=message) as caught:
+        titles(path, 300)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_sample_is_of_whole_streams_from_all_over(tmp_path: Path) -> None:
+    path = multistream(tmp_path / "d.xml.bz2", PAGES, 2)
+    head = header(path)
+    assert head is not None
+    found = [
+        page.id
+        for piece in sample(path, head, 8)
+        for page in parse_pages(piece.xml(), piece.where, Tally(), whole=False)
+    ]
+    assert 10 <= len(found) <= 16
+    assert len(set(found)) == len(found)
+    assert any(int(page_id) > 40 for page_id in found)

@@ -1,0 +1,198 @@
+import json
+import random
+from statistics import mean, median
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa import stages
+from ifqa.errors import IfqaError
+from ifqa.experiment import Corpus
+from ifqa.files import write_jsonl
+from ifqa.records import Question
+from ifqa.report import passages as report
+from ifqa.report.passages import at_least, bars, check_figure, draw, measure, show, stats_json
+from ifqa.scoring.retrieval import covers
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """Nine articles of 30 to 270 words, in passages of 100, a word being one of 5,000."""
+    monkeypatch.chdir(tmp_path)
+    draws = random.Random(0)
+    articles = [
+        {"id": str(n), "title": f"T{n}", "text": " ".join(f"w{draws.randrange(5_000)}" for _ in range(30 * n))}
+        for n in range(1, 10)
+    ]
+    write_jsonl(tmp_path / "articles.jsonl", articles)
+    made = Corpus("little", ({"format": "articles", "path": "articles.jsonl", "wrap": False},), {})
+    stages.build_passages(made)
+    return made
+
+
+def texts(corpus):
+    lines = (corpus.folder / "passages" / "passages-00000.jsonl").read_text().splitlines()
+    return {record["id"]: record["contents"] for record in map(json.loads, lines)}
+
+
+@pytest.fixture
+def questions(corpus):
+    """Golds that stand in the corpus whole, by half, by little, and not at all."""
+    whole, other = texts(corpus)["9-0"], texts(corpus)["9-1"]
+    half = " ".join([*other.split()[:50], *(f"x{n}" for n in range(50))])
+    little = " ".join([*other.split()[:20], *(f"y{n}" for n in range(80))])
+    nothing = " ".join(f"z{n}" for n in range(100))
+    return {
+        "train": [Question("q/0", "If?", ("a",), (whole, nothing)), Question("q/1", "If?", ("a",), (half,))],
+        "dev": [Question("q/2", "If?", ("a",), (little,)), Question("q/3", "If?", ("a",), ())],
+    }
+
+
+def test_the_counts_are_those_of_the_passages(corpus):
+    stats, lengths = measure(corpus, {}, workers=1), [len(text.split()) for text in texts(corpus).values()]
+    pages = [sum(one.startswith(f"{n}-") for one in texts(corpus)) for n in range(1, 10)]
+    assert (stats.shards, stats.pages, stats.passages, stats.words) == (1, 9, len(lengths), sum(lengths))
+    found = stats_json(stats)
+    for name, sizes in {"words_a_passage": lengths, "passages_a_page": pages}.items():
+        summary = {"mean": mean(sizes), "median": median(sizes), "least": min(sizes), "most": max(sizes)}
+        assert found[name] == summary | {"histogram": {size: sizes.count(size) for size in sorted(set(sizes))}}
+
+
+def test_the_coverage_is_what_covers_says_pair_by_pair(corpus, questions):
+    stats = measure(corpus, questions, workers=1)
+    for split, own in stats.coverage.items():
+        golds = {gold: any(covers(text, gold) for text in texts(corpus).values())
+                 for question in questions[split] for gold in question.gold_passages}  # fmt: skip
+        assert (own.golds, own.covered) == (len(golds), sum(golds.values()))
+    assert stats.coverage["train"].best == pytest.approx([1.0, 0.0, 46 / 96])
+    assert stats.coverage["dev"].best == pytest.approx([16 / 96])
+    train = stats.coverage["train"]
+    assert (train.questions, train.questions_any, train.questions_all) == (2, 2, 1)
+    assert stats.coverage["dev"].questions == 1
+    assert stats.coverage_with_gold == stats.coverage
+
+
+def test_gold_passages_in_the_corpus_count_apart(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    from ifqa.benchmarks.ifqa import Sample
+
+    made = Corpus("golden", ({"format": "gold", "benchmark": "sample", "splits": ["dev"]},), {})
+    stages.build_passages(made)
+    stats = measure(made, {"dev": Sample().questions("dev")}, workers=1)
+    assert (stats.pages, stats.gold) == (0, stats.passages)
+    assert stats.coverage["dev"].covered == 0
+    assert stats.coverage_with_gold["dev"].covered == stats.passages
+    show("golden", stats)
+    assert "with gold" in capsys.readouterr().out
+
+
+def test_shards_measured_in_any_order_are_put_together_in_theirs(corpus, questions, monkeypatch):
+    folder = corpus.folder / "passages"
+    whole = measure(corpus, questions, workers=1)
+    lines = (folder / "passages-00000.jsonl").read_bytes().splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        (folder / f"passages-{number:05d}.jsonl").write_bytes(line)
+    monkeypatch.setattr(report, "finished", lambda *_: {"made": {"passages": len(lines)}})
+    monkeypatch.setattr(report, "run", lambda function, tasks, **_: [(t, function(t)) for t in reversed(list(tasks))])
+    cut = measure(corpus, questions)
+    assert cut.shards == len(lines)
+    assert (cut.lengths, cut.page_sizes, cut.coverage) == (whole.lengths, whole.page_sizes, whole.coverage)
+
+
+def test_a_line_that_is_no_passage_is_named(corpus):
+    path = corpus.folder / "passages" / "passages-00000.jsonl"
+    data = bytearray(path.read_bytes())
+    data[data.index(b"\n") + 1] = ord("[")  # the size stays, so the folder looks whole
+    path.write_bytes(data)
+    with pytest.raises(IfqaError, match=r"passages-00000.jsonl:2: not JSON"):
+        measure(corpus, {}, workers=1)
+
+
+def test_passages_that_are_not_what_the_manifest_says_are_refused(corpus):
+    path = corpus.folder / "passages" / "passages-00000.jsonl"
+    first, second, rest = path.read_bytes().split(b"\n", 2)
+    path.write_bytes(first + b"\n" + b" " * len(second) + b"\n" + rest)
+    with pytest.raises(IfqaError, match=r"holds \d+ passages, its manifest says \d+"):
+        measure(corpus, {}, workers=1)
+
+
+def test_passages_that_are_not_built_are_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IfqaError, match="ifqa passages absent"):
+        measure(Corpus("absent", (), {}), {})
+
+
+def test_the_bars_are_ten_words_wide_up_to_200():
+    lengths = {0: 1, 10: 2, 11: 4, 20: 8, 41: 16, 200: 32, 201: 64, 1_000: 128, 1_001: 256, 9_999: 512}
+    found = bars(lengths)
+    assert found[:5] == [("1 - 10", 3), ("11 - 20", 12), ("21 - 30", 0), ("31 - 40", 0), ("41 - 50", 16)]
+    assert found[-3:] == [("191 - 200", 32), ("201 - 1,000", 192), ("over 1,000", 768)]
+    assert bars({100: 5}) == [("91 - 100", 5)]
+    assert bars({}) == []
+
+
+def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    stats = measure(corpus, questions, workers=1)
+    show("little", stats)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    rows = [line.split() for line in lines]
+    assert ["passages", f"{stats.passages}"] in rows
+    assert ["words", f"{stats.words:,}"] in rows
+    assert ["train", "3", "66.7", "49.3", "2", "100.0", "50.0"] in rows
+    assert not any("with gold" in line for line in lines)
+
+
+def test_a_split_without_gold_passages_has_no_shares(corpus, capsys, tmp_path):
+    stats = measure(corpus, {"bare": [Question("q/0", "If?", ("a",))]}, workers=1)
+    show("little", stats)
+    assert ["bare", "0", "-", "-", "0", "-", "-"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert json.loads(json.dumps(stats_json(stats)))["coverage"]["bare"]["percent"]["covered"] is None
+    draw(stats, tmp_path / "bare.svg")
+
+
+@given(st.lists(st.sampled_from([0.0, 0.2, 0.4, 0.99, 1.0]), min_size=1))
+def test_the_curve_is_the_part_of_the_golds_that_have_at_least_a_share(best):
+    curve = at_least(best)
+    assert [share for share, _ in curve] == sorted({0.0, 100.0, *(100 * share for share in best)})
+    for share, height in curve:
+        assert height == pytest.approx(100 * mean(100 * one >= share for one in best))
+
+
+def test_a_figure_is_a_picture_of_its_suffix(corpus, questions, tmp_path):
+    stats = measure(corpus, questions, workers=1)
+    for suffix, first in {".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".SVG": b"<?xml"}.items():
+        draw(stats, tmp_path / f"stats{suffix}")
+        assert (tmp_path / f"stats{suffix}").read_bytes().startswith(first)
+    root = ElementTree.parse(tmp_path / "stats.SVG").getroot()
+    assert root.tag == f"{SVG}svg"
+    assert {"axes_1", "axes_2"} <= {group.get("id") for group in root.iter(f"{SVG}g")}
+    draw(measure(corpus, {}, workers=1), tmp_path / "lengths.svg")
+    one = {group.get("id") for group in ElementTree.parse(tmp_path / "lengths.svg").getroot().iter(f"{SVG}g")}
+    assert "axes_1" in one
+    assert "axes_2" not in one
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_the_same_numbers_are_drawn_in_the_same_bytes(corpus, questions, tmp_path, suffix):
+    stats = measure(corpus, questions, workers=1)
+    for name in ("a", "b"):
+        draw(stats, tmp_path / f"{name}{suffix}")
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+
+
+def test_a_figure_of_another_suffix_is_refused(tmp_path):
+    for name in ("stats.jpg", "stats"):
+        with pytest.raises(IfqaError, match=r"wanted one of .svg, .png, .pdf"):
+            check_figure(tmp_path / name)
+
+
+def test_a_figure_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    with pytest.raises(IfqaError, match=r"pip install 'ifqa\[notebooks\]'"):
+        check_figure(tmp_path / "stats.svg")
