@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ifqa.files import json_line
+from ifqa.passages import passage_line
 from ifqa.records import Passage
 from ifqa.wikipedia.dump import Page, Tally, parse_pages
 from ifqa.wikipedia.multistream import Streams
@@ -82,7 +82,7 @@ def make_shard(block: Block) -> Shard:
             tally.left_out["empty"] += 1
         for passage in passages:
             words += passage.text.count(" ") + 1
-            lines.append(json_line({"id": passage.id, "title": passage.title, "contents": passage.text}))
+            lines.append(passage_line(passage))
     return Shard(b"".join(lines), pages, len(lines), words, tally)
 
 

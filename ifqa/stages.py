@@ -18,6 +18,7 @@ from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus
 from ifqa.files import json_line, keep_whole_lines, write, write_json, write_jsonl
 from ifqa.forecast import require_room
+from ifqa.id_index import write_id_index
 from ifqa.inputs import (
     check_predictions,
     open_reader,
@@ -28,7 +29,7 @@ from ifqa.inputs import (
     rankings_of,
     was_trained_on,
 )
-from ifqa.passages import write_id_index, write_passages
+from ifqa.passages import write_passages
 from ifqa.plugins import load
 from ifqa.progress import bar, say
 from ifqa.provenance import (

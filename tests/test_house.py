@@ -21,7 +21,7 @@ LAYERS = [
     ["inputs"],
     ["variants"],
     ["experiment", "downloads"],
-    ["forecast"],
+    ["forecast", "id_index"],
     ["sources", "shards"],
     ["benchmarks", "retrievers", "readers", "training", "blocks"],
     ["span_model"],

@@ -6,10 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ifqa.id_index
 import ifqa.passages
 from ifqa.errors import IfqaError
-from ifqa.passages import PassageFile, PassageStore, fetch, write_id_index, write_passages, write_shard
+from ifqa.files import json_line
+from ifqa.id_index import write_id_index
+from ifqa.passages import PassageFile, PassageStore, fetch, passage_line, shard_path, write_passages
 from ifqa.records import Passage
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_passage_is_written_as_json_writes_it(passage_id, title, text):
+    expected = json_line({"id": passage_id, "title": title, "contents": text})
+    assert passage_line(Passage(passage_id, title, text)) == expected
+
+
+def write_shard(folder: Path, number: int, passages: list[Passage]) -> int:
+    return write_passages(shard_path(folder, number), passages)
 
 
 def passages(*ids: str) -> list[Passage]:
@@ -67,7 +80,8 @@ def test_an_id_that_stands_twice_is_named_with_both_places(tmp_path: Path, shard
 
 
 def test_ids_of_the_same_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ifqa.passages, "_hash", lambda passage_id: 7)
+    for module in (ifqa.passages, ifqa.id_index):
+        monkeypatch.setattr(module, "hash_id", lambda passage_id: 7)
     write_shard(tmp_path, 0, passages("a", "b", "c"))
     write_id_index(tmp_path)
     assert PassageStore(tmp_path).get(["c", "a"]) == passages("c", "a")

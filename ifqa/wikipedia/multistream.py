@@ -19,6 +19,7 @@ _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _MAGIC = 10  # bytes
 _PAGE = re.compile(rb"\s*<(?:\w+:)?page[\s>]")
 _CHUNK = 1 << 20
+_BLOCK = 1 << 20  # bytes of XML unpacked at a time: what bzip2 packs at once, so that its tables stay in the cache
 _LONGEST = 1 << 24  # bytes of a stream; published ones have about a tenth of that
 
 
@@ -109,7 +110,7 @@ def _unpack(data: bytes) -> Iterator[bytes]:
     decompressor, fresh, source = bz2.BZ2Decompressor(), True, BytesIO(data)
     chunk = source.read(BLOCK)
     while True:
-        if out := decompressor.decompress(chunk, max_length=BLOCK):
+        if out := decompressor.decompress(chunk, max_length=_BLOCK):
             yield out
         fresh = fresh and not chunk
         chunk = b""
