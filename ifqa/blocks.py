@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ifqa.passages import passage_line
 from ifqa.records import Passage
@@ -74,34 +74,33 @@ def make_shard(block: Block) -> Shard:
         IfqaError: a stream in it is damaged.
     """
     tally = Tally(Counter(block.tally.left_out), list(block.tally.bad))
-    lines: list[bytes] = []
+    lines: list[str] = []
     pages = words = 0
-    for passages in _passages(block, tally):
-        pages += bool(block.settings)
-        if not passages:
-            tally.left_out["empty"] += 1
-        for passage in passages:
-            words += passage.text.count(" ") + 1
-            lines.append(passage_line(passage))
-    return Shard(b"".join(lines), pages, len(lines), words, tally)
-
-
-def _passages(block: Block, tally: Tally) -> Iterator[list[Passage]]:
-    """The passages of each page; of passages that have no page, each by itself."""
-    content, settings = block.content, block.settings
-    if isinstance(content, Streams):
-        content_pages: Iterable[Any] = parse_pages(
-            content.xml(), block.where, tally, disambiguation=settings["disambiguation"], whole=content.last
-        )
-    else:
-        content_pages = content
-    for page in content_pages:
-        if isinstance(page, Passage):
-            yield [page]
+    for passage in _passages(block):
+        lines.append(passage_line(passage.id, passage.title, passage.text))
+        words += len(passage.text.split())
+    for page in _pages(block, tally):
+        text = to_text(page.text, block.settings["profile"]) if "profile" in block.settings else page.text
+        pieces = split(text, words=block.settings["words"], wrap=block.settings["wrap"])
+        lines += [passage_line(f"{page.id}-{number}", page.title, piece) for number, piece in enumerate(pieces)]
+        pages += 1
+        if pieces:
+            words += (len(pieces) - 1) * block.settings["words"] + pieces[-1].count(" ") + 1
         else:
-            text = to_text(page.text, settings["profile"]) if "profile" in settings else page.text
-            pieces = split(text, words=settings["words"], wrap=settings["wrap"])
-            yield [Passage(f"{page.id}-{number}", page.title, piece) for number, piece in enumerate(pieces)]
+            tally.left_out["empty"] += 1
+    return Shard("".join(lines).encode(), pages, len(lines), words, tally)
+
+
+def _passages(block: Block) -> Iterable[Passage]:
+    return () if block.settings else cast(list[Passage], block.content)
+
+
+def _pages(block: Block, tally: Tally) -> Iterable[Page]:
+    content = block.content
+    if isinstance(content, Streams):
+        choice = block.settings["disambiguation"]
+        return parse_pages(content.xml(), block.where, tally, disambiguation=choice, whole=content.last)
+    return cast(list[Page], content) if block.settings else ()
 
 
 def cut(

@@ -115,10 +115,11 @@ class _Cleaner:
 
     def mend(self, block: bytes) -> bytes | str:
         """The whole characters there are so far; with b"" what is left."""
-        data = self._rest + block
+        data = self._rest + block if self._rest else block
         text, used = codecs.utf_8_decode(data, "ifqa-broken", not block)
         self._rest = data[used:]
-        if _BROKEN in text or b"\xef\xbf" in data or len(data.translate(None, _FORBIDDEN)) < len(data):
+        broken = any(char in text for char in (_BROKEN, "\ufffe", "\uffff"))
+        if broken or len(data.translate(None, _FORBIDDEN)) < len(data):
             return _FORBIDDEN_CHARACTERS.sub(_BROKEN, text)
         return data[:used]
 
