@@ -15,8 +15,8 @@ from ifqa.wikipedia.splitter import split
 from ifqa.wikipedia.wikitext import to_text
 
 VERSION = 2  # of what becomes of a block; raised when that changes, so that nothing made before is used
-PACKED = 1 << 23  # bytes of bz2 streams in a block: about 10,000 passages
-TEXT = 1 << 24  # characters of pages in a block
+PACKED = 1 << 22  # bytes of bz2 streams in a block: about 5,000 passages of enwiki
+TEXT = 1 << 23  # characters of pages in a block
 PASSAGES = 20_000  # in a block of passages that are passages already
 
 
@@ -74,7 +74,7 @@ def make_shard(block: Block) -> Shard:
         IfqaError: a stream in it is damaged.
     """
     tally = Tally(Counter(block.tally.left_out), list(block.tally.bad))
-    lines: list[str] = []
+    lines: list[bytes] = []
     pages = words = 0
     for passage in _passages(block):
         lines.append(passage_line(passage.id, passage.title, passage.text))
@@ -88,7 +88,7 @@ def make_shard(block: Block) -> Shard:
             words += (len(pieces) - 1) * block.settings["words"] + pieces[-1].count(" ") + 1
         else:
             tally.left_out["empty"] += 1
-    return Shard("".join(lines).encode(), pages, len(lines), words, tally)
+    return Shard(b"".join(lines), pages, len(lines), words, tally)
 
 
 def _passages(block: Block) -> Iterable[Passage]:
@@ -106,7 +106,7 @@ def _pages(block: Block, tally: Tally) -> Iterable[Page]:
 def cut(
     items: Iterable[tuple[Any, int]], where: str, settings: dict[str, Any], tally: Tally | None = None
 ) -> Iterator[Block]:
-    """Pages or passages, each with the bytes read so far, in blocks of 16 million characters or 20,000 passages.
+    """Pages or passages, each with the bytes read so far, in blocks of 8 million characters or 20,000 passages.
 
     What `tally` holds when a block is full goes with it.
     """

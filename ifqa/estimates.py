@@ -46,9 +46,8 @@ def _corpus(corpus: Corpus) -> list[str]:
     folder = corpus.folder / "passages"
     workers = corpus.workers or cores()
     disk = seconds = memory = count = 0.0
-    if artifacts.is_made(folder, wanted_passages(corpus)):
-        manifest = artifacts.read_manifest(folder)
-        assert manifest is not None
+    manifest = artifacts.read_manifest(folder)
+    if manifest and artifacts.is_made(folder, wanted_passages(corpus)):  # which is not asked without need: it hashes
         count = manifest["made"]["passages"]
         lines = [f"corpus {corpus.name}: {count:,} passages, built"]
     elif (expected := forecast(corpus.sources)) is None:

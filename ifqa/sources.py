@@ -184,7 +184,7 @@ def files_of(source: Source) -> list[Path]:
 
 
 def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
-    """A source's settings and the SHA-256 of what it reads, by which its passages are known.
+    """A source's settings and the SHA-256 of what it reads, by which its passages are known, wherever it lies.
 
     Args:
         source: the source.
@@ -196,8 +196,10 @@ def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
         benchmark = load("benchmark", source["benchmark"])()
         return {**source, "questions": [questions_identity(benchmark.questions(part)) for part in source["splits"]]}
     if is_pipe(source):
-        return {**source, "files": [known[PIPE][2] if PIPE in known else None]}
-    return {**source, "files": [file_facts(path, known)[2] for path in files_of(source)]}
+        files = [known[PIPE][2] if PIPE in known else None]
+    else:
+        files = [file_facts(path, known)[2] for path in files_of(source)]
+    return {key: value for key, value in source.items() if key != "path"} | {"files": files}
 
 
 def size(sources: Sequence[Source]) -> int | None:

@@ -107,17 +107,12 @@ def _serve(function: Callable[[Any], Any], pipe: Any) -> None:
     """A worker's life: tasks in, results out, until the pipe closes or the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to every process of a terminal; the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    while True:
-        try:
-            task = pipe.recv()
-        except EOFError:
-            return
-        try:
-            result = function(task)
-        except IfqaError as error:
-            pipe.send(error)
-        else:
-            pipe.send((result,))
+    with suppress(EOFError):
+        while True:
+            try:
+                pipe.send((function(pipe.recv()),))  # by no name: both are large, and would stay until the next ones
+            except IfqaError as error:
+                pipe.send(error)
 
 
 def _end_with_parent() -> None:
@@ -165,7 +160,7 @@ def _on_processes(
                     failure = failure or answer
                 else:
                     yield worker.task, answer[0]
-                worker.task = None  # it may be large
+                worker.task = answer = None  # they are large
     finally:
         for worker in busy + idle:
             worker.stop()

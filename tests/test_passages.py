@@ -18,7 +18,7 @@ from ifqa.records import Passage
 @given(st.text(), st.text(), st.text())
 def test_a_passage_is_written_as_json_writes_it(passage_id, title, text):
     expected = json_line({"id": passage_id, "title": title, "contents": text})
-    assert passage_line(passage_id, title, text).encode() == expected
+    assert passage_line(passage_id, title, text) == expected
 
 
 def write_shard(folder: Path, number: int, passages: list[Passage]) -> int:

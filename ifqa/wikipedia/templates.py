@@ -18,11 +18,17 @@ from ifqa.wikipedia.names import COUNTRIES
 PIPE, EQUALS = "\x01", "\x02"
 _PROTECTED = str.maketrans("|=", PIPE + EQUALS)
 _LINK = re.compile(r"\[\[[^\[\]]*+(?:\[\[?[^\[\]]*+\]\]?[^\[\]]*+)*+\]\]")
+_LONGEST = 200_000  # characters of a template that shows anything: more is no prose
 _GROWTH = 100  # characters; bounds the text of a page of n characters to 21n, a template being five or more
 
 
 def expand(content: str) -> str | None:
-    """What the template `{{content}}` shows, as wikitext; None when no rule knows it. Templates inside come first."""
+    """What the template `{{content}}` shows, as wikitext; None when no rule knows it or it is endless.
+
+    Templates inside it come first.
+    """
+    if len(content) > _LONGEST:
+        return None
     name, bar, rest = content.partition("|")
     rule = _rule(name)
     if rule is None:

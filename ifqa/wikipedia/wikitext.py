@@ -160,7 +160,9 @@ def _drop_templates(text: str) -> str:
     for _ in range(4):  # innermost first, without a stack: nearly all templates
         if "{{" not in text:
             return text
-        text = _TEMPLATE.sub("", text)
+        text, found = _TEMPLATE.subn("", text)
+        if not found:
+            break
     return _drop(text, _BRACES)
 
 
@@ -170,10 +172,10 @@ def _expand_templates(text: str) -> str:
         return text
     text = text.replace("{{!}}", PIPE)
     for _ in range(8):
-        text = _INNERMOST.sub(_shown, text)
-        if "{{" not in text:
+        text, found = _INNERMOST.subn(_shown, text)
+        if not found or "{{" not in text:
             break
-    else:
+    if "{{" in text:
         text = _drop(text, _BRACES)
     text = text.replace(PIPE, "|").replace(EQUALS, "=")
     return "".join(_without_gaps(text))
