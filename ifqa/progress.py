@@ -30,6 +30,7 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.table import Column
     from rich.text import Text
 
     def amount(count: float) -> str:
@@ -41,8 +42,14 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
             rate = f", {amount(task.speed)}/s" if task.speed and task.speed >= 1 else ""
             return Text(f"{amount(task.completed)}{of}{rate}")
 
-    columns = (TextColumn("{task.description}"), BarColumn(), Amount(), TimeElapsedColumn(), TimeRemainingColumn())
-    display = Progress(*columns, console=Console(stderr=True))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        Amount(Column(no_wrap=True)),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    display = Progress(*columns, console=Console(stderr=True), expand=True)
     number = display.add_task(label, total=total)
     started = time.monotonic()
     next_line = started + 60

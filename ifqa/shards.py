@@ -59,9 +59,9 @@ class Shards:
     def finish(self) -> dict[str, Any]:
         """Put the log in order, list the bad pages, remove what no block made; returns the sums."""
         lines = [self._lines[number] for number in range(len(self._keys))]
-        for path in self.folder.glob("passages-*.jsonl"):
-            if path not in {shard_path(self.folder, line["block"]) for line in lines if line["passages"]}:
-                path.unlink()
+        made = {shard_path(self.folder, line["block"]) for line in lines if line["passages"]}
+        for path in set(self.folder.glob("passages-*.jsonl")) - made:
+            path.unlink()
         write_jsonl(self.folder / LOG, lines)
         bad = [page for line in lines for page in line["bad"]]
         (self.folder / BAD).unlink(missing_ok=True)
@@ -71,8 +71,7 @@ class Shards:
         for line in lines:
             left_out.update(line["left_out"])
         sums = {key: sum(line[key] for line in lines) for key in ("pages", "passages", "words")}
-        shards = sum(1 for line in lines if line["passages"])
-        return {**sums, "shards": shards, "left_out": dict(left_out), "bad": len(bad)}
+        return {**sums, "shards": len(made), "left_out": dict(left_out), "bad": len(bad)}
 
     def _is_here(self, number: int) -> bool:
         line, path = self._lines.get(number), shard_path(self.folder, number)
