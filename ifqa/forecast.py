@@ -42,8 +42,8 @@ class Forecast:
         return max(self.reading, (self.reading + self.working) / workers) + self.passages * _ID_SECONDS
 
     def memory(self, workers: int) -> float:
-        """Bytes, at most."""
-        return workers * WORKER_MEMORY + self.passages * PASSAGE_MEMORY
+        """Bytes, about: the workers' and this process's, which keeps blocks at hand for them."""
+        return (workers + 1) * WORKER_MEMORY + self.passages * PASSAGE_MEMORY
 
 
 def forecast(several: Sequence[Source]) -> Forecast | None:
@@ -87,10 +87,12 @@ def require_room(several: Sequence[Source], folder: Path) -> None:
     size = sources.size(several)
     if size is None or free > size * _NEVER_MORE + (1 << 28):
         return
+    from rich.filesize import decimal
+
     expected = forecast(several)
     if expected and expected.disk > free:
         raise IfqaError(
-            f"{folder} has room for {free / 1e9:,.1f} GB, the passages will take about {expected.disk / 1e9:,.1f} GB; "
+            f"{folder} has room for {decimal(free)}, the passages will take about {decimal(int(expected.disk))}; "
             "make room, or work in a folder on a larger disk (everything goes below the working directory)"
         )
 

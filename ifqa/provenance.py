@@ -117,6 +117,18 @@ def finished(folder: Path, command: str) -> dict[str, Any]:
     return manifest
 
 
+def up_to_date_passages(corpus: Corpus) -> dict[str, Any]:
+    """The manifest of a corpus's passages.
+
+    Raises:
+        IfqaError: they are not built, not whole, or not what the corpus file says now.
+    """
+    folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
+    manifest = finished(folder, command)
+    _require_same(folder, manifest["wanted"], wanted_passages(corpus), command)
+    return manifest
+
+
 def _code(plug: type[Any]) -> str:
     """A plug's `version`, which is raised when it does something else; of one from outside the SHA-256 of its file."""
     if plug.__module__.startswith("ifqa."):
@@ -135,10 +147,7 @@ def _questions(experiment: Experiment) -> dict[str, Any]:
 
 def _passages(corpus: Corpus) -> str:
     """Identity of a corpus's passages, which must be what its file says now."""
-    folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
-    found = finished(folder, command)["wanted"]
-    _require_same(folder, found, wanted_passages(corpus), command)
-    return artifacts.identity(found)
+    return artifacts.identity(up_to_date_passages(corpus)["wanted"])
 
 
 def _run(experiment: Experiment) -> dict[str, Any]:

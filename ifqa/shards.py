@@ -5,6 +5,7 @@ appended to right after a shard is in its place; so a build that was killed, or 
 fetched again, goes on with the blocks that have no line or another hash.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -12,11 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ifqa.artifacts import WANTED
 from ifqa.blocks import Block, Shard
-from ifqa.files import create, json_line, keep_whole_lines, read_jsonl, write, write_jsonl
+from ifqa.errors import IfqaError
+from ifqa.files import create, json_line, keep_whole_lines, write, write_jsonl
 from ifqa.passages import shard_path
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
+_KINDS = {"block": int, "key": str, "bytes": int, "left_out": dict, "bad": list}
+_KINDS |= dict.fromkeys(("pages", "passages", "words"), int)
 
 
 class Shards:
@@ -26,8 +31,7 @@ class Shards:
         """Takes up what an earlier build left there."""
         self.folder = folder
         keep_whole_lines(folder / LOG)
-        log = read_jsonl(folder / LOG) if (folder / LOG).exists() else ()
-        self._lines: dict[int, dict[str, Any]] = {line["block"]: line for _, line in log}
+        self._lines = {line["block"]: line for line in _read_log(folder / LOG)}
         self._keys: list[str] = []
         self.reused = 0
 
@@ -59,12 +63,14 @@ class Shards:
     def finish(self) -> dict[str, Any]:
         """Put the log in order, list the bad pages, remove what no block made; returns the sums."""
         lines = [self._lines[number] for number in range(len(self._keys))]
-        made = {shard_path(self.folder, line["block"]) for line in lines if line["passages"]}
-        for path in set(self.folder.glob("passages-*.jsonl")) - made:
+        made = {shard_path(self.folder, line["block"]): line["bytes"] for line in lines if line["passages"]}
+        for path, size in made.items():
+            if not path.exists() or path.stat().st_size != size:
+                raise IfqaError(f"{path} was taken away or changed while others were made; run the same command again")
+        for path in set(self.folder.iterdir()) - made.keys() - {self.folder / LOG, self.folder / WANTED}:
             path.unlink()
         write_jsonl(self.folder / LOG, lines)
         bad = [page for line in lines for page in line["bad"]]
-        (self.folder / BAD).unlink(missing_ok=True)
         if bad:
             write_jsonl(self.folder / BAD, bad)
         left_out: Counter[str] = Counter()
@@ -78,3 +84,14 @@ class Shards:
         if line is None or line["key"] != self._keys[number]:
             return False
         return not line["passages"] or (path.exists() and path.stat().st_size == line["bytes"])
+
+
+def _read_log(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines as `add` writes them; others are as good as none, their blocks are worked on again."""
+    for raw in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            line = json.loads(raw)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and all(type(line.get(key)) is kind for key, kind in _KINDS.items()):
+            yield line

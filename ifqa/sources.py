@@ -31,8 +31,8 @@ PIPE = "-"
 class Pipe(RawIOBase):
     """Standard input, which can be read only once: so its bytes are counted and hashed on the way."""
 
-    def __init__(self, source: BinaryIO | None = None) -> None:
-        self._source = source or sys.stdin.buffer
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
         self._digest = hashlib.sha256()
         self.count = 0
 
@@ -51,6 +51,24 @@ class Pipe(RawIOBase):
     def facts(self) -> tuple[int, int, str]:
         """Bytes so far, 0 and SHA-256, as `file_facts` gives them."""
         return self.count, 0, self._digest.hexdigest()
+
+
+def something_is_piped_in() -> bool:
+    """Whether standard input is there and no terminal."""
+    return sys.stdin is not None and not sys.stdin.isatty()
+
+
+def open_pipe(sources: Sequence[Source]) -> Pipe | None:
+    """Standard input, if one of the sources is that.
+
+    Raises:
+        IfqaError: nothing is piped in.
+    """
+    if not any(map(is_pipe, sources)):
+        return None
+    if not something_is_piped_in():
+        raise IfqaError('path = "-": nothing is piped in; wanted something like: bzcat DUMP | ifqa passages CORPUS')
+    return Pipe(sys.stdin.buffer)
 
 
 def dump(
@@ -75,8 +93,6 @@ def dump(
     """
     settings = {"profile": profile, "disambiguation": disambiguation, "words": words, "wrap": wrap}
     if pipe is not None:
-        if sys.stdin.isatty():
-            raise IfqaError('path = "-": nothing is piped in; wanted something like: bzcat DUMP | ifqa passages CORPUS')
         return _in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count, settings)
     return (block for file in _dump_files(path) for block in _dump_blocks(file, settings))
 
@@ -105,7 +121,8 @@ def _in_turn(
 def articles(path: str, words: int = 100, wrap: bool = True) -> Iterator[Block]:
     """Articles of plain text: JSON lines, WikiExtractor's JSON, parquet; a folder stands for all such files in it."""
     for file in article_files(_find(path)):
-        yield from cut(read_articles(file), str(file), {"words": words, "wrap": wrap})
+        tally = Tally()
+        yield from cut(read_articles(file, tally), str(file), {"words": words, "wrap": wrap}, tally)
 
 
 def passages(path: str) -> Iterator[Block]:
@@ -209,10 +226,10 @@ def size(sources: Sequence[Source]) -> int | None:
     return sum(path.stat().st_size for source in sources for path in files_of(source))
 
 
-def facts(sources: Sequence[Source], pipe: Pipe) -> dict[str, Sequence[Any]]:
+def facts(sources: Sequence[Source], pipe: Pipe | None) -> dict[str, Sequence[Any]]:
     """What `identify` takes as known: path -> bytes, time of change and SHA-256 of all that was read."""
     known: dict[str, Sequence[Any]] = {str(p): file_facts(p, {}) for source in sources for p in files_of(source)}
-    return known | ({PIPE: pipe.facts()} if any(map(is_pipe, sources)) else {})
+    return known | ({PIPE: pipe.facts()} if pipe else {})
 
 
 def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
@@ -246,8 +263,9 @@ def _dump_files(path: str) -> list[Path]:
     Raises:
         IfqaError: there is none.
     """
-    if re.search(r"[*?\[]", path):
-        found = Path(path).parent.glob(Path(path).name)
+    if re.search(r"[*?\[]", path) and not Path(path).exists():
+        top = Path(Path(path).anchor or ".")
+        found = top.glob(str(Path(path).relative_to(top)) if top.anchor else path)
     elif not _find(path).is_dir():
         return [_find(path)]
     else:

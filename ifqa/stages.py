@@ -5,7 +5,6 @@ finished, and either finds that its own artifact was made from exactly that alre
 """
 
 import os
-import sys
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -65,11 +64,11 @@ def build_passages(corpus: Corpus) -> Path:
     folder = corpus.folder / "passages"
     with make(folder, lambda: wanted_passages(corpus), resume="any") as work:
         if work is None:
-            if any(map(sources.is_pipe, corpus.sources)) and not sys.stdin.isatty():
+            if any(map(sources.is_pipe, corpus.sources)) and sources.something_is_piped_in():
                 say(f"{folder} came by a pipe; remove it to build it from another one")
             return folder
         require_room(corpus.sources, work.folder)
-        shards, pipe = Shards(work.folder), sources.Pipe()
+        shards, pipe = Shards(work.folder), sources.open_pipe(corpus.sources)
         blocks = (block for source in corpus.sources for block in sources.blocks(source, pipe))
         with bar(f"passages of {corpus.name}", sources.size(corpus.sources), unit="bytes") as advance:
             todo = shards.unfinished(blocks, advance)
@@ -79,7 +78,8 @@ def build_passages(corpus: Corpus) -> Path:
         sums = shards.finish()
         if not sums["passages"]:
             raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; look at what its file names")
-        write_id_index(work.folder)
+        if write_id_index(work.folder) != sums["passages"]:
+            raise IfqaError(f"the shards in {work.folder} changed while they were indexed; run the same command again")
         work.made |= {**sums, "sources": sources.facts(corpus.sources, pipe)}
         work.wanted = wanted_passages(corpus, work.made["sources"])
     say(f"{folder}: {sums['passages']:,} passages of {sums['pages']:,} pages in {sums['shards']:,} shards")

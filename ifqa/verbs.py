@@ -85,6 +85,8 @@ def stats_passages(
 
     if figure:
         report.check_figure(figure)
+    if wrong := next((path for path in (figure, json) if path and (path.is_dir() or not path.parent.is_dir())), None):
+        raise IfqaError(f"{wrong} cannot be written: it is a folder, or the folder it should lie in is not there")
     gold = {split: load("benchmark", benchmark)().questions(split) for split in splits or []}
     stats = report.measure(load_corpus(corpus), gold, workers)
     report.show(corpus, stats)

@@ -8,10 +8,11 @@ import multiprocessing
 import os
 import re
 import signal
+import socket
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from multiprocessing.connection import wait
 from typing import Any, Literal, TypeVar
@@ -87,7 +88,8 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of Java and torch
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(function, theirs), daemon=True)
-        self.process.start()
+        with _no_interrupts():  # until it says itself that it does not heed them
+            self.process.start()
         theirs.close()
         self.number = -1
         self.task: Any = None
@@ -103,15 +105,28 @@ class _Worker:
         self.pipe.close()
 
 
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ctrl-C goes to every process of a terminal; what starts here inherits that it is held back."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(function: Callable[[Any], Any], pipe: Any) -> None:
     """A worker's life: tasks in, results out, until the pipe closes or the parent is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to every process of a terminal; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError):
         while True:
             try:
                 pipe.send((function(pipe.recv()),))  # by no name: both are large, and would stay until the next ones
-            except IfqaError as error:
+            except (IfqaError, OSError) as error:
                 pipe.send(error)
 
 
@@ -156,7 +171,7 @@ def _on_processes(
                         failure = failure or _died(name(worker.task), worker.process.exitcode or 0)
                     continue
                 idle.append(worker)
-                if isinstance(answer, IfqaError):
+                if isinstance(answer, Exception):
                     failure = failure or answer
                 else:
                     yield worker.task, answer[0]
@@ -188,8 +203,8 @@ def _on_ray(
         raise IfqaError("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
     started = not ray.is_initialized()
     if started:
-        ray.init(log_to_driver=False, include_dashboard=False)
         pipe = _guarded()
+        _join_cluster(ray)
     remote = ray.remote(max_retries=ATTEMPTS - 1)(function)
     most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
     running: dict[Any, Task] = {}
@@ -207,7 +222,7 @@ def _on_ray(
             try:
                 yield given, ray.get(ready)
             except ray.exceptions.RayTaskError as error:
-                if not isinstance(error.cause, IfqaError):
+                if not isinstance(error.cause, IfqaError | OSError):
                     raise
                 failure = failure or error.cause
             except ray.exceptions.RayError as error:
@@ -220,6 +235,25 @@ def _on_ray(
         raise failure
 
 
+def _join_cluster(ray: Any) -> None:
+    """Connect to the cluster that RAY_ADDRESS names, or make one here.
+
+    Raises:
+        IfqaError: nothing answers there.
+    """
+    address = os.environ.get("RAY_ADDRESS", "")
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        if colon:  # Ray itself would knock for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+    except (OSError, ValueError, RuntimeError) as error:
+        raise IfqaError(
+            f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); wanted the address of a running cluster, as "
+            "host:6379, or none to make one here"
+        ) from error
+
+
 def _guarded() -> Any:
     """Start a process that ends what Ray has started here when this one closes the pipe, or is killed.
 
@@ -227,21 +261,25 @@ def _guarded() -> Any:
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    context.Process(target=_bury, args=(theirs, os.getpid()), daemon=True).start()
+    with _no_interrupts():
+        context.Process(target=_bury, args=(theirs, os.getpid()), daemon=True).start()
     theirs.close()
+    ours.recv()  # it is on guard
     return ours
 
 
 def _bury(pipe: Any, parent: int) -> None:
-    import ray  # noqa: F401  it brings psutil
-
-    import psutil  # isort: skip
+    import psutil
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe.send("on guard")
     family: set[psutil.Process] = set()  # a process is its number and its time of birth
     with suppress(psutil.NoSuchProcess):
-        while not pipe.poll(timeout=1):
+        while not pipe.poll(timeout=0.5):
             family |= set(psutil.Process(parent).children(recursive=True))
+    for process in list(family):  # and what they have started since
+        with suppress(psutil.NoSuchProcess):
+            family |= set(process.children(recursive=True))
     for process in family - {psutil.Process()}:
         with suppress(psutil.NoSuchProcess):
             if _RAY.search(" ".join(process.cmdline())):

@@ -37,6 +37,10 @@ def die_at_three(n):
     return n
 
 
+def read(path):
+    return path.read_bytes()
+
+
 def bug_at_two(n):
     return 1 / (n - 2)
 

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
 from ifqa.wikipedia.articles import article_files, read_articles
-from ifqa.wikipedia.dump import Page
+from ifqa.wikipedia.dump import Page, Tally
 from ifqa.wikipedia.ready import read_passages
 
 ARTICLES = [{"id": "7", "title": "A", "text": "one\ntwo"}, {"id": 8, "title": "B", "text": ""}]
@@ -65,7 +65,7 @@ def test_the_parquet_files_of_hugging_face_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("table", "message"),
-    [({"id": ["1"], "text": ["t"]}, "no column 'title'; found id, text"), ({"id": [None], "title": ["A"], "text": ["t"]}, "parquet:1: 'id' must be str")],
+    [({"id": ["1"], "text": ["t"]}, "no column 'title'; found id, text"), ({"id": ["1"], "title": ["A"]}, "no column 'text'; found id, title")],
 )  # fmt: skip
 def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path, table: dict[str, list[str]], message: str) -> None:
     parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
@@ -84,17 +84,46 @@ def test_a_cut_parquet_file_is_refused_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"id": "1", "title": "A"}', "a.jsonl:3: key 'text' is missing"),
-        ('{"id": "1 2", "title": "A", "text": ""}', "a.jsonl:3: id '1 2' holds white space"),
-        ('{"id": "", "title": "A", "text": ""}', "a.jsonl:3: 'id' is empty"),
-        ('{"id": "1", "title": "A", "text": "\\ud800"}', "a.jsonl:3: 'text' holds half a surrogate pair"),
+        ('{"id": "1", "title": "A"}', "a.jsonl:3: key 'text' is missing; found 'id', 'title'"),
         ("[1]", "a.jsonl:3: wanted a JSON object"),
     ],
 )
-def test_a_line_that_is_no_article_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_a_file_of_something_else_is_refused(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "a.jsonl").write_text(LINES + line + "\n")
     with pytest.raises(IfqaError, match=message):
         articles(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"id": "1 2", "title": "A", "text": ""}', "id '1 2' holds white space"),
+        ('{"id": "", "title": "A", "text": ""}', "'id' is empty"),
+        ('{"id": "1", "title": "A", "text": "\\ud800"}', "'text' holds half a surrogate pair"),
+        ('{"id": "1", "title": "\\ud800", "text": ""}', "'title' holds half a surrogate pair"),
+        ('{"id": "1", "title": "A", "text": null}', "'text' must be str"),
+        ('{"id": "1", "title": "A", "text": "' + "x" * 200 + '"}', "a text of more than 100 characters"),
+    ],
+)
+def test_a_bad_article_is_listed_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
+) -> None:
+    monkeypatch.setattr("ifqa.wikipedia.articles.LONGEST", 100)
+    (tmp_path / "a.jsonl").write_text(line + "\n" + LINES)
+    tally = Tally()
+    assert [page for page, _ in read_articles(tmp_path / "a.jsonl", tally)] == PAGES
+    assert tally.left_out == {"bad": 1}
+    assert reason in tally.bad[0]["reason"]
+    assert "a.jsonl:1" in tally.bad[0]["reason"]
+    json.dumps(tally.bad).encode()
+
+
+def test_an_empty_file_is_a_download_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").touch()
+    with pytest.raises(IfqaError, match="is empty"):
+        articles(tmp_path)
+    with pytest.raises(IfqaError, match="is empty"):
+        list(read_passages(tmp_path / "a.jsonl"))
 
 
 def test_a_folder_without_articles_is_refused(tmp_path: Path) -> None:
@@ -121,8 +150,8 @@ def test_the_passages_of_dpr_are_read(tmp_path: Path, suffix: str, packed: type[
 
 
 def test_a_text_that_dpr_puts_in_quotes_has_none(tmp_path: Path) -> None:
-    (tmp_path / "p.tsv").write_text('id\ttext\ttitle\n1\t"Aaron said ""yes"" to it"\tAaron\n')
-    assert next(read_passages(tmp_path / "p.tsv"))[0] == Passage("1", "Aaron", 'Aaron said "yes" to it')
+    (tmp_path / "p.tsv").write_text('id\ttext\ttitle\n1\t"He sang ""Heroes"""\t"""Heroes"" (album)"\n')
+    assert next(read_passages(tmp_path / "p.tsv"))[0] == Passage("1", '"Heroes" (album)', 'He sang "Heroes"')
 
 
 def test_passages_as_pyserini_has_them_are_read(tmp_path: Path) -> None:
@@ -135,6 +164,7 @@ def test_passages_as_pyserini_has_them_are_read(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("p.tsv", "1\ta\tb\n2\ta\n", "p.tsv:2: wanted id, text and title with tabs between, found 2 fields"),
+        ("p.tsv", '1\t"a\tb\n2\tc "d" \te\n3\t"f"\tg\n', "over several lines; is a quotation mark not closed"),
         ("p.tsv", "1 2\ta\tb\n", "p.tsv:1: passage id '1 2'"),
         ("p.jsonl", '{"id": "1", "text": "t"}\n', "p.jsonl:1: key 'contents' is missing"),
     ],

@@ -192,7 +192,7 @@ def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
 def test_a_build_that_cannot_fit_is_refused_before_it_begins(monkeypatch):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     monkeypatch.setattr(forecast.shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**12, 10**12, 1000))
-    with pytest.raises(IfqaError, match=r"has room for 0.0 GB, the passages will take about .*larger disk"):
+    with pytest.raises(IfqaError, match=r"has room for 1.0 kB, the passages will take about .* [kM]B; .*larger disk"):
         build()
 
 
@@ -204,6 +204,62 @@ def test_a_forecast_is_near_what_is_built():
     assert expected.pages == pytest.approx(made["pages"], rel=0.3)
     assert expected.passages == pytest.approx(made["passages"], rel=0.3)
     assert 0 < expected.seen < 1
+
+
+@pytest.mark.parametrize("each", [119, 60, 40])
+def test_a_dump_of_few_streams_is_forecast_too(each):
+    multistream(Path("d.xml.bz2"), PAGES, each)
+    loaded = corpus()
+    made = read_manifest(stages.build_passages(loaded))["made"]
+    assert forecast.forecast(loaded.sources).passages == pytest.approx(made["passages"], rel=0.5)
+
+
+def test_a_build_whose_shard_was_taken_away_is_not_called_done(monkeypatch):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    undisturbed = build(name="u")
+
+    def thief(block):
+        for path in Path("indexes/c/.passages.partial").glob("passages-*.jsonl"):
+            path.unlink()
+        return blocks.make_shard(block)
+
+    corpus()
+    with monkeypatch.context() as patch, pytest.raises(IfqaError, match="taken away or changed"):
+        patch.setattr(stages, "make_shard", thief)
+        stages.build_passages(load_corpus("c", workers=1))
+    assert not Path("indexes/c/passages").exists()
+    assert build() == undisturbed
+
+
+@pytest.mark.parametrize("line", [b"{}", b'{"block": 0}', b'{"block": [0]}', b"\xff", b"[]"])
+def test_a_damaged_log_costs_only_its_blocks(line):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    undisturbed = build(name="u")
+    partial = Path("indexes/c/.passages.partial")
+    partial.mkdir(parents=True)
+    (partial / "blocks.jsonl").write_bytes(line + b"\n" + undisturbed["blocks.jsonl"])
+    (partial / "notes.txt").write_text("not ours")
+    assert build() == undisturbed
+
+
+def test_a_link_in_the_place_of_the_passages_is_refused():
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    Path("elsewhere").mkdir()
+    Path("indexes/c").mkdir()
+    Path("indexes/c/passages").symlink_to(Path("elsewhere").resolve())
+    with pytest.raises(IfqaError, match="is a link"):
+        build()
+
+
+def test_a_build_needs_no_standard_input():
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    corpus()
+    closed = [sys.executable, "-c", "import os, sys; os.close(0); sys.stdin = None; from ifqa.cli import main; main()"]
+    for name, code in (("c", 0), ("p", 2)):
+        corpus("p", "-")
+        done = subprocess.run([*closed, "passages", name], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+    assert "nothing is piped in" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_where_blocks_end_does_not_matter(size: int) -> None:
     [
         ("d.xml", b"<html><body/></html>", "root element is <html>, wanted <mediawiki>"),
         ("d.xml", b"title\ttext\n", "not a MediaWiki XML dump"),
-        ("d.xml", b"", "not a MediaWiki XML dump"),
+        ("d.xml", b"", "nothing is in it"),
         ("d.xml.bz2", b"BZh9" + b"<mediawiki></mediawiki>", "compressed data ends or breaks"),
         ("d.xml", b"<!DOCTYPE m [<!ENTITY a 'b'>]><mediawiki>&a;</mediawiki>", "declares a DTD"),
     ],

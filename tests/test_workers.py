@@ -81,6 +81,18 @@ def test_a_task_at_which_workers_die_is_named():
     assert 3 not in [task for task, _ in results]
 
 
+def test_what_the_system_refuses_a_worker_is_said_as_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        list(run(tasks.read, [tmp_path / "nothing"] * 4, workers=2))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "nonsense", "host:port"])
+def test_a_cluster_that_is_not_there_is_one_line(monkeypatch, address):
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(IfqaError, match="Ray cannot be reached"):
+        list(run(tasks.square, [1], engine="ray"))
+
+
 def test_a_bug_keeps_its_traceback(capfd):
     with pytest.raises(RuntimeError, match="broke at 2"):
         list(run(tasks.bug_at_two, range(6), workers=2))

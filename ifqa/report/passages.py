@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus
 from ifqa.files import create, write
+from ifqa.passages import shards_of
 from ifqa.progress import bar
-from ifqa.provenance import finished
+from ifqa.provenance import up_to_date_passages
 from ifqa.records import Question
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
 from ifqa.scoring.retrieval import COVERED_SHARE
@@ -45,11 +46,12 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
         workers: processes; 0 for as many as there are cores.
 
     Raises:
-        IfqaError: the passages are not built or not whole, or a line is no passage (named as file:line).
+        IfqaError: the passages are not built, not whole or not what the corpus file says now, or a line is no passage
+            (named as file:line).
     """
     folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
-    wanted = finished(folder, command)["made"]["passages"]
-    paths = sorted(folder.glob("passages-*.jsonl"), key=lambda path: (len(path.name), path.name))
+    wanted = up_to_date_passages(corpus)["made"]["passages"]
+    paths = list(shards_of(folder).values())
     texts = (text for split in questions_by_split.values() for question in split for text in question.gold_passages)
     golds = tuple(dict.fromkeys(texts))
     tasks = (ShardTask(path, golds) for path in paths)
@@ -148,7 +150,7 @@ def _table(first: str, *columns: str) -> "Table":
 def _counts_table(stats: PassageStats) -> "Table":
     table = _table("", "count", "mean", "median", "least", "most")
     table.add_row("shards", f"{stats.shards:,}")
-    table.add_row("pages", f"{stats.pages:,}")
+    table.add_row("pages with text", f"{stats.pages:,}")
     table.add_row("passages", f"{stats.passages:,}")
     if stats.gold:
         table.add_row("  of them gold", f"{stats.gold:,}")

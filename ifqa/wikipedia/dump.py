@@ -90,6 +90,7 @@ def parse_pages(
             reader.fail(f"compressed data ends or breaks ({error}); fetch the file again", error)
         if not block and not whole and reader.depth == 1:
             return
+        reader.began = reader.began or bool(block)
         try:
             reader.parser.Parse(clean.mend(block), not block)
         except IfqaError:
@@ -98,7 +99,7 @@ def parse_pages(
         except expat.ExpatError as error:
             yield from reader.pages
             if not reader.is_dump:
-                reader.fail("not a MediaWiki XML dump", error)
+                reader.fail("not a MediaWiki XML dump" if reader.began else "nothing is in it", error)
             what = expat.errors.messages[error.code]
             reader.fail(f"XML ends or breaks at line {error.lineno} ({what}); fetch the file again", error)
         yield from reader.pages
@@ -130,7 +131,7 @@ class _Reader:
     def __init__(self, where: str, tally: Tally, disambiguation: Disambiguation) -> None:
         self.where, self.tally, self._disambiguation = where, tally, disambiguation
         self.pages: list[Page] = []
-        self.is_dump = False
+        self.began = self.is_dump = False
         self.parser = expat.ParserCreate("utf-8")
         self.parser.buffer_text = True
         self.parser.buffer_size = BLOCK

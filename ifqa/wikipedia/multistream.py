@@ -91,18 +91,19 @@ def cut(path: Path, header: bytes, size: int) -> Iterator[Streams]:
 
 def sample(path: Path, header: bytes, places: int) -> Iterator[Streams]:
     """A stream from each of several places, as far apart as can be; fewer where a dump is short."""
-    size, last = path.stat().st_size, -1
+    size, last = path.stat().st_size, 0
     with open(path, "rb") as handle:
         for place in range(places):
-            handle.seek(max(last + 1, len(header), size * place // places))
+            handle.seek(max(last + 1, size * place // places))
             start = handle.tell()
             data = handle.read(2 * _LONGEST)
             first = _STREAM.search(data)
-            end = _STREAM.search(data, first.end()) if first else None
-            if first and end:
+            if first:
+                end = _STREAM.search(data, first.end())
                 last = start + first.start()
-                where = f"{path}, from byte {last:,}"
-                yield Streams(header, data[first.start() : end.start()], False, False, where)
+                piece = data[first.start() : end.start() if end else len(data)]
+                if end or len(data) < 2 * _LONGEST:  # a whole stream
+                    yield Streams(header, piece, False, end is None, f"{path}, from byte {last:,}")
 
 
 def _unpack(data: bytes) -> Iterator[bytes]:
