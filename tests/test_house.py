@@ -25,7 +25,7 @@ LAYERS = [
     ["sources", "shards"],
     ["benchmarks", "retrievers", "readers", "training", "blocks"],
     ["span_model"],
-    ["encoders", "jvm", "numbers"],
+    ["encoders", "jvm", "numbers", "clauses"],
     ["passages", "wikipedia"],
     ["scoring", "artifacts", "plugins", "runs"],
     ["files", "progress", "workers"],
