@@ -1,106 +1,14 @@
-"""What templates show: one template a case, with the exact text expected."""
+"""What templates show: one template a case, with the exact text expected; those of numbers in test_quantities.py."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.wikipedia.names import unit_names
+from ifqa.wikipedia.names import COUNTRIES, LANGUAGES
 from ifqa.wikipedia.templates import TABLE, expand
 from ifqa.wikipedia.wikitext import to_text
 
 SHOWN = {
-    # convert: the article's own value, never the conversion
-    "convert|100|km|mi": "100 kilometres",
-    "convert|1|km": "1 kilometre",
-    "convert|-1|km": "−1 kilometre",
-    "convert|0.5|mi": "0.5 miles",
-    "convert|1/2|mi": "1/2 mile",
-    "convert|1+1/2|mi": "1 1/2 miles",
-    "convert|1300|mi|km": "1,300 miles",
-    "convert|1300|mi|km|comma=off": "1300 miles",
-    "Convert|1,300|mi|km|0": "1,300 miles",
-    "convert|5|to|10|ft": "5 to 10 feet",
-    "convert|5|-|10|ft|m": "5–10 feet",
-    "convert|5|–|10|ft|m": "5–10 feet",
-    "convert|5|and|10|ft|m": "5 and 10 feet",
-    "convert|5|by|10|ft|m": "5 by 10 feet",
-    "convert|5|x|10|ft|m": "5 by 10 feet",
-    "convert|5|x|10|x|2|ft|abbr=on": "5 ft × 10 ft × 2 ft",
-    "convert|5|by|10|ft|abbr=on": "5 by 10 ft",
-    "convert|5|+/-|0.1|mm": "5 ± 0.1 millimetres",
-    "convert|100|km|mi|adj=on": "100-kilometre",
-    "convert|1000|ft|m|sing=on": "1,000-foot",
-    "convert|5|to|10|ft|adj=on": "5-to-10-foot",
-    "convert|10|sqmi|km2|adj=on": "10-square-mile",
-    "convert|6|ft|m|adj=mid|-long": "6-foot-long",
-    "convert|100|km|mi|abbr=on": "100 km",
-    "convert|100|km|mi|abbr=on|adj=on": "100 km",
-    "convert|100|km|mi|abbr=off": "100 kilometres",
-    "convert|100|km|mi|sp=us": "100 kilometers",
-    "cvt|100|km": "100 km",
-    "cvt|100|km|abbr=off": "100 kilometres",
-    "convert|6|ft|2|in|m": "6 feet 2 inches",
-    "convert|6|ft|1|in|m|abbr=on": "6 ft 1 in",
-    "convert|6|ft|2|in|adj=on": "6-foot-2-inch",
-    "convert|11|st|7|lb": "11 stone 7 pounds",
-    "convert|-40|C|F": "−40 °C",
-    "convert|90|°F": "90 °F",
-    "convert|3|e6km2": "3 million square kilometres",
-    "convert|300|/sqmi|/km2": "300 per square mile",
-    "convert|300|PD/sqmi": "300 inhabitants per square mile",
-    "convert|4|lb/acre|abbr=on": "4 lb/acre",
-    "convert|60|mph": "60 miles per hour",
-    "convert|5|no such unit": "5 no such unit",
-    "convert|3e6|m": "3×10^6 metres",
-    "convert|some|km": "some kilometres",
-    "convert|5": "5",
-    "convert": "",
-    # numbers
-    "val|5.1|0.3|e=6|u=kg": "5.1±0.3×10^6 kg",
-    "val|1.00794|(7)": "1.00794(7)",
-    "val|5|2|1": "5 +2 −1",
-    "val|12345|fmt=commas": "12,345",
-    "val|50|u=%": "50%",
-    "val|3|u=m|up=s": "3 m/s",
-    "formatnum:1234567": "1,234,567",
-    "formatnum: 1234.5 ": "1,234.5",
-    "formatnum:1,234|R": "1234",
-    "formatnum:-1234567": "-1,234,567",
-    "nts| 1234": "1,234",
-    "frac|1|2": "1/2",
-    "Fraction|3|1|2": "3 1/2",
-    "frac|3": "1/3",
-    "sfrac|''n'' + 1|2": "(n + 1)/2",
-    "sqrt|2": "√2",
-    "10^|-6": "10^−6",
-    "e|24": "×10^24",
-    "percentage|1|4": "25%",
-    "pct|1|3|1": "33.3%",
-    "percentage|1|0": "",
-    "percentage|5": "5%",
-    "ordinal|1": "1st",
-    "ord|11": "11th",
-    "ord|112": "112th",
-    "ord|23": "23rd",
-    "no.|5": "No. 5",
-    "US$|5 million": "US$5 million",
-    "USD|1500": "US$1,500",
-    "£|5": "£5",
-    "GBP|5": "£5",
-    "€|5": "€5",
-    "Euro|5": "€5",
-    "INR|5 crore": "₹5 crore",
-    "currency|1500|GBP": "£1,500",
-    "currency|5|XYZ": "XYZ 5",
-    "INR": "₹",
-    "INR|": "",
-    "gaps|1|234|567": "1234567",
-    "chem|C|''n''|H|2''n''+2": "CnH2n+2",
-    "chem2|H2O": "H2O",
-    "simpleNuclide|Lithium|7": "Lithium-7",
-    "sup|6": "<sup>6</sup>",
-    "track gauge|1435mm": "1,435 mm",
-    "track gauge|3ft6in": "3 ft 6 in",
     # dates
     "start date|1999|5|1": "May 1, 1999",
     "start date|1999|05|01|df=yes": "1 May 1999",
@@ -134,6 +42,23 @@ SHOWN = {
     "floruit|1800|1810": "fl. 1800–1810",
     "reign|1066|1087": "r. 1066–1087",
     "OldStyleDate|9 March|1814|25 February": "9 March [O.S. 25 February] 1814",
+    "OldStyleDate|9 March||25 February": "9 March [O.S. 25 February]",
+    "OldStyleDateDY|4 January|1643|25 December 1642": "4 January 1643 [O.S. 25 December 1642]",
+    "OldStyleDateNY|25 December 1642|4 January 1643": "25 December 1642 [N.S. 4 January 1643]",
+    "start and end dates|1999|5||2000|6|": "May 1999 – June 2000",
+    "start and end dates|1999|5|1": "May 1, 1999",
+    "birth date and age|1950||4": "1950",
+    "death date and age|1865|4|15|1809": "April 15, 1865 (aged 55–56)",
+    "death date and age|1865|4||1809|2|12": "April 1865 (aged 56)",
+    "death date and age|2000|May|1|1950|3|2": "May 1, 2000 (aged 50)",
+    "death date and age|1865|4|15|1809|4": "April 15, 1865 (aged 55–56)",
+    "death year and age|2000|2000": "2000 (aged 0)",
+    "death year and age|1950|2000": "1950",
+    "ISO date|2010-05-01": "2010-05-01",
+    "date|1 May 2010|mdy": "May 1, 2010",
+    "date|May 1, 2010|dmy": "1 May 2010",
+    "date|1 May 2010|iso": "2010-05-01",
+    "date|1 May 2010": "1 May 2010",
     "nhly|1999": "1999–00",
     # languages
     "lang|fr|mot": "mot",
@@ -141,6 +66,11 @@ SHOWN = {
     "Lang-ru|Москва|Moskva|Moscow": "Russian: Москва, romanized: Moskva, lit. 'Moscow'",
     "lang-fr|mot|label=none": "mot",
     "lang-xyz|mot": "mot",
+    "lang-sr-Cyrl|Београд": "Serbian Cyrillic: Београд",
+    "lang-en-GB|colour": "British English: colour",
+    "native name|fr|République": "République (French)",
+    "native name|fr|République|paren=omit": "République",
+    "zh|t=漢字|l=word": "traditional Chinese: 漢字; lit. 'word'",
     "langx|de|Wort": "German: Wort",
     "transl|ar|ALA|ilāh": "ilāh",
     "transliteration|ru|Moskva": "Moskva",
@@ -171,6 +101,23 @@ SHOWN = {
     "flagu|Tennessee": "Tennessee",
     "FRA": "France",
     "sortname|Ada|Lovelace": "Ada Lovelace",
+    "sortname|John|Smith|John Smith (actor)": "John Smith",
+    "fbu|21|ITA": "Italy",
+    "flag|SUR": "Suriname",
+    "flag|NZ": "New Zealand",
+    "bibleverse|John|3:16|KJV": "John 3:16",
+    "bibleverse||John|3:16|KJV": "John 3:16",
+    "bibleref|John|3:16|KJV": "John 3:16",
+    "cquote|a b|20px|20px|Twain|Letters": "\na b\n— Twain, Letters\n",
+    "sic|incorr|ect": "incorrect [sic]",
+    "okina": "ʻ",
+    "url|http://www.example.com": "www.example.com",
+    "url|example.com|its site": "its site",
+    "sort|5": "5",
+    "sort|05|5": "5",
+    "section link||History": "§ History",
+    "section link|Page|History": "Page § History",
+    "as written|a|b": "ab",
     "visible anchor|a|b": "a",
     "bibleverse|1|John|3:16|KJV": "1 John 3:16",
     "quote|text=a|author=b|source=c": "\na\n— b, c\n",
@@ -181,7 +128,8 @@ SHOWN = {
     # marks
     "snd": " – ",
     "ndash": "–",
-    "'s": "'s",
+    "'s": "&#39;s",
+    "'": "&#39;",
     '"': '"',
     "nbsp": " ",
     "·": " · ",
@@ -207,6 +155,9 @@ def test_template_shows(content: str, shown: str) -> None:
             "inflation|US|5|1900",
             "CURRENTYEAR",
             "#expr:1+1",
+            "increase",
+            "steady",
+            "jct|state=NY",
         ),
         *(
             "PAGENAME",
@@ -229,10 +180,12 @@ def test_template_is_dropped(content: str) -> None:
 ARGUMENT = st.one_of(
     st.text(max_size=8),
     st.sampled_from(
-        ["1", "5", "-1", "1/2", "2010", "13", "0", "km", "ft", "in", "to", "x", "on", "[[a|b]]", "e3e6m", "²", "٣"]
+        ["1", "5", "-1", "1/2", "2010", "13", "0", "km", "ft", "in", "to", "x", "on", "[[a|b]]", "e3e6m", "²", "٣", "C"]
     ),
     st.builds(
-        "{}={}".format, st.sampled_from(["1", "abbr", "adj", "df", "e", "u", "lc", "text", "s"]), st.text(max_size=4)
+        "{}={}".format,
+        st.sampled_from("1 abbr adj comma df disp e end ft fmt lc m paren s sp text u up".split()),
+        st.one_of(st.text(max_size=4), st.sampled_from("on off in pre mid us unit 5 um commas".split())),
     ),
 )
 CALL = st.builds(
@@ -256,9 +209,16 @@ def test_a_template_that_shows_far_more_than_it_holds_is_dropped(monkeypatch: py
     assert to_text("a {{bomb}} b", "full") == "a b"
 
 
-def test_units_of_long_codes_take_no_recursion() -> None:
-    assert unit_names("e3" * 100_000) == ("e3" * 100_000,) * 3
-    assert unit_names("e6acre") == ("million acre", "million acres", "million acre")
+def test_the_tables_of_names_hold_no_blanks() -> None:
+    for code, name in (*LANGUAGES.items(), *COUNTRIES.items()):
+        assert all(text and text == text.strip() for text in (code, name))
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_every_rule_gives_text_whatever_its_arguments(name: str) -> None:
+    for argument in ("", " ", "x", "5", "1/2", "-", "''", "[[a|b]]", "e6", "=", "\x03", "0"):
+        for count in range(7):
+            assert isinstance(TABLE[name]({str(n): argument for n in range(1, count + 1)}), str)
 
 
 def test_every_name_is_found_as_it_is_written() -> None:

@@ -3,10 +3,15 @@
 "ifqa": text like that of the passages in the IfQA release. Inferred from the release's 3,242 public gold passages, which
 look like WikiExtractor 3.0's output: a heading is a sentence of its own ("History."), said only when text follows it;
 templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped; italics become double quotes; a
-formula becomes `formula_1`. Gaps that dropped templates leave ("(; born", "more than .") stay, as they do there. Where
-the release only loses or garbles what a reader of the page sees, this text does not: no entities and tags are left in it
-("A&amp;M", "&lt;br&gt;"), links whose title has a colon keep their words ("Star Wars: Episode I"), and so do <small> and
-<code>.
+formula becomes `formula_1`. Gaps that dropped templates leave ("(; born", "more than .") stay, as they do there, and a
+link whose label was a template shows nothing. Where the release loses or garbles what a reader of the page sees, this
+text does not:
+- no entities and tags are left in it ("A&amp;M", "&lt;br&gt;");
+- links whose title has a colon keep their words ("Star Wars: Episode I"), and so do those to other wikis that have a
+  label ([[:de:X|label]], [[wikt:x|y]]);
+- <small> and <code> keep their words;
+- a line that is one pair of brackets is kept;
+- a heading that ends in ".", "?" or "!" gets no second stop.
 
 "full": the words of the prose that a reader of the page sees. Templates give what they show (templates.py), list lines
 stay as lines of their own without the mark, formulas that are text as they stand are given, a raised number is not run
@@ -24,28 +29,20 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ifqa.wikipedia.figures import GAP
+from ifqa.wikipedia.gaps import without_gaps
+from ifqa.wikipedia.opaque import resolve_opaque
 from ifqa.wikipedia.templates import EQUALS, PIPE, expand
 
 Profile = Literal["ifqa", "full"]
 
 # Comments and plain references, most of the markup of a page, in order of appearance: neither starts inside the other.
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
-# Tags whose content is no wikitext, or no prose.
-_OPAQUE = re.compile(
-    r"<!--|<(nowiki|math|chem|ce|pre|references|ref|gallery|timeline|score|imagemap|syntaxhighlight|source|hiero|graph"
-    r"|mapframe|maplink|templatedata|includeonly|inputbox|categorytree|section|templatestyles)\b[^<>]*+>",
-    re.I,
-)
-_FORMULAS = {"math", "chem", "ce"}
-_TEXT_FORMULA = re.compile(r"(?:[_^]\{\w++\}|[\w\s+\-=<>()\[\],.;:/|!'*^])++")
-_GROUP = re.compile(r"\{(\w++)\}")
-# Markup characters as entities: they come back when entities are decoded, after all markup is gone.
-_LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
 # "<(?!<)": a glance that spares a page of "<" the long alternatives.
 _HTML_LIST = re.compile(r"<(?!<)(?:((?:table|ul|ol|dl)\b[^<>]*+>)|/(?:table|ul|ol|dl)\s*+>)", re.I)
 _HTML_TABLE = re.compile(r"<(?!<)(?:(table\b[^<>]*+>)|/table\s*+>)", re.I)
 _BLOCK = re.compile(r"<(?!<)/?(?:p|blockquote|poem|li|d[dt])\b[^<>]*+>", re.I)
-_RAISED = re.compile(r"<sup>(?<=[0-9]<sup>)(?=(?:[-+−–]|&minus;|&ndash;)?[0-9]|'')")
+_RAISED = re.compile(r"<sup>(?:(?<=[0-9]<sup>)|(?<=[0-9]</sub><sup>))(?=(?:[-+−–]|&minus;|&ndash;)?[0-9]|'')")
+_FRACTION = re.compile(r"<sup>(?<=[0-9]<sup>)(?=[0-9]++</sup>(?:/|⁄|&frasl;)<sub>)")  # of a number: 1 1/2
 _BREAK = re.compile(r"<(?!<)/?(?:br|hr|p|div|center|blockquote|poem|caption|t[rdh]|li|d[dt]|h[1-6])\b[^<>]*+>", re.I)
 _TAG = re.compile(
     r"<(?!<)/?(?:abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|indicator|ins|kbd|mark|noinclude|onlyinclude|q|rb|rp|rt"
@@ -64,9 +61,8 @@ _LABEL = r"[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+"
 
 
 def _link_patterns(unseen: str) -> tuple[re.Pattern[str], ...]:
-    """[[target|]], [[target|label]], which may hold [single brackets], and the ends of links nested in files."""
+    """[[target|label]], which may hold [single brackets], and the ends of links nested in files."""
     return (
-        re.compile(rf"\[\[(?!{unseen}):?+(?:[^\[\]|:]*+:)?([^\[\]|(,]*+)[^\[\]|]*+\|\]\]"),
         re.compile(rf"\[\[(?!{unseen}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]"),
         re.compile(rf"(\[\[{unseen})|(\[\[)|\]\]"),
     )
@@ -83,6 +79,7 @@ _EXTERNAL_LINK = re.compile(
     r"\[(?:(?:https?:|ftps?:|ircs?:|git:)?//|mailto:|news:)[^\s\[\]<>]*+[^\S\n]*+"
     r"([^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+)\]"
 )
+_QUOTES = re.compile("''++")
 _BOLD_ITALIC = re.compile(r"'''''([^']*+(?:'(?!')[^']*+)*+)'''''")
 _QUOTE_IN_ITALIC = re.compile(r"''\"([^'\"\n]*+)\"''")
 _ITALIC_IN_QUOTE = re.compile(r"\"''([^'\"\n]*+)''\"")
@@ -99,12 +96,12 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
     if "<" in text:
         if "<nowiki" not in text:  # which may hold the marks of comments and references
             text = _ASIDE.sub("", text)
-        text = _resolve_opaque(text, full)
+        text = resolve_opaque(text, full)
     text = _expand_templates(text) if full else _drop_templates(text)
     if "<" in text:
         text = _drop(text, _HTML_TABLE if full else _HTML_LIST)
         if full:
-            text = _BLOCK.sub("\n", _RAISED.sub("^", text))
+            text = _BLOCK.sub("\n", _RAISED.sub("^", _FRACTION.sub(" ", text)))
         text = _TAG.sub("", _BREAK.sub(" ", text))
     if "{|" in text:
         text = "\n".join(_outside_tables(text))
@@ -120,40 +117,6 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
     if "&" in text:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text).replace("\u00a0", " ")
     return text
-
-
-def _resolve_opaque(text: str, full: bool) -> str:
-    """Without what stands in tags that are not prose; formulas are numbered, <nowiki> is kept from further steps."""
-    pieces: list[str] = []
-    formulas: dict[str, int] = {}
-    unclosed: set[str] = set()  # tags with no end from here on: looked for once, so that time stays linear
-    position = count = 0
-    while (opening := _OPAQUE.search(text, position)) is not None:
-        pieces.append(text[position : opening.start()])
-        position = opening.end()
-        name = (opening[1] or "").lower()
-        if not name:  # a comment; without an end it hides the rest of the page, as MediaWiki has it
-            end = text.find("-->", position)
-            position = end + 3 if end >= 0 else len(text)
-            continue
-        if text[position - 2] == "/" or name in unclosed:
-            continue
-        closing = re.compile(rf"</{name}\s*+>", re.I).search(text, position)
-        if closing is None:
-            unclosed.add(name)
-            continue
-        content = text[position : closing.start()]
-        position = closing.end()
-        if name == "nowiki":
-            pieces.append(content.translate(_LITERAL))
-        elif name in _FORMULAS:
-            count += 1  # of all formulas; one that came before has its old number
-            if full and _TEXT_FORMULA.fullmatch(content):
-                pieces.append(_GROUP.sub(r"\1", content).strip().translate(_LITERAL))
-            else:
-                pieces.append(f"formula_{formulas.setdefault(content, count)}")
-    pieces.append(text[position:])
-    return "".join(pieces)
 
 
 def _drop_templates(text: str) -> str:
@@ -178,7 +141,7 @@ def _expand_templates(text: str) -> str:
     if "{{" in text:
         text = _drop(text, _BRACES)
     text = text.replace(PIPE, "|").replace(EQUALS, "=")
-    return "".join(_without_gaps(text))
+    return "".join(without_gaps(text))
 
 
 def _shown(template: re.Match[str]) -> str:
@@ -187,33 +150,6 @@ def _shown(template: re.Match[str]) -> str:
         before = template.string[template.start() - 1 : template.start()]
         return f" {shown}" if before.isdigit() else shown  # 1{{frac|1|2}} is no 11/2
     return shown or GAP
-
-
-def _without_gaps(text: str) -> list[str]:
-    """The pieces between gaps, without the brackets, blanks and separators that made sense with what is dropped."""
-    pieces = [""]
-    for number, right in enumerate(text.split(GAP)):
-        left, after = pieces[-1], right.lstrip(" ")
-        before = left.rstrip(" ")
-        if not number:
-            pass
-        elif before.endswith("("):  # "(gap; born" and "(gap)"
-            left, right = before, after.lstrip(" ,;:")
-            if right.startswith(")"):
-                left, right = before[:-1].rstrip(" "), right[1:]
-        elif after.startswith(")"):
-            left, right = before.rstrip(" ,;:"), after
-        elif after.startswith((",", ";", ".", ":")) and before[-1:].strip():
-            doubled = before[-1] in "*#" or before[-1] == after[0] or before[-1] + after[0] in (",;", ";,")
-            left, right = before, after[doubled:]
-        else:
-            for quotes in ("'''''", "'''", "''"):
-                if left.endswith(quotes) and right.startswith(quotes):  # which held nothing else
-                    left, right = left.removesuffix(quotes), right.removeprefix(quotes)
-        pieces[-1] = left
-        if right:  # the end apart, so that what is looked at is short
-            pieces += right[:-32], right[-32:]
-    return pieces
 
 
 def _drop(text: str, mark: re.Pattern[str]) -> str:
@@ -259,9 +195,7 @@ def _outside_tables(text: str) -> Iterator[str]:
 def _resolve_links(text: str, profile: Profile) -> str:
     # split() with one group gives what is between the matches and the labels by turns: a replacement at C speed
     if "[[" in text:
-        pipe_trick, link, nested_link = _LINKS[profile]
-        if "|]]" in text:
-            text = pipe_trick.sub(lambda match: match[1].strip(), text)
+        link, nested_link = _LINKS[profile]
         text = "".join(link.split(text))
         text = _UNSEEN_LINK.sub("", text)
         if "[[" in text:  # files in the captions of files
@@ -273,9 +207,51 @@ def _resolve_quotes(text: str) -> str:
     """Bold is dropped, italics become one pair of double quotes, bold italics are dropped."""
     if "''" not in text:
         return text
+    if "'''" in text:
+        text = _with_possessives(text)
     text = "".join(_BOLD_ITALIC.split(text)).replace("'''''", "''").replace("'''", "")
     text = _QUOTE_IN_ITALIC.sub(r"''\1''", text)
     return _ITALIC_IN_QUOTE.sub(r"''\1''", text).replace("''", '"')
+
+
+def _with_possessives(text: str) -> str:
+    """A line where neither bold nor italics end has a ''' that is an apostrophe and italics: ''Emma'''s, L'''Emma''.
+
+    The first that ends italics at a word is taken; else, as MediaWiki has it, the first behind a single letter, else the
+    first behind a word.
+    """
+    pieces: list[str] = []
+    position = 0
+    while (found := text.find("'''", position)) >= 0:
+        start = max(position, text.rfind("\n", position, found) + 1)
+        end = text.find("\n", found)
+        end = len(text) if end < 0 else end
+        pieces += text[position:start], _with_possessive(text[start:end])
+        position = end
+    pieces.append(text[position:])
+    return "".join(pieces)
+
+
+def _with_possessive(line: str) -> str:
+    runs = [match.span() for match in _QUOTES.finditer(line)]
+    italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five and more
+    bold = [end - start > 2 for start, end in runs]
+    if not sum(italic) % 2 or not sum(bold) % 2 or any(end - start in (4, 6) for start, end in runs):
+        return line  # four or six are what is left around a dropped template
+    words, letters, possessives = [], [], []
+    opened = False
+    for number, (_, end) in enumerate(runs):
+        at = end - 3
+        if not italic[number] and (line[at - 1] != " " if at else sum(bold) == 1):
+            words.append((at, opened))
+            if at > 1 and line[at - 2] == " ":
+                letters.append((at, opened))
+            if opened and not bold[number - 1]:
+                possessives.append((at, opened))
+        opened ^= italic[number]
+    for at, inside in (possessives or letters or words)[:1]:
+        return line[:at] + ("''&#39;" if inside else "&#39;''") + line[at + 3 :]
+    return line
 
 
 def _paragraphs(text: str) -> Iterator[str]:

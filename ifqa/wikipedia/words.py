@@ -2,7 +2,7 @@
 
 import re
 
-from ifqa.wikipedia.figures import Arguments, Rule, get, is_on, values
+from ifqa.wikipedia.figures import Arguments, Rule, get, is_on, places, values
 from ifqa.wikipedia.names import COUNTRIES, LANGUAGES
 
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:-[a-z]+)?")
@@ -20,8 +20,19 @@ def last(arguments: Arguments) -> str:
     return next((value for name, value in reversed(arguments.items()) if name.isdigit()), "")
 
 
-def words(arguments: Arguments) -> str:
-    return " ".join(values(arguments))
+def sorted_name(arguments: Arguments) -> str:
+    """{{sortname|John|Smith|John Smith (actor)}} -> John Smith; what stands behind is linked to."""
+    return " ".join(places(arguments, 2)).strip()
+
+
+def either(arguments: Arguments) -> str:
+    """{{sort|key|text}} -> text; {{sort|text}} -> text."""
+    return get(arguments, "2", "1")
+
+
+def address(arguments: Arguments) -> str:
+    """{{url|http://www.example.com}} -> www.example.com; the second argument is its label."""
+    return get(arguments, "2") or get(arguments, "1").removeprefix("http://").removeprefix("https://").rstrip("/")
 
 
 def joined(arguments: Arguments) -> str:
@@ -29,7 +40,7 @@ def joined(arguments: Arguments) -> str:
 
 
 def upright(arguments: Arguments) -> str:
-    """{{math|''x'' + 1}}, {{chem|C|O|2}}: without italics, which would come out as quotation marks."""
+    """{{math|''x'' + 1}}: without italics, which would come out as quotation marks."""
     return joined(arguments).replace("''", "")
 
 
@@ -56,12 +67,15 @@ def block(*names: str) -> Rule:
     return lambda arguments: f"\n{value}\n" if (value := get(arguments, *names)) else ""
 
 
-def quotation(arguments: Arguments) -> str:
-    """The quotation, then "— author, source"."""
-    text, by = get(arguments, "text", "quote", "1"), get(arguments, "author", "by", "sign", "2")
-    source = get(arguments, "source", "title", "3")
-    origin = ", ".join(part for part in (by, source) if part)
-    return f"\n{text}\n" + (f"— {origin}\n" if origin else "") if text else ""
+def quotation(author: str, title: str) -> Rule:
+    """The quotation, then "— author, source"; the names say which arguments these are."""
+
+    def rule(arguments: Arguments) -> str:
+        text, by = get(arguments, "text", "quote", "1"), get(arguments, "author", "by", "sign", author)
+        origin = ", ".join(filter(None, (by, get(arguments, "source", "title", title))))
+        return f"\n{text}\n" + (f"— {origin}\n" if origin else "") if text else ""
+
+    return rule
 
 
 def term(arguments: Arguments) -> str:
@@ -69,8 +83,14 @@ def term(arguments: Arguments) -> str:
 
 
 def sic(arguments: Arguments) -> str:
-    mark = [] if is_on(arguments, "hide") else ["[sic]"]
-    return " ".join(values(arguments) + mark)
+    """{{sic|incorr|ect}} -> incorrect [sic]."""
+    return f"{joined(arguments)} {'' if is_on(arguments, 'hide') else '[sic]'}".strip()
+
+
+def section(arguments: Arguments) -> str:
+    """{{section link|Page|History}} -> Page § History; a section of the page itself has no page before it."""
+    page, name = places(arguments, 2)
+    return f"{page} § {name}".strip() if name else page
 
 
 def interlanguage(arguments: Arguments) -> str:
@@ -128,14 +148,24 @@ def country(arguments: Arguments) -> str:
     return COUNTRIES.get(name, name)
 
 
+def youth_team(arguments: Arguments) -> str:
+    """{{fbu|21|ITA}} -> Italy."""
+    return country({"1": get(arguments, "2")})
+
+
 def athlete(arguments: Arguments) -> str:
     """{{flagathlete|[[X]]|FRA}} -> X (FRA)."""
     return " ".join(filter(None, (get(arguments, "1"), f"({get(arguments, '2')})" if get(arguments, "2") else "")))
 
 
-def verse(keys: str) -> Rule:
-    """{{bibleverse|1|John|3:16}} -> 1 John 3:16; what stands behind is the translation linked to."""
-    return lambda arguments: " ".join(filter(None, (get(arguments, key) for key in keys)))
+def verse(arguments: Arguments) -> str:
+    """{{bibleverse|1|John|3:16|KJV}} -> 1 John 3:16; what stands behind the verse is the translation linked to."""
+    shown: list[str] = []
+    for part in values(arguments)[:3]:
+        shown.append(part)
+        if len(shown) > 1 and part[0].isdigit():
+            break
+    return " ".join(shown)
 
 
 # ---- languages ----
@@ -143,7 +173,7 @@ def verse(keys: str) -> Rule:
 
 def language_of(code: str) -> Rule:
     """{{lang-ru|Москва|Moskva|Moscow}} -> Russian: Москва, romanized: Moskva, lit. 'Moscow'."""
-    name = LANGUAGES.get(code, "")
+    name = LANGUAGES.get(code.lower(), "")
 
     def rule(arguments: Arguments) -> str:
         shown = get(arguments, "1", "text")
@@ -158,6 +188,13 @@ def language(arguments: Arguments) -> str:
     """{{langx|ru|Москва|…}}: as {{lang-ru|Москва|…}}."""
     shifted = {"1": get(arguments, "2"), "2": get(arguments, "3"), "3": get(arguments, "4")}
     return language_of(get(arguments, "1"))(arguments | shifted)
+
+
+def native_name(arguments: Arguments) -> str:
+    """{{native name|fr|République}} -> République (French)."""
+    code, name = places(arguments, 2)
+    known = LANGUAGES.get(code.lower(), "") if get(arguments, "paren") not in ("off", "omit", "no") else ""
+    return f"{name} ({known})" if name and known else name
 
 
 def _glosses(romanized: str, literal: str) -> str:
@@ -184,6 +221,12 @@ def labelled(labels: str) -> Rule:
     def rule(arguments: Arguments) -> str:
         bare = get(arguments, "labels") == "no"
         shown = ((label, get(arguments, key)) for key, label in names)
-        return "; ".join((text if bare else f"{label}: {text}") for label, text in shown if text) or first(arguments)
+        return "; ".join(_labelled(label, text, bare) for label, text in shown if text) or first(arguments)
 
     return rule
+
+
+def _labelled(label: str, text: str, bare: bool) -> str:
+    if label == "lit.":
+        return f"lit. '{text}'"
+    return text if bare else f"{label}: {text}"

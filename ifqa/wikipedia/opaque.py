@@ -1,0 +1,49 @@
+"""Tags whose content is no wikitext or no prose: formulas, listings, references, comments, <nowiki>."""
+
+import re
+
+# Tags whose content is no wikitext, or no prose.
+_OPAQUE = re.compile(
+    r"<!--|<(nowiki|math|chem|ce|pre|references|ref|gallery|timeline|score|imagemap|syntaxhighlight|source|hiero|graph"
+    r"|mapframe|maplink|templatedata|includeonly|inputbox|categorytree|section|templatestyles)\b[^<>]*+>",
+    re.I,
+)
+_FORMULAS = {"math", "chem", "ce"}
+_TEXT_FORMULA = re.compile(r"(?:[_^]\{\w++\}|[\w\s+\-=<>()\[\],.;:/|!'*^])++")
+_GROUP = re.compile(r"\{(\w++)\}(?!\w)")  # 10^{6}5 is no 10^65
+# Markup characters as entities: they come back when entities are decoded, after all markup is gone.
+_LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
+
+
+def resolve_opaque(text: str, full: bool) -> str:
+    """Without what stands in tags that are not prose; formulas are numbered, <nowiki> is kept from further steps."""
+    pieces: list[str] = []
+    formulas: dict[str, int] = {}
+    unclosed: set[str] = set()  # tags with no end from here on: looked for once, so that time stays linear
+    position = count = 0
+    while (opening := _OPAQUE.search(text, position)) is not None:
+        pieces.append(text[position : opening.start()])
+        position = opening.end()
+        name = (opening[1] or "").lower()
+        if not name:  # a comment; without an end it hides the rest of the page, as MediaWiki has it
+            end = text.find("-->", position)
+            position = end + 3 if end >= 0 else len(text)
+            continue
+        if text[position - 2] == "/" or name in unclosed:
+            continue
+        closing = re.compile(rf"</{name}\s*+>", re.I).search(text, position)
+        if closing is None:
+            unclosed.add(name)
+            continue
+        content = text[position : closing.start()]
+        position = closing.end()
+        if name == "nowiki":
+            pieces.append(content.translate(_LITERAL))
+        elif name in _FORMULAS:
+            count += 1  # of all formulas; one that came before has its old number
+            if full and _TEXT_FORMULA.fullmatch(content):
+                pieces.append(_GROUP.sub(r"\1", content).strip().translate(_LITERAL))
+            else:
+                pieces.append(f"formula_{formulas.setdefault(content, count)}")
+    pieces.append(text[position:])
+    return "".join(pieces)
