@@ -166,6 +166,7 @@ BAD = [
     (page("1", "A", "x" * 2000).encode(), "A", "<text> of more than 1,000 characters", None),
     (page("1", "A", "aYb").encode().replace(b"Y", b"\xff\xe9"), "A", "bytes that are no UTF-8", "a\ufffd\ufffdb"),
     (page("1", "A", "aYb").encode().replace(b"Y", b"\0\x1b"), "A", "characters that XML forbids", "a\ufffd\ufffdb"),
+    (page("1", "A", 'a"b').encode().replace(b'"', b"&qu\xffot;"), "A", "no UTF-8", "a&qu\ufffdot;b"),
     (page("1", "A", "a\uffffb").encode(), "A", "characters that XML forbids", "a\ufffdb"),
     (page("1", "A", "aYb").encode().replace(b"Y", b"\xed\xa0\x80"), "A", "no UTF-8", "a\ufffd\ufffd\ufffdb"),
 ]

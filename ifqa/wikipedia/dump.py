@@ -33,6 +33,7 @@ _DISAMBIGUATION = re.compile(
 _FORBIDDEN = bytes(code for code in range(32) if code not in b"\t\n\r")
 _FORBIDDEN_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _BROKEN = "\U0010fffd"  # stands for it until the page is whole: allowed in XML, and in no article
+_BROKEN_ENTITY = re.compile(rf"&(?=[^;<]{{0,6}}{_BROKEN})")  # a bad byte may have hit "&quot;"
 codecs.register_error("ifqa-broken", lambda error: (_BROKEN, getattr(error, "end", 0)))
 
 
@@ -112,16 +113,19 @@ class _Cleaner:
     """Puts a mark where bytes are no UTF-8, and where XML forbids a character, so that one page is bad and not all."""
 
     def __init__(self) -> None:
-        self._rest = b""  # of a character that the end of a block cut
+        self._rest = b""  # of a character or an entity that the end of a block cut
 
     def mend(self, block: bytes) -> bytes | str:
         """The whole characters there are so far; with b"" what is left."""
         data = self._rest + block if self._rest else block
-        text, used = codecs.utf_8_decode(data, "ifqa-broken", not block)
-        self._rest = data[used:]
+        held, entity = b"", data.rfind(b"&", max(0, len(data) - 8))
+        if block and entity >= 0 and b";" not in data[entity:]:  # it goes on in the next block
+            data, held = data[:entity], data[entity:]
+        text, used = codecs.utf_8_decode(data, "ifqa-broken", not block or bool(held))
+        self._rest = data[used:] + held
         broken = any(char in text for char in (_BROKEN, "\ufffe", "\uffff"))
         if broken or len(data.translate(None, _FORBIDDEN)) < len(data):
-            return _FORBIDDEN_CHARACTERS.sub(_BROKEN, text)
+            return _BROKEN_ENTITY.sub("&amp;", _FORBIDDEN_CHARACTERS.sub(_BROKEN, text))
         return data[:used]
 
 
