@@ -6,7 +6,6 @@ settings, identity of the inputs, version of the plug), which alone decides whet
 `made` (when, how long, with what, SHA-256 of every file), which is for people.
 """
 
-import copy
 import errno
 import hashlib
 import json
@@ -41,7 +40,8 @@ _LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4p
 class Work:
     """A folder to fill, and facts about the filling for the manifest's `made`.
 
-    `wanted` is what it is made from; what is only known once it has been read (a pipe) is added by whoever fills it.
+    `wanted` is what it is made from; where some of it is known only once it has been read (a pipe), whoever fills the
+    folder puts another in its place.
     """
 
     folder: Path
@@ -134,7 +134,7 @@ def make(
             yield None
         else:
             started = time.monotonic()
-            work = Work(_prepare(_partial(folder), wanted, resume), copy.deepcopy(wanted))
+            work = Work(_prepare(_partial(folder), wanted, resume), wanted)
             yield work
             if identity(wanted_by()) != identity(wanted):
                 raise IfqaError(

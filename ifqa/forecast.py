@@ -5,6 +5,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ifqa import sources
@@ -14,9 +15,9 @@ from ifqa.plugins import settings_of
 from ifqa.sources import Source
 from ifqa.wikipedia import multistream
 
-PLACES = 12  # of a multistream dump that are looked at: it begins with its oldest, longest articles
-WORKER_MEMORY = 150e6  # bytes: what a process with a block in it was seen to take
-PASSAGE_MEMORY = 36  # bytes for each passage while their ids are sorted
+_PLACES = 12  # of a multistream dump that are looked at: it begins with its oldest, longest articles
+_WORKER_MEMORY = 150e6  # bytes: what a process with a block in it was seen to take
+_PASSAGE_MEMORY = 36  # bytes for each passage while their ids are sorted
 _INDEX_BYTES = 16  # of the index of ids, a passage
 _ID_SECONDS = 5e-6  # to sort the ids, a passage
 _NEVER_MORE = 12  # bytes of passages from a byte of input: articles packed as tightly as they can be give 6
@@ -43,7 +44,7 @@ class Forecast:
 
     def memory(self, workers: int) -> float:
         """Bytes, about: the workers' and this process's, which keeps blocks at hand for them."""
-        return (workers + 1) * WORKER_MEMORY + self.passages * PASSAGE_MEMORY
+        return (workers + 1) * _WORKER_MEMORY + self.passages * _PASSAGE_MEMORY
 
 
 def forecast(several: Sequence[Source]) -> Forecast | None:
@@ -111,16 +112,10 @@ def _sample(source: Source) -> Iterator[Block]:
         return
     files = sources.files_of(source)
     settings = {key: value for key, value in source.items() if key not in ("format", "path")}
-    for file in files[:: max(1, len(files) // PLACES)]:
+    for file in files[:: max(1, len(files) // _PLACES)]:
         header = multistream.header(file) if source["format"] == "dump" else None
         if header is not None:
-            for streams in multistream.sample(file, header, max(1, PLACES // len(files))):
+            for streams in multistream.sample(file, header, max(1, _PLACES // len(files))):
                 yield Block(streams, streams.where, len(streams.data), settings_of(sources.dump) | settings)
         else:
-            yield from _first({**source, "path": str(file)})
-
-
-def _first(source: Source) -> Iterator[Block]:
-    blocks = sources.blocks(source)
-    if (first := next(blocks, None)) is not None:
-        yield first
+            yield from islice(sources.blocks({**source, "path": str(file)}), 1)

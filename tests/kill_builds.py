@@ -1,11 +1,11 @@
 """Kill builds of passages at seeded moments, look for orphans, run the same command again, and compare every byte.
 
-    python tests/kill_builds.py --local 10 --ray 3 [--dump FILE.xml.bz2] [--megabytes 60] [--seed 0]
+    python tests/kill_builds.py --local 10 --ray 3 [--megabytes 60] [--seed 0]
 
-The dump is a multistream one of random articles, or a real one repeated with new page ids. Each build is killed (SIGKILL,
-the parent alone) at a moment drawn between its start and the time an undisturbed build took; then none of its processes
-may live longer than 30 seconds, and the same command must leave what the undisturbed build left, whatever the number of
-workers of either, locally or under Ray.
+The dump is a multistream one of random articles. Each build is killed (SIGKILL, the parent alone) at a moment drawn
+between its start and the time an undisturbed build took; then none of its processes may live longer than 30 seconds,
+and the same command must leave what the undisturbed build left, whatever the number of workers of either, locally or
+under Ray.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import bz2
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -41,24 +40,6 @@ def write_dump(path: Path, megabytes: float, seed: int) -> None:
                 text = "'''A''' is [[b]].\n== C ==\n" + " ".join(chance.choices(words, k=chance.randint(20, 1500)))
                 pages.append(page(number, f"Page {number}", text))
             out.write(bz2.compress("".join(pages).encode()))
-        out.write(bz2.compress(TAIL.encode()))
-
-
-def repeat_dump(real: Path, path: Path, megabytes: float) -> None:
-    """The pages of a real dump again and again, each time with new ids, in streams of 100."""
-    xml = bz2.decompress(real.read_bytes())
-    pages = re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL)
-    number = 0
-    with path.open("wb") as out:
-        out.write(bz2.compress(xml[: xml.index(b"  <page>")]))
-        while out.tell() < megabytes * 1e6:
-            for start in range(0, len(pages), 100):
-                part = b"".join(
-                    re.sub(rb"<id>\d+</id>", b"<id>%d</id>" % (number + at), one, count=1)
-                    for at, one in enumerate(pages[start : start + 100], start=1)
-                )
-                number += 100
-                out.write(bz2.compress(part))
         out.write(bz2.compress(TAIL.encode()))
 
 
@@ -93,7 +74,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--local", type=int, default=10, help="kills of builds by processes of this machine")
     parser.add_argument("--ray", type=int, default=3, help="kills of builds under Ray")
-    parser.add_argument("--dump", type=Path, help="a real dump (.xml.bz2) to repeat")
     parser.add_argument("--megabytes", type=float, default=60, help="size of the packed dump")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -104,10 +84,7 @@ def main() -> int:
         passages = folder / "indexes/c/passages"
         (folder / "indexes").mkdir()
         (folder / "indexes/c.toml").write_text('[[passages.sources]]\nformat = "dump"\npath = "dump.xml.bz2"\n')
-        if arguments.dump:
-            repeat_dump(arguments.dump, folder / "dump.xml.bz2", arguments.megabytes)
-        else:
-            write_dump(folder / "dump.xml.bz2", arguments.megabytes, arguments.seed)
+        write_dump(folder / "dump.xml.bz2", arguments.megabytes, arguments.seed)
         reference: dict[str, bytes] = {}
         for engine, kills in (("local", arguments.local), ("ray", arguments.ray)):
             if not kills:

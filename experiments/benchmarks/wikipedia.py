@@ -49,7 +49,7 @@ def tokens(text: str) -> list[str]:
 
 
 def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
-    pages = [page for file in files for page in pages_of(file)]
+    pages = list({page.id: page for file in files for page in pages_of(file)}.values())  # a page may be in two
     texts = {profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES}
     counted = {
         profile: Counter(token for one in found.values() for token in tokens(one)) for profile, found in texts.items()

@@ -14,7 +14,7 @@ from ifqa.files import field, read_jsonl, require, text_field, unicode_text
 from ifqa.wikipedia.dump import LONGEST, Page, Tally
 
 _ARTICLE_FILE = re.compile(r"[^.].*\.(jsonl(\.(bz2|gz|xz))?|parquet)|wiki_\d+(\.bz2)?")
-COLUMNS = ["id", "title", "text"]
+_COLUMNS = ["id", "title", "text"]
 _ROWS = 1000  # of a parquet file, in memory at a time
 
 
@@ -62,7 +62,7 @@ def read_articles(file: Path, tally: Tally | None = None) -> Iterator[tuple[Page
             records = ((number, record, handle.tell()) for number, record in read_jsonl(file, handle))
         for number, record, position in records:
             where = f"{file}:{number}"
-            for key in COLUMNS:
+            for key in _COLUMNS:
                 if key not in record:
                     raise IfqaError(
                         f"{where}: key {key!r} is missing; found {', '.join(map(repr, record)) or 'no keys'}"
@@ -99,9 +99,9 @@ def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, Any], 
     number, size = 0, file.stat().st_size
     try:
         table = ParquetFile(handle)
-        if missing := sorted(set(COLUMNS) - set(table.schema_arrow.names)):
+        if missing := sorted(set(_COLUMNS) - set(table.schema_arrow.names)):
             raise IfqaError(f"{file}: no column {missing[0]!r}; found {', '.join(table.schema_arrow.names)}")
-        for batch in table.iter_batches(_ROWS, columns=COLUMNS, use_threads=False):
+        for batch in table.iter_batches(_ROWS, columns=_COLUMNS, use_threads=False):
             for record in batch.to_pylist():
                 number += 1
                 yield number, record, size * number // table.metadata.num_rows
