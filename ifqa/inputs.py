@@ -1,14 +1,17 @@
 """What stages find when they start: questions, plugs ready to use, and the files of the stages before."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.experiment import Experiment
+from ifqa.experiment import Experiment, search_settings
 from ifqa.files import read_jsonl, sha256
 from ifqa.passages import PassageFile, PassageStore, Store, fetch
 from ifqa.plugins import load
+from ifqa.queries import Part, rewrite
 from ifqa.records import Hit, Passage, Prediction, Question
 from ifqa.runs import read_run
 
@@ -20,37 +23,67 @@ def questions_of(experiment: Experiment) -> list[Question]:
 
 
 def open_retriever(experiment: Experiment) -> Any:
-    """The retriever, on its index where it has one."""
+    """The retriever, on its index where it has one, and with its parts; `search` wants `queries_of` the questions.
+
+    Raises:
+        IfqaError: something it needs is missing, or a model in it was trained in another setting of the same benchmark.
+    """
     assert experiment.retriever is not None
-    settings = experiment.retriever
-    plug = load("retriever", settings["name"])
-    if "index" in settings:
-        return plug(Path("indexes") / experiment.corpus / settings["index"], **experiment.search_settings)
-    return plug(**experiment.search_settings)
+    return _open(experiment.retriever, experiment)
+
+
+def _open(table: Mapping[str, Any], experiment: Experiment) -> Any:
+    plug, given = load("retriever", table["name"]), dict[str, Any]()
+    corpus = Path("indexes") / experiment.corpus
+    if "parts" in table:
+        given["parts"] = [
+            Part(_open(part, experiment), part["k"], part["weight"], part.get("query", "question"))
+            for part in table["parts"]
+        ]
+    if reads_passages(table):
+        stores: list[Store] = [PassageStore(corpus / "passages")] if experiment.corpus else []
+        given["passages"] = partial(fetch, stores)
+    index = [corpus / table["index"]] if "index" in table else []
+    retriever = plug(*index, **given, **search_settings(table))
+    _refuse_other_setting(f"retriever {table['name']!r}", retriever, experiment)
+    return retriever
+
+
+def reads_passages(table: Mapping[str, Any]) -> bool:
+    """Whether the retriever of a table wants passages by their ids, as a reranker does."""
+    return "passages" in inspect.signature(load("retriever", table["name"]).__init__).parameters
+
+
+def queries_of(experiment: Experiment, questions: Sequence[Question]) -> list[Question]:
+    """The questions as the experiment's retriever is asked them."""
+    assert experiment.retriever is not None
+    return rewrite(questions, experiment.retriever.get("query", "question"))
 
 
 def open_reader(experiment: Experiment) -> Any:
-    """The reader; refused where its weights were trained in another setting of the same benchmark.
-
-    IfQA's settings are re-cuts of the same questions, so a model of the one has seen test questions of the other.
-    """
+    """The reader; refused where its weights were trained in another setting of the same benchmark."""
     assert experiment.reader is not None
     name = experiment.reader["name"]
-    reader, benchmark = load("reader", name)(**experiment.reader_settings), load("benchmark", experiment.benchmark)()
-    trained = getattr(reader, "setting", "")
+    reader = load("reader", name)(**experiment.reader_settings)
+    _refuse_other_setting(f"reader {name!r}", reader, experiment)
+    return reader
+
+
+def _refuse_other_setting(what: str, plug: Any, experiment: Experiment) -> None:
+    """IfQA's settings are re-cuts of the same questions, so a model of the one has seen test questions of the other."""
+    trained, benchmark = getattr(plug, "setting", ""), load("benchmark", experiment.benchmark)()
     known_benchmark = trained.partition("/")[0] == experiment.benchmark
     tested = benchmark.setting(experiment.split) if known_benchmark else ""
     if tested and trained != tested:
         raise IfqaError(
-            f"reader {name!r} was trained on {trained} and may not be tested on {tested}, "
+            f"{what} was trained on {trained} and may not be tested on {tested}, "
             "which holds the same questions; train one on that setting's training split"
         )
-    return reader
 
 
-def was_trained_on(reader: Any, experiment: Experiment) -> bool:
-    """Whether a reader's weights come from the very questions of the experiment, whose scores then mean little."""
-    known = getattr(reader, "trained_on", ())
+def was_trained_on(plug: Any, experiment: Experiment) -> bool:
+    """Whether a reader's or a retriever's weights come from the very questions of the experiment; its scores then mean little."""
+    known = getattr(plug, "trained_on", ())
     return bool(known) and sha256(load("benchmark", experiment.benchmark)().path(experiment.split)) in known
 
 

@@ -9,6 +9,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,20 @@ _TABLES = {
     "reader": "ifqa.readers",
 }
 
-_EXTRAS = {"faiss": "cpu", "ray": "ray", "nbclient": "notebooks", "matplotlib": "notebooks"}
+_EXTRAS = {
+    "faiss": "cpu", "ray": "ray", "peft": "train", "datasets": "train", "accelerate": "train", "nbclient": "notebooks",
+    "matplotlib": "notebooks",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What building an index will take: seconds, bytes of disk, bytes of memory; `about` is said besides."""
+
+    seconds: float
+    disk: float
+    memory: float
+    about: str = ""
 
 
 def names(kind: str) -> dict[str, str]:

@@ -11,9 +11,9 @@ from typing import Any
 
 from ifqa import artifacts, blocks, sources
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus, Experiment, load_corpus
+from ifqa.experiment import Corpus, Experiment, load_corpus, retriever_tables, search_settings
 from ifqa.files import sha256
-from ifqa.inputs import questions_of
+from ifqa.inputs import questions_of, reads_passages
 from ifqa.plugins import load, settings_of
 from ifqa.scoring import summary
 
@@ -41,7 +41,9 @@ def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
     table = corpus.indexes[name]
     plug = load("retriever", table["retriever"])
     settings = _identifying(plug, settings_of(plug.build) | table)
-    return {"stage": "index", "settings": settings, "plug": _code(plug), "passages": _passages(corpus)}
+    own = {key: value for key, value in table.items() if key != "retriever"}
+    files = {"files": plug.built_from(**own)} if hasattr(plug, "built_from") else {}
+    return {"stage": "index", "settings": settings, "plug": _code(plug), **files, "passages": _passages(corpus)}
 
 
 def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
@@ -56,8 +58,8 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
         "retriever": fingerprint("retriever", experiment),
         **_questions(experiment),
     }
-    if "index" in experiment.retriever:
-        corpus, name = load_corpus(experiment.corpus), experiment.retriever["index"]
+    for name in experiment.indexes:
+        corpus = load_corpus(experiment.corpus)
         index = wanted_index(corpus, name)
         found = finished(corpus.folder / name, f"ifqa index {corpus.name}")["wanted"]
         if found.get("passages") != index["passages"]:
@@ -66,7 +68,9 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
                 f"build it again: ifqa index {corpus.name}"
             )
         _require_same(corpus.folder / name, found, index, f"ifqa index {corpus.name}")
-        wanted["index"] = artifacts.identity(index)
+        wanted.setdefault("indexes", {})[name] = artifacts.identity(index)
+    if experiment.corpus and any(map(reads_passages, retriever_tables(experiment.retriever))):
+        wanted["passages"] = _passages(load_corpus(experiment.corpus))
     return wanted
 
 
@@ -93,11 +97,20 @@ def fingerprint(kind: str, experiment: Experiment) -> dict[str, Any]:
     Raises:
         IfqaError: a file it reads is missing.
     """
-    table, own = {
-        "retriever": (experiment.retriever, experiment.search_settings),
-        "reader": (experiment.reader, experiment.reader_settings),
-    }[kind]
-    assert table is not None
+    if kind == "reader":
+        assert experiment.reader is not None
+        return _fingerprint(kind, experiment.reader, experiment.reader_settings)
+    assert experiment.retriever is not None
+    return _of_retriever(experiment.retriever)
+
+
+def _of_retriever(table: Mapping[str, Any]) -> dict[str, Any]:
+    own = {key: value for key, value in table.items() if key != "parts"}
+    parts = {"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {}
+    return _fingerprint("retriever", own, search_settings(table)) | parts
+
+
+def _fingerprint(kind: str, table: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     plug = load(kind, table["name"])
     files = {"files": plug.fingerprint(**own)} if hasattr(plug, "fingerprint") else {}
     return {"settings": _identifying(plug, table), "code": _code(plug), **files}
@@ -136,7 +149,7 @@ def _code(plug: type[Any]) -> str:
     return sha256(Path(inspect.getfile(plug)))
 
 
-def _identifying(plug: type[Any], settings: dict[str, Any]) -> dict[str, Any]:
+def _identifying(plug: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without those that the plug says change how fast it is, and not what it does."""
     return {key: value for key, value in sorted(settings.items()) if key not in getattr(plug, "not_identity", ())}
 

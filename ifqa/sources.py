@@ -14,6 +14,7 @@ from ifqa.artifacts import identity
 from ifqa.blocks import PACKED, Block, cut
 from ifqa.errors import IfqaError
 from ifqa.files import find_resource, unpack
+from ifqa.passages import hash_id, id_bytes
 from ifqa.plugins import check_settings, load, settings_of, unknown
 from ifqa.progress import bar
 from ifqa.records import Passage, Question, gold_id
@@ -118,11 +119,19 @@ def _in_turn(
         yield from cut(((page, position()) for page in pages), where, settings, tally)
 
 
-def articles(path: str, words: int = 100, wrap: bool = True) -> Iterator[Block]:
-    """Articles of plain text: JSON lines, WikiExtractor's JSON, parquet; a folder stands for all such files in it."""
+def articles(path: str, words: int = 100, wrap: bool = True, share: float = 1.0) -> Iterator[Block]:
+    """Articles of plain text: JSON lines, WikiExtractor's JSON, parquet; a folder stands for all such files in it.
+
+    Args:
+        path: a file or a folder.
+        words, wrap: as for `dump`.
+        share: of the articles, 0 to 1, for a smaller pool; the hash of its id decides whether an article is in, so a
+            larger share holds every smaller one.
+    """
     for file in article_files(_find(path)):
         tally = Tally()
-        yield from cut(read_articles(file, tally), str(file), {"words": words, "wrap": wrap}, tally)
+        pages = (one for one in read_articles(file, tally) if hash_id(id_bytes(one[0].id)) < share * 2**64)
+        yield from cut(pages, str(file), {"words": words, "wrap": wrap}, tally)
 
 
 def passages(path: str) -> Iterator[Block]:
@@ -167,6 +176,8 @@ def _check(source: Source) -> None:
     check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe"])
     if source.get("words", 1) < 1:
         raise IfqaError(f"setting of a {kind!r} source 'words': wanted at least 1, found {source['words']}")
+    if not 0 < source.get("share", 1) <= 1:
+        raise IfqaError(f"setting of a {kind!r} source 'share': wanted above 0, at most 1, found {source['share']}")
     for setting, choices in _CHOICES.items():
         if setting in source and source[setting] not in get_args(choices):
             raise unknown(f"setting of a {kind!r} source {setting!r}", str(source[setting]), get_args(choices))

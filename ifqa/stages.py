@@ -24,6 +24,7 @@ from ifqa.inputs import (
     open_retriever,
     passages_of,
     predictions_of,
+    queries_of,
     questions_of,
     rankings_of,
     was_trained_on,
@@ -97,11 +98,13 @@ def build_index(corpus: Corpus, name: str) -> Path:
         IfqaError: the corpus has no such index, or its passages are not built.
     """
     passages, folder = corpus.folder / "passages", corpus.folder / name
-    with make(folder, lambda: wanted_index(corpus, name)) as work:
+    settings = dict(corpus.indexes.get(name, {}))
+    plug = load("retriever", settings.pop("retriever")) if settings else None
+    with make(folder, lambda: wanted_index(corpus, name), resume="any" if hasattr(plug, "resumes") else "") as work:
         if work is None:
             return folder
-        settings = dict(corpus.indexes[name])
-        load("retriever", settings.pop("retriever")).build(passages, work.folder, **settings)
+        assert plug is not None  # or wanted_index had refused the name
+        plug.build(passages, work.folder, **settings)
         work.made["passages"] = finished(passages, f"ifqa passages {corpus.name}")["made"]["passages"]
     say(f"{folder}: {work.made['passages']:,} passages indexed")
     return folder
@@ -120,11 +123,11 @@ def retrieve(experiment: Experiment) -> Path:
     with make(folder, lambda: wanted_retrieve(experiment), experiment.relatives("retrieve")) as work:
         if work is None:
             return folder
-        retriever = open_retriever(experiment)
+        retriever, queries = open_retriever(experiment), queries_of(experiment, questions)
         rankings: list[list[Hit]] = []
         with bar(f"searching {experiment.name}", len(questions)) as advance:
             for start in range(0, len(questions), SEARCHED):
-                chunk = questions[start : start + SEARCHED]
+                chunk = queries[start : start + SEARCHED]
                 rankings += retriever.search(chunk, experiment.retriever["k"])
                 advance(len(chunk))
         if hasattr(retriever, "made_passages"):
@@ -132,6 +135,7 @@ def retrieve(experiment: Experiment) -> Path:
         by_question = dict(zip((question.id for question in questions), rankings, strict=True))
         write_run(work.folder / "run.trec", by_question, tag=f"ifqa-{experiment.retriever['name']}")
         work.made |= {"questions": len(questions), "hits": sum(map(len, rankings))}
+        work.made |= {"trained_on_them": was_trained_on(retriever, experiment)}
     say(f"{folder}: {work.made['hits']:,} passages for {len(questions):,} questions")
     return folder
 
@@ -228,8 +232,8 @@ def prepare(experiment: Experiment) -> None:
         corpus = load_corpus(experiment.corpus)
         with lock(corpus.folder):
             build_passages(corpus)
-            if experiment.retriever and "index" in experiment.retriever:
-                build_index(corpus, experiment.retriever["index"])
+            for index in experiment.indexes:
+                build_index(corpus, index)
 
 
 @dataclass(frozen=True)
@@ -255,7 +259,7 @@ def ask(experiment: Experiment, text: str) -> Asked:
     passages: list[Passage] = []
     if experiment.retriever:
         retriever = open_retriever(experiment)
-        ranking = retriever.search([question], experiment.reader["passages"])[0]
+        ranking = retriever.search(queries_of(experiment, [question]), experiment.reader["passages"])[0]
         made = retriever.made_passages([question]) if hasattr(retriever, "made_passages") else []
         known = {passage.id: passage for passage in made}
         stored = iter(next(passages_of(experiment, [[hit for hit in ranking if hit.passage_id not in known]])))

@@ -1,4 +1,4 @@
-"""The verbs beside the main path: check, list, doctor, data, stats and train; arguments to one call each."""
+"""The verbs beside the main path: check, list, doctor, data, convert, stats and train; arguments to one call each."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -46,24 +46,77 @@ def data(
         print(line)
 
 
+def convert(
+    source: Annotated[str, typer.Argument(help="An experiment whose run is done, or a ctxs JSON file.")],
+    to: Annotated[Path, typer.Option("--to", help="File to write: .json (ctxs, as DPR and FiD) or .trec.")],
+    k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
+    benchmark: Annotated[str, typer.Option(help="Benchmark of a ctxs file's questions.")] = "ifqa",
+    split: Annotated[str | None, typer.Option(help="Its split; none: the ids in the file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
+) -> None:
+    """Write what was retrieved for other tools: an experiment's run as ctxs JSON or TREC, a ctxs JSON as TREC."""
+    from ifqa.convert import convert as convert_file
+
+    print(convert_file(source, to, k, benchmark, split, force))
+
+
+Benchmark = Annotated[str, typer.Option(help="Benchmark to train on.")]
+Split = Annotated[str, typer.Option(help="Its training split.")]
+Negatives = Annotated[str, typer.Option("--corpus", help="Corpus whose BM25 index gives the negatives.")]
+To = Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of initialisation, order and draws; else the default one.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")]
+
+
 @train.command("extractive")
 def train_extractive(
-    benchmark: Annotated[str, typer.Option(help="Benchmark to train on.")] = "ifqa",
-    split: Annotated[str, typer.Option(help="Its training split.")] = "full-train",
-    corpus: Annotated[str, typer.Option(help="Corpus whose BM25 index gives the negatives.")] = "ifqa-gold-train",
-    folder: Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")] = Path(
-        "models/extractive"
-    ),
-    seed: Annotated[int, typer.Option(help="Seed of initialisation and order.")] = 0,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
-    ] = None,
+    benchmark: Benchmark = "ifqa",
+    split: Split = "full-train",
+    corpus: Negatives = "ifqa-gold-train",
+    folder: To = Path("models/extractive"),
+    seed: Seed = None,
+    settings: Set = None,
 ) -> None:
     """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
-    from ifqa.experiment import load_corpus
-    from ifqa.train import train_extractive as make
+    _train("extractive", benchmark, split, corpus, folder, seed, settings)
 
-    print(make(benchmark, split, load_corpus(corpus), folder, seed, settings_of_flags(settings)))
+
+@train.command("rerank")
+def train_rerank(
+    benchmark: Benchmark = "ifqa",
+    split: Split = "full-train",
+    corpus: Negatives = "ifqa-gold-train",
+    folder: To = Path("models/rerank"),
+    seed: Seed = None,
+    settings: Set = None,
+) -> None:
+    """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2."""
+    _train("rerank", benchmark, split, corpus, folder, seed, settings)
+
+
+@train.command("dense")
+def train_dense(
+    recipe: Annotated[
+        str, typer.Option(help="small (one encoder, fits a CPU) or dpr (as published; wants a GPU).")
+    ] = "small",
+    benchmark: Benchmark = "ifqa",
+    split: Split = "full-train",
+    corpus: Negatives = "ifqa-gold-train",
+    folder: To = Path("models/dense"),
+    seed: Seed = None,
+    settings: Set = None,
+) -> None:
+    """Train a dense retriever: in-batch negatives, and BM25's best that hold no answer."""
+    _train("dense", benchmark, split, corpus, folder, seed, [f"recipe={recipe}", *(settings or [])])
+
+
+def _train(
+    what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: list[str] | None
+) -> None:
+    from ifqa.experiment import load_corpus
+    from ifqa.train import train as make
+
+    print(make(what, benchmark, split, load_corpus(corpus), folder, seed, settings_of_flags(settings)))
 
 
 @stats.command("passages")
@@ -112,4 +165,10 @@ def settings_of_flags(pairs: list[str] | None) -> dict[str, Any]:
     return changes
 
 
-MORE: dict[str, Callable[..., None]] = {"check": check, "list": list_all, "doctor": doctor, "data": data}
+MORE: dict[str, Callable[..., None]] = {
+    "check": check,
+    "list": list_all,
+    "doctor": doctor,
+    "data": data,
+    "convert": convert,
+}

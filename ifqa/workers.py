@@ -13,7 +13,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from itertools import chain, cycle, islice
 from multiprocessing.connection import wait
 from typing import Any, Literal, TypeVar
 
@@ -39,6 +39,7 @@ def run(
     *,
     workers: int = 0,
     engine: Engine = "local",
+    gpus: int = 0,
     name: Callable[[Task], str] = str,
 ) -> Iterator[tuple[Task, Result]]:
     """Each task and its result, in the order in which they are finished.
@@ -48,6 +49,7 @@ def run(
         tasks: taken as workers become free: at most two for each are in memory.
         workers: how many; 0 for as many as there are cores, here or in the cluster. One works in this process.
         engine: "local" for processes of this machine, "ray" for the cluster that RAY_ADDRESS names, or one made here.
+        gpus: of this machine; each worker sees one of them. With Ray, any number but 0 gives each task a GPU of its own.
         name: what an error calls a task.
 
     Raises:
@@ -58,7 +60,7 @@ def run(
     broken: list[IfqaError] = []
     source = _until_broken(tasks, broken)
     if engine == "ray":
-        yield from _on_ray(function, source, workers, name)
+        yield from _on_ray(function, source, workers, gpus, name)
     else:
         workers = workers or cores()
         first = list(islice(source, 2))
@@ -68,7 +70,7 @@ def run(
         if alone:
             yield from ((task, function(task)) for task in source)
         else:
-            yield from _on_processes(function, source, workers, name)
+            yield from _on_processes(function, source, workers, gpus, name)
     if broken:
         raise broken[0]
 
@@ -84,10 +86,10 @@ def _until_broken(tasks: Iterable[Task], broken: list[IfqaError]) -> Iterator[Ta
 class _Worker:
     """A process, and our end of the pipe to it."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Callable[[Any], Any], gpu: str | None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of Java and torch
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(function, theirs), daemon=True)
+        self.process = context.Process(target=_serve, args=(function, theirs, gpu), daemon=True)
         with _no_interrupts():  # until it says itself that it does not heed them
             self.process.start()
         theirs.close()
@@ -118,8 +120,10 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(function: Callable[[Any], Any], pipe: Any) -> None:
+def _serve(function: Callable[[Any], Any], pipe: Any, gpu: str | None) -> None:
     """A worker's life: tasks in, results out, until the pipe closes or the parent is gone."""
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # read when CUDA starts, which importing torch does not
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError):
@@ -138,8 +142,10 @@ def _end_with_parent() -> None:
 
 
 def _on_processes(
-    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, name: Callable[[Task], str]
+    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
 ) -> Iterator[tuple[Task, Result]]:
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpus else [""]
+    devices = cycle(visible if visible != [""] else map(str, range(gpus)) if gpus else [None])
     numbered = enumerate(tasks)
     waiting: deque[tuple[int, Task]] = deque()  # read while every worker is busy, or to be tried again
     deaths: Counter[int] = Counter()
@@ -150,7 +156,7 @@ def _on_processes(
     try:
         while True:
             while waiting and len(busy) < workers and not failure:
-                busy.append(idle.pop() if idle else _Worker(function))
+                busy.append(idle.pop() if idle else _Worker(function, next(devices)))
                 busy[-1].give(*waiting.popleft())
             if reading := more and not failure and len(waiting) < workers:
                 waiting.extend(task := list(islice(numbered, 1)))
@@ -194,7 +200,7 @@ def _died(task: str, code: int | str) -> Exception:
 
 
 def _on_ray(
-    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, name: Callable[[Task], str]
+    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
 ) -> Iterator[tuple[Task, Result]]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it reports home unless told not to
     try:
@@ -205,7 +211,7 @@ def _on_ray(
     if started:
         pipe = _guarded()
         _join_cluster(ray)
-    remote = ray.remote(max_retries=ATTEMPTS - 1)(function)
+    remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
     most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
     running: dict[Any, Task] = {}
     failure: Exception | None = None

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from ifqa import encoders
-from ifqa.encoders import PACKAGE, MiniLM, encoder_folder
+from ifqa import hub
+from ifqa.encoders import MiniLM
 from ifqa.errors import IfqaError
+from ifqa.hub import PACKAGE, encoder_folder
 from ifqa.readers.extractive import SHIPPED
 
 
@@ -59,9 +60,9 @@ def test_weights_that_are_not_the_official_ones_are_refused(tmp_path: Path, monk
     (tmp_path / PACKAGE / "__init__.py").touch()
     (model / "model.safetensors").write_bytes(b"other")
     monkeypatch.syspath_prepend(tmp_path)
-    encoders.encoder_folder.cache_clear()
+    hub.encoder_folder.cache_clear()
     try:
         with pytest.raises(IfqaError, match="SHA-256"):
             encoder_folder()
     finally:
-        encoders.encoder_folder.cache_clear()
+        hub.encoder_folder.cache_clear()

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_corpus, load_experiment, parse_experiment
+from ifqa.experiment import load_corpus, load_experiment, parse_experiment, search_settings
 from ifqa.variants import override, write_resolved
 
 SAMPLE = {
@@ -24,8 +24,8 @@ def test_defaults_are_filled_in():
     experiment = parse_experiment("x", SAMPLE, "x.toml")
     assert experiment.retriever["index"] == "bm25"
     assert experiment.retriever["k"] == 100
-    assert experiment.search_settings["k1"] == 0.9
-    assert experiment.search_settings["b"] == 0.4
+    assert search_settings(experiment.retriever)["k1"] == 0.9
+    assert search_settings(experiment.retriever)["b"] == 0.4
     assert experiment.reader["passages"] == 5
 
 

@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     ["cli"],
     ["verbs"],
-    ["report", "doctor", "estimates", "train"],
+    ["report", "doctor", "estimates", "train", "convert"],
     ["stages"],
     ["provenance"],
     ["inputs"],
@@ -24,10 +24,11 @@ LAYERS = [
     ["forecast", "id_index"],
     ["sources", "shards"],
     ["benchmarks", "retrievers", "readers", "training", "blocks"],
-    ["span_model"],
-    ["encoders", "jvm", "numbers", "clauses"],
+    ["span_model", "queries"],
+    ["dense", "cross_encoder"],
+    ["encoders", "jvm", "numbers", "clauses", "ctxs"],
     ["passages", "wikipedia"],
-    ["scoring", "artifacts", "plugins", "runs"],
+    ["scoring", "artifacts", "plugins", "runs", "hub"],
     ["files", "progress", "workers"],
     ["records", "errors", "__init__"],
 ]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.encoders import encoder_folder
 from ifqa.errors import IfqaError
+from ifqa.hub import encoder_folder
 from ifqa.readers.extractive import Extractive
 from ifqa.records import Passage, Question
 from ifqa.span_model import Pair, make_pair

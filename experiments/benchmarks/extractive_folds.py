@@ -27,8 +27,9 @@ from unittest.mock import patch
 import torch
 from torch import Tensor, nn
 
-from ifqa.encoders import MiniLM, encoder_folder
+from ifqa.encoders import MiniLM
 from ifqa.files import read_json, read_jsonl, sha256, write_jsonl
+from ifqa.hub import encoder_folder
 from ifqa.passages import write_passages
 from ifqa.readers.extractive import Extractive
 from ifqa.records import Passage, Question
@@ -36,7 +37,7 @@ from ifqa.retrievers.bm25 import BM25
 from ifqa.retrievers.gold import Gold
 from ifqa.scoring.answers import exact_match, f1, normalize
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
-from ifqa.train import NEGATIVES
+from ifqa.train import DEPTH
 from ifqa.training.extractive import train
 
 LEARNING_RATES = {"adapter": 1e-3, "full": 1e-4}
@@ -166,7 +167,7 @@ def rank(questions: Sequence[Question], folder: Path) -> list[list[Passage]]:
     passages = {passage.id: passage for passage in Gold().made_passages(questions)}
     write_passages(folder / "passages" / "passages-00000.jsonl", passages.values())
     BM25.build(folder / "passages", folder / "bm25")
-    rankings = BM25(folder / "bm25").search(questions, NEGATIVES)
+    rankings = BM25(folder / "bm25").search(questions, DEPTH["extractive"])
     return [[passages[hit.passage_id] for hit in ranking] for ranking in rankings]
 
 

@@ -82,7 +82,7 @@ class Extractive:
         """
         import torch
 
-        from ifqa.encoders import encoder_folder
+        from ifqa.hub import encoder_folder
         from ifqa.span_model import best_candidates, make_pair
 
         folder = encoder_folder()
@@ -167,7 +167,8 @@ def _load(folder: Path, device: "torch.device", precision: str) -> "SpanModel":
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from ifqa.encoders import MiniLM, encoder_folder
+    from ifqa.encoders import MiniLM
+    from ifqa.hub import encoder_folder
     from ifqa.span_model import SpanModel
 
     model = SpanModel(MiniLM(encoder_folder()))

@@ -2,6 +2,9 @@
 
 PLUGS = {
     "bm25": "ifqa.retrievers.bm25:BM25",
+    "dense": "ifqa.retrievers.dense:Dense",
+    "fusion": "ifqa.retrievers.fusion:Fusion",
     "gold": "ifqa.retrievers.gold:Gold",
+    "rerank": "ifqa.retrievers.rerank:Rerank",
     "run": "ifqa.retrievers.run:Run",
 }

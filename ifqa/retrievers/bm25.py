@@ -14,7 +14,7 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.files import read_json, read_jsonl, require, text_field, write_json
 from ifqa.jvm import MEMORY, java, run
-from ifqa.plugins import unknown
+from ifqa.plugins import Cost, unknown
 from ifqa.progress import bar
 from ifqa.records import Hit, Question
 
@@ -24,6 +24,8 @@ _MOST = 3e38  # what a Java float holds
 _BATCH = 64  # questions searched at once when the number of threads is left to Java; bounds the memory of the answers
 _BUFFER_MB = 256  # of passages held before a segment is written: small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in one question; Lucene's own 1,024 is a guard against queries nobody wrote
+_START, _PER_SECOND = 3, 20_000  # seconds for Java; passages indexed
+_BYTES, _INDEXING_MEMORY = 330, 500e6  # of Lucene's files, a passage; of Java and Python while they are made
 _ADDED = re.compile(r": (\d+) docs added\.$")
 _NO_ROOM = ("No space left on device", "not enough space on the disk", "Disk quota exceeded", "File too large")
 
@@ -182,6 +184,11 @@ class BM25:
             what = f"Anserini ended with {status} and {indexed:,} of {count:,} passages indexed"
             raise _why(files, folder, what, output)
         write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
+
+    @classmethod
+    def forecast(cls, passages: int, **_: Any) -> Cost:
+        """What `build` will take: told from what 410,612 passages took on two cores."""
+        return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
 
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:

@@ -1,37 +1,58 @@
-"""Rankings that another system made, from its TREC run file."""
+"""Rankings that another system made: a TREC run, or the ctxs JSON of DPR and FiD, which brings its passages along."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from ifqa.ctxs import is_ctxs, read_ctxs, refuse_pickle
 from ifqa.errors import IfqaError
 from ifqa.files import require, sha256
-from ifqa.records import Hit, Question
+from ifqa.records import Hit, Passage, Question
 from ifqa.runs import read_run
 
 
 class Run:
-    """The rankings of a TREC run; its question ids are ours ("ifqa/full-dev/17"), its passages those of the corpus."""
+    """The rankings of a file.
+
+    A TREC run's question ids are ours ("ifqa/full-dev/17"), its passages those of the corpus. A ctxs file's entry is a
+    question's if its id is, else if its text is, white space and curly apostrophes aside (DPR writes "'" for "’");
+    of several entries with one text the first counts. A ctxs file makes text: only then is there `made_passages`.
+    """
 
     version = 1
+    made_passages: Callable[[Sequence[Question]], Iterator[Passage]]
 
     def __init__(self, path: str) -> None:
-        """Read the run.
+        """Read the rankings; of a ctxs file only ids and scores are kept in memory.
 
         Args:
-            path: the run file, plain or compressed.
+            path: the file, plain or compressed.
 
         Raises:
-            IfqaError: the file is missing, or a line of it is no line of a run.
+            IfqaError: the file is missing or a pickle, a line of it is no line of a run, or an entry no entry of ctxs.
         """
         self.path = path
-        self.rankings = read_run(Path(path))
+        refuse_pickle(Path(path))
+        if not is_ctxs(Path(path)):
+            self.rankings = read_run(Path(path))
+            return
+        self.made_passages = self._passages
+        self._entries: list[list[Hit]] = []
+        self._of_id: dict[str, int] = {}
+        self._of_text: dict[str, int] = {}
+        for number, (question, ranking) in enumerate(read_ctxs(Path(path))):
+            self._entries.append([Hit(passage.id, score) for passage, score in ranking])
+            self._of_id.setdefault(question.id, number)
+            self._of_text.setdefault(_plain(question.text), number)
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
-        """The first k of each question's ranking; empty for a question the run leaves out.
+        """The first k of each question's ranking; empty for a question that a TREC run leaves out.
 
         Raises:
-            IfqaError: the run is of another split: no question id in it begins as the questions' do.
+            IfqaError: the file is of other questions: a TREC run has no question id that begins as a question's does,
+                or a ctxs file lacks a question, for it has an entry even where nothing was found.
         """
+        if hasattr(self, "made_passages"):
+            return [self._entries[self._entry(question)][:k] for question in questions]
         splits = {question_id.rpartition("/")[0] for question_id in self.rankings}
         for question in questions:
             if question.id.rpartition("/")[0] not in splits:
@@ -39,7 +60,32 @@ class Run:
                 raise IfqaError(f"{self.path} ranks other questions: wanted ids like {question.id}, found {found}")
         return [self.rankings.get(question.id, [])[:k] for question in questions]
 
+    def _passages(self, questions: Sequence[Question]) -> Iterator[Passage]:
+        """Every passage of these questions' entries, once, read from the file again."""
+        wanted = {self._entry(question) for question in questions}
+        given: set[str] = set()
+        for number, (_, ranking) in enumerate(read_ctxs(Path(self.path))):
+            for passage, _ in ranking if number in wanted else []:
+                if passage.id not in given:
+                    given.add(passage.id)
+                    yield passage
+
+    def _entry(self, question: Question) -> int:
+        """Which of the ctxs file's entries is a question's."""
+        number = self._of_id.get(question.id, self._of_text.get(_plain(question.text)))
+        if number is None:
+            raise IfqaError(
+                f"{self.path} has no entry for {question.id}: wanted the question {question.text!r}, found "
+                f"{len(self._entries):,} others, such as {next(iter(self._of_text), 'nothing')!r}"
+            )
+        return number
+
     @classmethod
     def fingerprint(cls, path: str) -> str:
-        """SHA-256 of the run file."""
-        return sha256(require(Path(path), "run"))
+        """SHA-256 of the file."""
+        refuse_pickle(require(Path(path), "run"))
+        return sha256(Path(path))
+
+
+def _plain(question: str) -> str:
+    return " ".join(question.replace("’", "'").split())

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ifqa.encoders import LINEAR, NAME, WEIGHTS_SHA256, MiniLM, encoder_folder, half_precision
+from ifqa.encoders import LINEAR, MiniLM, half_precision
 from ifqa.errors import IfqaError
 from ifqa.files import create, read_json, write, write_json
+from ifqa.hub import NAME, WEIGHTS_SHA256, encoder_folder
 from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
 from ifqa.scoring.answers import normalize

@@ -1,0 +1,161 @@
+"""What does each part of a question bring, asked of each retriever, reranked or not? One table of gold recall.
+
+    python experiments/benchmarks/retrieval.py CORPUS [--split full-dev] [--only bm25] [--rerank DEPTH] [--to FOLDER]
+
+{question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found, reranked}. CORPUS has the
+indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold recall in percent with its 95% bootstrap interval, and
+p of a paired randomisation test against BM25 asked the question. `--to` keeps every ranking as a TREC run, and the table.
+
+"fused" is RRF over the question, its presupposition and its main clause; "weighted" repeats names and numbers for BM25, and
+for the dense retriever adds a quarter of the presupposition's scores. What the settings rest on stands in the README.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ifqa.dense.cross_encoder import OWN, CrossEncoder
+from ifqa.passages import PassageStore
+from ifqa.plugins import load
+from ifqa.progress import bar
+from ifqa.queries import Part
+from ifqa.records import Hit, Passage, Question
+from ifqa.retrievers.fusion import Fusion
+from ifqa.retrievers.rerank import reordered
+from ifqa.runs import write_run
+from ifqa.scoring.retrieval import score_ranking
+from ifqa.scoring.statistics import mean_interval, paired_randomization
+
+CUTOFFS = (1, 5, 20, 100)
+K = 100
+ASKED = ("question", "presupposition", "main", "fused", "weighted")
+
+Ask = Callable[[Any, str], list[list[Hit]]]
+
+
+def main() -> None:
+    """Rank, score, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus")
+    parser.add_argument("--benchmark", default="ifqa")
+    parser.add_argument("--split", default="full-dev")
+    parser.add_argument("--only", choices=["bm25", "dense"], help="one retriever, and no hybrid")
+    parser.add_argument("--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH (50)")
+    parser.add_argument("--model", default=OWN, help="reranker: ifqa, a folder, or a name of the hub")
+    parser.add_argument("--limit", type=int, help="first N questions")
+    parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
+    arguments = parser.parse_args()
+    questions = load("benchmark", arguments.benchmark)().questions(arguments.split)[: arguments.limit]
+    folder = Path("indexes") / arguments.corpus
+    rows = rankings(questions, folder, [arguments.only] if arguments.only else ["bm25", "dense"])
+    store = PassageStore(folder / "passages")
+    if arguments.rerank:
+        rows |= reranked(rows, questions, store, CrossEncoder(arguments.model), arguments.rerank)
+    table = scored(rows, questions, store)
+    print(markdown(table))
+    if arguments.to:
+        arguments.to.mkdir(parents=True, exist_ok=True)
+        for name, ranking in rows.items():
+            by_question = {question.id: hits for question, hits in zip(questions, ranking, strict=True)}
+            write_run(arguments.to / f"{name.replace(' ', '-')}.trec", by_question, tag="ifqa")
+        (arguments.to / "table.json").write_text(json.dumps(table, indent=1))
+
+
+def rankings(questions: Sequence[Question], folder: Path, names: Sequence[str]) -> dict[str, list[list[Hit]]]:
+    """Row name ("bm25 question", "hybrid weighted", ...) -> rankings, best first, one for each question."""
+    rows: dict[str, list[list[Hit]]] = {}
+    parts: dict[str, list[Part]] = {}
+    for name in names:
+        retriever = load("retriever", name)(folder / name)
+        for asked in ASKED:
+            parts[asked] = parts.get(asked, []) + _parts(retriever, name, asked)
+            rows[f"{name} {asked}"] = _fused(_parts(retriever, name, asked), questions, asked)
+    if len(names) == 2:
+        for asked in ASKED:
+            rows[f"rrf {asked}"] = Fusion(parts=parts[asked], method="rrf").search(questions, K)
+        for asked in ("question", "weighted"):
+            rows[f"hybrid {asked}"] = Fusion(parts=parts[asked], method="weighted").search(questions, K)
+    return rows
+
+
+def _parts(retriever: Any, name: str, asked: str) -> list[Part]:
+    """What is asked of a retriever: several times where several rankings are fused."""
+    if asked == "fused":
+        return [Part(retriever, K, 1.0, query) for query in ("question", "presupposition", "main")]
+    if asked == "weighted" and name == "dense":
+        return [Part(retriever, K, 1.0, "question"), Part(retriever, K, 0.25, "presupposition")]
+    return [Part(retriever, K, 1.0, "names" if asked == "weighted" else asked)]
+
+
+def _fused(parts: Sequence[Part], questions: Sequence[Question], asked: str) -> list[list[Hit]]:
+    if len(parts) == 1:
+        return parts[0].search(questions)
+    return Fusion(parts=parts, method="rrf" if asked == "fused" else "weighted").search(questions, K)
+
+
+def reranked(
+    rows: dict[str, list[list[Hit]]],
+    questions: Sequence[Question],
+    store: PassageStore,
+    model: CrossEncoder,
+    depth: int,
+) -> dict[str, list[list[Hit]]]:
+    """The rows worth it, reordered; a passage that stands in several is scored once."""
+    chosen = [name for name in rows if name.split()[1] in ("question", "weighted")]
+    wanted: list[set[str]] = [
+        {hit.passage_id for name in chosen for hit in rows[name][number][:depth]} for number in range(len(questions))
+    ]
+    found: dict[str, list[list[Hit]]] = {f"{name} reranked": [] for name in chosen}
+    with bar("reranking", sum(map(len, wanted))) as advance:
+        for number, question in enumerate(questions):
+            passages: list[Passage] = store.get(sorted(wanted[number]))
+            scores = model.score([(question.text, one.text) for one in passages], advance)
+            by_id = {one.id: float(score) for one, score in zip(passages, scores, strict=True)}
+            for name in chosen:
+                ranking = rows[name][number][:depth]
+                found[f"{name} reranked"].append(reordered(ranking, [by_id[hit.passage_id] for hit in ranking]))
+    return found
+
+
+def scored(
+    rows: dict[str, list[list[Hit]]], questions: Sequence[Question], store: PassageStore
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Row -> "gold_any@K" -> value, low, high (percent), and p against the first row."""
+    table: dict[str, dict[str, dict[str, float]]] = {}
+    baseline: dict[str, list[float]] = {}
+    for name, ranking in rows.items():
+        values: dict[str, list[float]] = {f"gold_any@{k}": [] for k in CUTOFFS}
+        for question, hits in zip(questions, ranking, strict=True):
+            texts = [one.text for one in store.get([hit.passage_id for hit in hits])]
+            scores = score_ranking(question, texts, CUTOFFS)
+            for measure in values:
+                values[measure].append(scores[measure])
+        baseline = baseline or values
+        table[name] = {}
+        for measure, each in values.items():
+            mean, low, high = (100 * share for share in mean_interval(each))
+            p = paired_randomization(each, baseline[measure])
+            table[name][measure] = {"value": mean, "low": low, "high": high, "p": p}
+    return table
+
+
+def markdown(table: dict[str, dict[str, dict[str, float]]]) -> str:
+    """The table; a star where p < 0.05."""
+    lines = [
+        "| retriever | " + " | ".join(f"@{k}" for k in CUTOFFS) + " | p @1, @5, @20 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, measures in table.items():
+        cells = [
+            f"{one['value']:.1f}{'*' if one['p'] < 0.05 else ''} [{one['low']:.1f}, {one['high']:.1f}]"
+            for one in measures.values()
+        ]
+        ps = ", ".join(f"{one['p']:.3f}" for one in list(measures.values())[:3])
+        lines.append(f"| {name} | {' | '.join(cells)} | {ps} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

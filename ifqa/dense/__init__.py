@@ -1,0 +1,1 @@
+"""Dense retrieval's parts: texts to vectors, vectors on disk, and the nearest of them."""

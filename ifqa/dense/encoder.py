@@ -1,0 +1,268 @@
+"""Texts to vectors: any sentence-transformers model, and DPR's pair of encoders.
+
+A model's own files decide pooling, prefixes and normalisation. `Encoder.facts` tells what is used, because a wrong query
+prefix breaks nothing and costs points.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ifqa.dense.batches import BUDGET, CHUNK, Features, batches, to_device
+from ifqa.encoders import half_precision
+from ifqa.errors import IfqaError
+from ifqa.files import read_json
+from ifqa.hub import model_folder, quiet
+from ifqa.plugins import unknown
+from ifqa.progress import say
+from ifqa.records import Passage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+PRECISIONS = ("auto", "float32", "bfloat16", "int8")
+TITLES = ("auto", "yes", "no")
+DPR_TOKENS = 256  # DPR conf/encoder/hf_bert.yaml: sequence_length
+_NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|dkrr)", re.I)
+
+
+class Encoder:
+    """A model that is ready. `facts` has the settings that decide its vectors, for people and for an index's file."""
+
+    def __init__(
+        self, facts: dict[str, Any], device: str, queries: "_Side", passages: "_Side", with_titles: bool
+    ) -> None:
+        """Not to be called: see `open_encoder`."""
+        self.facts = facts
+        self.device = device
+        self._queries, self._passages, self._with_titles = queries, passages, with_titles
+
+    def encode_queries(self, texts: Sequence[str]) -> "NDArray[Any]":
+        """Vectors of questions, float32 [texts, dimension]."""
+        return _encode(self._queries, [(text, "") for text in texts], self.device)
+
+    def encode_passages(
+        self, passages: Sequence[Passage], advance: Callable[[int], None] = lambda done: None
+    ) -> "NDArray[Any]":
+        """Vectors of passages, float32 [passages, dimension]; `advance` is told how many more are done."""
+        pairs = [(passage.text, passage.title if self._with_titles else "") for passage in passages]
+        return _encode(self._passages, pairs, self.device, advance)
+
+
+class _Side:
+    """One of a model's two ways in: texts to padded token ids, token ids to vectors."""
+
+    def __init__(
+        self, tokenise: Callable[[Sequence[tuple[str, str]]], Features], forward: Callable[[Features], "Tensor"]
+    ) -> None:
+        self.tokenise, self.forward = tokenise, forward
+
+
+def open_encoder(
+    model: str,
+    *,
+    query_model: str = "",
+    titles: str = "auto",
+    max_tokens: int = 0,
+    precision: str = "auto",
+    device: str = "auto",
+    query_prefix: str | None = None,
+    passage_prefix: str | None = None,
+) -> Encoder:
+    """Load a model.
+
+    Args:
+        model: a sentence-transformers model, or DPR's context encoder: a folder, or a name of the hub.
+        query_model: DPR's question encoder; empty for the one that belongs to the context encoder by its name.
+        titles: whether a passage's title goes before its text: "yes", "no", or "auto" (DPR yes, others no).
+        max_tokens: of a text, the rest is cut off; 0 for the model's own (DPR: 256).
+        precision: "float32", "bfloat16", "int8" (passages alone, on a CPU, by ONNX Runtime), or "auto": bfloat16 where the
+            hardware multiplies in it, else float32.
+        device: "cpu", "cuda", "mps", or "auto" for a GPU where there is one.
+        query_prefix, passage_prefix: set before each text; None for what the model's own files say.
+
+    Raises:
+        IfqaError: the model is not to be had, does not load, or a setting does not fit it.
+    """
+    for what, value, known in (("precision", precision, PRECISIONS), ("titles", titles, TITLES)):
+        if value not in known:
+            raise unknown(what, value, known)
+    if max_tokens < 0:
+        raise IfqaError(f"max_tokens: wanted 0 (the model's own) or more, found {max_tokens}")
+    quiet()
+    device, folder = resolve_device(device), model_folder(model)
+    if precision == "int8" and device != "cpu":
+        raise IfqaError(
+            f"precision 'int8' is for a CPU, and the device is {device}; take bfloat16, or device = \"cpu\""
+        )
+    precision = str(half_precision(device)).removeprefix("torch.") if precision == "auto" else precision
+    config = read_json(folder / "config.json") if (folder / "config.json").exists() else {}
+    if config.get("model_type") == "dpr":
+        if precision == "int8" or query_prefix or passage_prefix:
+            raise IfqaError("DPR's encoders take no prefix, and no precision int8; leave the settings out")
+        return _open_dpr(model, folder, query_model, titles, max_tokens, precision, device)
+    if query_model:
+        raise IfqaError(f"query_model is for DPR's pair of encoders; {model} encodes questions itself")
+    return _open_sentence_transformer(
+        model, folder, titles, max_tokens, precision, device, query_prefix, passage_prefix
+    )  # fmt: skip
+
+
+def resolve_device(device: str) -> str:
+    """The device that "auto" stands for, or the one that was asked for.
+
+    Raises:
+        IfqaError: it is not there.
+    """
+    import torch
+
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if device == "auto":
+        return "cuda" if there["cuda"] else "cpu"
+    if device not in there:
+        raise unknown("device", device, ["auto", *there])
+    if not there[device]:
+        raise IfqaError(f'device {device!r} was asked for, and torch finds none here; take "auto", or see: ifqa doctor')
+    return device
+
+
+def _open_sentence_transformer(
+    name: str, folder: Path, titles: str, max_tokens: int, precision: str, device: str, query_prefix: str | None,
+    passage_prefix: str | None,
+) -> Encoder:  # fmt: skip
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise IfqaError(
+            f"{name} does not load as a sentence-transformers model: {' '.join(str(error).split())[:200]}"
+        ) from error
+    if max_tokens:
+        model.max_seq_length = max_tokens
+    prompts = {"query": query_prefix, "document": passage_prefix}
+    for task, names in (("query", ("query",)), ("document", ("document", "passage", "corpus"))):
+        if prompts[task] is None:
+            prompts[task] = next((model.prompts[one] for one in names if model.prompts.get(one)), "")
+    if not any(prompts.values()) and _NEEDS_PREFIX.search(name):
+        say(f"{name}: its files name no prefix, and models of its family are trained with one; see query_prefix")
+
+    def side(task: str, used: Any) -> _Side:
+        def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
+            texts = [f"{title} {text}" if title else text for text, title in pairs]
+            features: Features = used.preprocess(texts, prompt=prompts[task] or None, task=task)
+            return features
+
+        return _Side(tokenise, lambda features: used.forward(features, task=task)["sentence_embedding"])
+
+    if precision == "bfloat16":
+        model[0].to(torch.bfloat16)
+        model[0].register_forward_hook(_in_float)
+    passages = model
+    if precision == "int8":
+        from ifqa.dense.int8 import quantised
+
+        passages = quantised(model)
+    pooling = next((str(one.pooling_mode) for one in model if hasattr(one, "pooling_mode")), "the model's own")
+    facts = {
+        "model": name,
+        "pooling": pooling,
+        "normalised": any(type(one).__name__ == "Normalize" for one in model),
+        "query_prefix": prompts["query"],
+        "passage_prefix": prompts["document"],
+        "titles": titles == "yes",
+        "max_tokens": model.max_seq_length,
+        "precision": precision,
+        "dimension": model.get_embedding_dimension(),
+    }
+    return Encoder(facts, device, side("query", model), side("document", passages), titles == "yes")
+
+
+def _in_float(module: Any, given: Any, features: Features) -> Features:
+    """Pooling and normalisation in bfloat16 would leave vectors of length 0.996."""
+    return {
+        k: v.float() if hasattr(v, "is_floating_point") and v.is_floating_point() else v for k, v in features.items()
+    }
+
+
+def _open_dpr(
+    name: str, folder: Path, query_model: str, titles: str, max_tokens: int, precision: str, device: str
+) -> Encoder:
+    import torch
+    from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
+
+    questions = query_model or name.replace("ctx_encoder", "question_encoder")
+    if questions == name:
+        raise IfqaError(f"{name} is one of DPR's encoders; name the question encoder that belongs to it as query_model")
+    question_folder = model_folder(questions)
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    longest, with_titles = max_tokens or DPR_TOKENS, titles != "no"
+
+    def side(kind: Any, place: Path) -> _Side:
+        plain = _plain if kind is DPRQuestionEncoder else str
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+            model = kind.from_pretrained(place, dtype=dtype).to(device).eval()
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise IfqaError(
+                f"{place} does not load as {kind.__name__}: {' '.join(str(error).split())[:200]}"
+            ) from error
+
+        def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
+            ids: list[Any] = [None] * len(pairs)
+            # A pair of title and text; the text alone where there is no title (dpr/models/hf_models.py:281-317)
+            for titled in (True, False):
+                rows = [row for row, (_, title) in enumerate(pairs) if bool(title) is titled]
+                texts = [plain(pairs[row][0]) for row in rows]
+                both = ([pairs[row][1] for row in rows], texts) if titled else (texts,)
+                cut = tokenizer(*both, truncation=True, max_length=longest)["input_ids"] if rows else []
+                for row, tokens in zip(rows, cut, strict=True):
+                    ids[row] = tokens
+            features = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+            features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # DPR's are all 0, in pairs too
+            return dict(features)
+
+        return _Side(tokenise, lambda features: model(**features).pooler_output)
+
+    facts = {"model": name, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
+             "passage_prefix": "", "titles": with_titles, "max_tokens": longest, "precision": precision}  # fmt: skip
+    passages = side(DPRContextEncoder, folder)
+    encoder = Encoder(facts, device, side(DPRQuestionEncoder, question_folder), passages, with_titles)
+    facts["dimension"] = int(encoder.encode_queries(["dimension"]).shape[1])
+    return encoder
+
+
+def _plain(text: str) -> str:
+    """DPR writes a question's typographic apostrophe as a typewriter's (dpr/utils/data_utils.py:63-65)."""
+    return text.replace("’", "'")
+
+
+def _encode(
+    side: _Side, pairs: Sequence[tuple[str, str]], device: str, advance: Callable[[int], None] = lambda done: None
+) -> "NDArray[Any]":
+    """Chunks are tokenised one ahead; within one, batches hold texts of like length, as many as a budget of tokens allows."""
+    import numpy as np
+    import torch
+
+    chunks = [pairs[start : start + CHUNK] for start in range(0, len(pairs), CHUNK)]
+    found = []
+    with ThreadPoolExecutor(1) as ahead, torch.inference_mode():
+        waiting = [ahead.submit(side.tokenise, chunk) for chunk in chunks[:1]]
+        for number, chunk in enumerate(chunks):
+            features = waiting.pop().result()
+            waiting += [ahead.submit(side.tokenise, following) for following in chunks[number + 1 : number + 2]]
+            vectors: list[Any] = []
+            order: list[int] = []
+            for places, batch in batches(features, len(chunk), BUDGET[device]):
+                vectors.append(side.forward(to_device(batch, device)).float())
+                order += places
+                if device == "cpu":
+                    advance(len(places))
+            found.append(torch.cat(vectors).cpu().numpy()[np.argsort(order)])  # a GPU is waited for once a chunk
+            if device != "cpu":
+                advance(len(chunk))
+    return np.concatenate(found) if found else np.empty((0, 0), np.float32)

@@ -1,0 +1,299 @@
+"""Training a dense retriever (`ifqa.retrievers.dense`) with in-batch and hard negatives, by sentence-transformers' trainer."""
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from ifqa.dense.encoder import resolve_device
+from ifqa.encoders import half_precision
+from ifqa.errors import IfqaError
+from ifqa.files import read_json
+from ifqa.hub import NAME, model_folder, weights_identity
+from ifqa.plugins import check_settings, unknown
+from ifqa.progress import say
+from ifqa.records import Passage, Question
+from ifqa.scoring.retrieval import covers, word_grams
+from ifqa.training import resume
+from ifqa.training.negatives import hard_negatives
+
+_COUNTS = ("epochs", "batch", "max_tokens", "checkpoint_every")  # 1 or more
+_MACHINE = ("device", "micro_batch", "checkpoint_every")  # of these, another value is no other training
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All settings of a training.
+
+    Attributes:
+        model: what is trained on: a sentence-transformers model, or for two encoders a BERT.
+        two_encoders: DPR's architecture, one BERT for questions and one for (title, text), vectors at [CLS]; otherwise one
+            model for questions and texts without titles.
+        scale: of the inner product in the loss: 20 for vectors of length 1, 1 for others.
+        epochs, batch: passes over the questions, questions a step.
+        negatives, pool: hard negatives of a question in each pass, and how many they are drawn from.
+        shuffle_positives: draw one gold passage of a question in each pass; otherwise always its first.
+        learning_rate, warmup: highest rate, after this many steps (below 1: this share of all), then linear to 0.
+        weight_decay, clip: AdamW's decay, largest norm of a gradient.
+        max_tokens: of a question, and of a passage with its title; the rest is cut off.
+        seed: of order, draws and dropout.
+        micro_batch: texts that go through the network at once; 0 for all. Takes less memory and a second forward pass
+            (Gao et al. 2021), and changes no gradient but for the draws of dropout.
+        device: "cpu", "cuda", or "auto" for a GPU where there is one; bfloat16 where it multiplies in that.
+        checkpoint_every: steps between checkpoints.
+    """
+
+    model: str = NAME
+    two_encoders: bool = False
+    scale: float = 20.0
+    epochs: int = 3
+    batch: int = 32
+    negatives: int = 1
+    pool: int = 20
+    shuffle_positives: bool = True
+    learning_rate: float = 2e-5
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    max_tokens: int = 256
+    seed: int = 0
+    micro_batch: int = 0
+    device: str = "cpu"
+    checkpoint_every: int = 100
+
+
+RECIPES = {
+    "small": Recipe(),
+    # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: batch is 8 GPUs of 16,
+    # betas and epsilon of Adam are the defaults. Hard negatives are shuffled and the first taken, of positives the first
+    # is (dpr/models/biencoder.py:173-190).
+    "dpr": Recipe(
+        model="google-bert/bert-base-uncased", two_encoders=True, scale=1.0, epochs=40, batch=128,
+        shuffle_positives=False, warmup=1237, weight_decay=0.0, clip=2.0, seed=12345,
+    ),
+}  # fmt: skip
+
+
+def resolve(recipe: str = "small", **changes: Any) -> Recipe:
+    """A recipe with some of its settings changed.
+
+    Raises:
+        IfqaError: there is no such recipe, setting or device, or a value is out of range.
+    """
+    if recipe not in RECIPES:
+        raise unknown("recipe", str(recipe), RECIPES)
+    check_settings("training setting", Recipe, changes)
+    chosen = replace(RECIPES[recipe], **changes)
+    for name, value in asdict(chosen).items():
+        least = {"scale": 0.01, "pool": chosen.negatives}.get(name, int(name in _COUNTS))
+        if not isinstance(value, str) and value < least:
+            raise IfqaError(f"training setting {name}: wanted {least} or more, found {value}")
+    return replace(chosen, device=resolve_device(chosen.device))
+
+
+def train(
+    questions: Sequence[Question],
+    rankings: Sequence[Sequence[Passage]],
+    folder: Path,
+    *,
+    setting: str,
+    sources: dict[str, str] | None = None,
+    recipe: str = "small",
+    **changes: Any,
+) -> None:
+    """Train, and write a model that `ifqa.dense.encoder.open_encoder` opens, and a `manifest.json`.
+
+    The loss is that of a question's gold passage among all passages of its batch, hard negatives of others too
+    (dpr/models/biencoder.py:254-290), less this: no batch holds two questions of which one brings a passage that is gold
+    for the other. A killed training goes on from its newest checkpoint.
+
+    Args:
+        questions: training questions with gold passages; those without, and those without hard negatives, are left out.
+        rankings: for each, passages to draw negatives from, best first. A gold passage takes its title from the passage
+            here that holds it; where others have titles and it has none, the network learns to tell the two makes apart.
+        folder: where the model goes: one encoder into it, two into its `ctx_encoder` and `question_encoder`, which is
+            the layout of DPR's models on the hub.
+        setting: "ifqa/full" or "ifqa/few": stamped into the manifest, since the settings share questions.
+        sources: name -> SHA-256 of the files the questions came from.
+        recipe: "small", for a CPU, or "dpr", as published.
+        changes: settings that differ from the recipe's (see `Recipe`).
+
+    Raises:
+        IfqaError: nothing to train on, a setting out of range, or `folder` holds another training.
+    """
+    chosen = resolve(recipe, **changes)
+    start = model_folder(chosen.model)
+    if chosen.two_encoders and (kind := read_json(start / "config.json").get("model_type")) != "bert":
+        raise IfqaError(f"{chosen.model} is no start for DPR's two encoders: wanted a model of type bert, found {kind}")
+    wanted = {
+        "setting": setting,
+        "sources": sources or {},
+        "recipe": recipe,
+        "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
+        "questions": resume.identity(questions, rankings),
+        "encoder": {"name": chosen.model, "sha256": weights_identity(start)},
+    }
+    if not resume.begin(folder, wanted):
+        return
+    batches = _batches(questions, rankings, chosen)
+    if not batches:
+        raise IfqaError(
+            f"none of {len(questions)} training questions has a gold passage and {chosen.negatives} hard negatives; "
+            "wanted annotated questions, and a corpus with other passages than theirs"
+        )
+    say(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
+    if chosen.warmup > len(batches):
+        say(f"{folder}: the learning rate rises for {chosen.warmup:,} steps and there are fewer; see warmup")
+    trainer = _trainer(batches, start, folder, chosen)
+    made = resume.fit(trainer, folder, "training the dense retriever")
+    _save(folder, trainer.model, chosen.two_encoders)
+    resume.finish(folder, wanted, made | {"batches": len(batches), "device": chosen.device})
+
+
+def _batches(
+    questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], chosen: Recipe
+) -> list[list[dict[str, Any]]]:
+    """Rows of all epochs in the order of training, each with its own draws, put together to batches without clashes.
+
+    A row goes into the first batch that waits for rows and does not clash with it; the last batches stay short.
+    """
+    golds = [_golds(*pair) for pair in zip(questions, rankings, strict=True)]
+    wrong = [hard_negatives(*pair, chosen.pool) for pair in zip(questions, rankings, strict=True)]
+    usable = [n for n in range(len(questions)) if golds[n] and len(wrong[n]) >= chosen.negatives]
+    titled = chosen.two_encoders and any(one.title for n in usable for one in golds[n] + wrong[n])
+    gold_for = _gold_for(questions, {one.text for n in usable for one in golds[n] + wrong[n]})
+    full: list[list[dict[str, Any]]] = []
+    waiting: list[tuple[list[dict[str, Any]], set[int], set[int]]] = []  # rows, their questions, what they are gold for
+    for epoch in range(chosen.epochs):
+        draw = random.Random(f"{chosen.seed} {epoch}")
+        for n in draw.sample(usable, len(usable)):
+            gold = draw.choice(golds[n]) if chosen.shuffle_positives else golds[n][0]
+            passages = [gold, *draw.sample(wrong[n], chosen.negatives)]
+            own = set().union(*(gold_for[one.text] for one in passages))
+            place = next((m for m, (_, asked, taken) in enumerate(waiting) if n not in taken and not own & asked), None)
+            if place is None:
+                place = len(waiting)
+                waiting.append(([], set(), set()))
+            rows, asked, taken = waiting[place]
+            rows.append(_row(questions[n], passages, chosen.two_encoders, titled))
+            asked.add(n)
+            taken |= own
+            if len(rows) == chosen.batch:
+                full.append(waiting.pop(place)[0])
+    return full + [rows for rows, _, _ in waiting]
+
+
+def _golds(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
+    """A question's gold passages, with titles where the ranking knows them."""
+    titles = [next((one.title for one in ranking if covers(one.text, text)), "") for text in question.gold_passages]
+    return [Passage("", *pair) for pair in zip(titles, question.gold_passages, strict=True)]
+
+
+def _gold_for(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, set[int]]:
+    """For each text, the questions whose gold passages it covers."""
+    holders = defaultdict(set)
+    for n, question in enumerate(questions):
+        for gram in (gram for gold in question.gold_passages for gram in word_grams(gold)):
+            holders[gram].add(n)
+    found = {}
+    for text in texts:
+        near = {n for gram in word_grams(text) for n in holders.get(gram, ())}
+        found[text] = {n for n in near if any(covers(text, gold) for gold in questions[n].gold_passages)}
+    return found
+
+
+def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, titled: bool) -> dict[str, Any]:
+    """One question with its passages, as pairs where any passage of the training has a title (a column holds one kind)."""
+    asked = question.text.replace("’", "'") if two_encoders else question.text  # dpr/utils/data_utils.py:63-65
+    names = ["positive", *(f"negative_{n}" for n in range(1, len(passages)))]
+    texts = [[one.title, one.text] if titled else one.text for one in passages]
+    return {"question": asked, **dict(zip(names, texts, strict=True))}
+
+
+def _trainer(batches: Sequence[Sequence[dict[str, Any]]], start: Path, folder: Path, chosen: Recipe) -> Any:
+    import torch
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from transformers import set_seed
+
+    set_seed(chosen.seed)
+    model = _model(start, chosen)
+    rows = [row for batch in batches for row in batch]
+    sampler: Any = partial(_as_cut, sizes=[len(batch) for batch in batches])
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder / resume.CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=chosen.batch,
+        learning_rate=chosen.learning_rate, weight_decay=chosen.weight_decay, warmup_steps=chosen.warmup,
+        max_grad_norm=chosen.clip, lr_scheduler_type="linear", bf16=half_precision(chosen.device) is torch.bfloat16,
+        use_cpu=chosen.device == "cpu", save_strategy="steps", save_steps=chosen.checkpoint_every, save_total_limit=2,
+        logging_steps=chosen.checkpoint_every, report_to="none", disable_tqdm=True, seed=chosen.seed,
+        batch_sampler=sampler,
+        router_mapping={name: "query" if name == "question" else "document" for name in rows[0]},
+    )  # fmt: skip
+    return SentenceTransformerTrainer(
+        model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=_loss(model, chosen)
+    )
+
+
+def _as_cut(dataset: Any, *, sizes: Sequence[int], **_: Any) -> list[list[int]]:
+    """A batch sampler for rows that are in batches of these sizes already."""
+    return [list(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
+
+
+def _loss(model: Any, chosen: Recipe) -> Any:
+    from sentence_transformers.sentence_transformer import losses
+    from sentence_transformers.util import dot_score
+    from torch import distributed
+
+    many = distributed.is_available() and distributed.is_initialized()  # as in DPR (train_dense_encoder.py:622)
+    settings: dict[str, Any] = {"scale": chosen.scale, "similarity_fct": dot_score, "gather_across_devices": many}
+    if chosen.micro_batch:
+        return losses.CachedMultipleNegativesRankingLoss(model, mini_batch_size=chosen.micro_batch, **settings)
+    return losses.MultipleNegativesRankingLoss(model, **settings)
+
+
+def _model(start: Path, chosen: Recipe) -> Any:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Router, Transformer
+
+    def tower() -> list[Any]:
+        bert = Transformer(
+            str(start),
+            max_seq_length=chosen.max_tokens,
+            # Without them BERT takes 0 for all, in pairs too, as DPR does (dpr/models/biencoder.py:230)
+            processing_kwargs={"text": {"return_token_type_ids": False}},
+        )
+        return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
+
+    settings: dict[str, Any] = {"device": chosen.device, "prompts": {"query": "", "document": ""}}
+    try:
+        if chosen.two_encoders:
+            return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
+        model = SentenceTransformer(str(start), local_files_only=True, **settings)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise IfqaError(f"{chosen.model} does not load: {' '.join(str(error).split())[:200]}") from error
+    if not any(isinstance(module, Normalize) for module in model) and chosen.scale > 1:
+        say(f"{chosen.model}: its vectors are not of length 1, and scale is {chosen.scale:g}; wanted about 1")
+    model.max_seq_length = chosen.max_tokens
+    return model
+
+
+def _save(folder: Path, model: Any, two_encoders: bool) -> None:
+    """One model as sentence-transformers' own, two in the classes and the layout of DPR's models on the hub."""
+    from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
+
+    if not two_encoders:
+        model.save_pretrained(str(folder), create_model_card=False)
+        return
+    kinds: list[tuple[str, Any]] = [("document", DPRContextEncoder), ("query", DPRQuestionEncoder)]
+    for route, kind in kinds:
+        tower, name = model[0].sub_modules[route][0], kind.base_model_prefix
+        config = {key: value for key, value in tower.auto_model.config.to_dict().items() if key != "model_type"}
+        encoder = kind(DPRConfig(**config))
+        tensors = tower.auto_model.state_dict().items()
+        getattr(encoder, name).bert_model.load_state_dict({k: v for k, v in tensors if not k.startswith("pooler.")})
+        encoder.save_pretrained(folder / name)
+        tower.tokenizer.save_pretrained(folder / name)

@@ -1,0 +1,170 @@
+"""Training the reranker (`ifqa.retrievers.rerank`): a cross-encoder from all-MiniLM-L6-v2, by sentence-transformers' trainer."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ifqa.encoders import LINEAR, half_precision
+from ifqa.errors import IfqaError
+from ifqa.files import create, write
+from ifqa.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
+from ifqa.progress import say
+from ifqa.records import Passage, Question
+from ifqa.training import resume
+from ifqa.training.negatives import hard_negatives
+
+MAX_TOKENS = 256  # question and passage together; 100-word passages have 139 in the mean, questions 30
+_RELEVANT = 20.0  # ListNet's label of the positive against 0: its softmax is then one-hot
+
+
+def train(
+    questions: Sequence[Question],
+    rankings: Sequence[Sequence[Passage]],
+    folder: Path,
+    *,
+    setting: str,
+    sources: dict[str, str] | None = None,
+    seed: int = 0,
+    epochs: int = 3,
+    rank: int = 32,
+    learning_rate: float = 5e-4,
+    negatives: int = 5,
+    pool: int = 20,
+    batch: int = 8,
+    weight_decay: float = 0.01,
+    device: str = "cpu",
+    checkpoint_every: int = 100,
+) -> None:
+    """Train, and write peft's `adapter_model.safetensors`, `adapter_config.json` and a `manifest.json`.
+
+    The loss is softmax cross-entropy of a gold passage against `negatives` hard negatives (ListNet, Cao et al. 2007, with
+    one relevant passage). A killed training goes on from its newest checkpoint.
+
+    Args:
+        questions: training questions with gold passages; those without are left out.
+        rankings: for each, passages to draw negatives from, best first. They should be of the same make as the gold
+            passages, or the network learns to tell the two makes apart.
+        folder: where the adapter goes.
+        setting: "ifqa/full" or "ifqa/few": stamped into the weights, since the settings share questions.
+        sources: name -> SHA-256 of the files the questions came from.
+        seed: of initialisation, order, and the draws of negatives.
+        epochs, rank, learning_rate, negatives, batch, weight_decay: passes over the questions, rank of the LoRA adapters
+            (Hu et al. 2022) on all linear layers, highest rate of AdamW (after a tenth of the steps, then linear to 0),
+            negatives for a question in each pass, questions a step, AdamW's decay.
+        pool: hard negatives of a question, from which each pass draws.
+        device: "cpu" or "cuda"; bfloat16 where it multiplies in that.
+        checkpoint_every: steps between checkpoints.
+
+    Raises:
+        IfqaError: nothing to train on, a setting out of range, or `folder` holds another training.
+    """
+    settings = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
+                "pool": pool, "batch": batch, "weight_decay": weight_decay, "max_tokens": MAX_TOKENS}  # fmt: skip
+    for name in ("epochs", "rank", "negatives", "pool", "batch", "checkpoint_every"):
+        value = settings.get(name, checkpoint_every)
+        if value < 1:
+            raise IfqaError(f"training setting {name}: wanted 1 or more, found {value}")
+    wanted = {
+        "setting": setting,
+        "sources": sources or {},
+        "settings": settings,
+        "questions": resume.identity(questions, rankings),
+        "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
+    }
+    if not resume.begin(folder, wanted):
+        return
+    rows = _rows(questions, rankings, epochs, negatives, pool, seed)
+    if not rows:
+        raise IfqaError(
+            f"none of {len(questions)} training questions has a gold passage and {negatives} hard negatives; wanted "
+            "annotated questions, and a corpus with other passages than theirs"
+        )
+    say(f"{folder}: {len(rows):,} lists of 1 gold passage and {negatives} hard negatives")
+    trainer = _trainer(rows, folder, settings, device, checkpoint_every)
+    made = resume.fit(trainer, folder, "training the reranker")
+    _save(folder, trainer.model)
+    resume.finish(folder, wanted, made | {"lists": len(rows), "device": device})
+
+
+def _rows(
+    questions: Sequence[Question],
+    rankings: Sequence[Sequence[Passage]],
+    epochs: int,
+    negatives: int,
+    pool: int,
+    seed: int,
+) -> list[dict[str, Any]]:
+    """A row for each question and epoch, in the order of training, with its own draw of gold passage and negatives."""
+    wrong = [hard_negatives(*pair, pool) for pair in zip(questions, rankings, strict=True)]
+    usable = [n for n, question in enumerate(questions) if question.gold_passages and len(wrong[n]) >= negatives]
+    rows = []
+    for epoch in range(epochs):
+        draw = random.Random(f"{seed} {epoch}")
+        draw.shuffle(usable)
+        for n in usable:
+            texts = [draw.choice(questions[n].gold_passages)]
+            texts += [one.text for one in draw.sample(wrong[n], negatives)]
+            labels = [_RELEVANT, *[0.0] * negatives]
+            rows.append({"query": questions[n].text, "passages": texts, "labels": labels})
+    return rows
+
+
+def _trainer(
+    rows: list[dict[str, Any]], folder: Path, settings: dict[str, Any], device: str, checkpoint_every: int
+) -> Any:
+    import torch
+    from datasets import Dataset
+    from peft import LoraConfig
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+    from sentence_transformers.cross_encoder.losses import ListNetLoss
+    from transformers import set_seed
+
+    quiet()
+    set_seed(settings["seed"])
+    model = CrossEncoder(
+        str(encoder_folder()), num_labels=1, max_length=MAX_TOKENS, device=device, activation_fn=torch.nn.Identity()
+    )
+    model.add_adapter(
+        LoraConfig(
+            r=settings["rank"],
+            lora_alpha=settings["rank"],
+            target_modules=_targets(),
+            modules_to_save=["classifier"],
+            task_type="SEQ_CLS",
+        )
+    )
+
+    arguments = CrossEncoderTrainingArguments(
+        output_dir=str(folder / resume.CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=settings["batch"],
+        learning_rate=settings["learning_rate"], weight_decay=settings["weight_decay"], warmup_steps=0.1,
+        lr_scheduler_type="linear", bf16=half_precision(device) is torch.bfloat16, use_cpu=device == "cpu",
+        save_strategy="steps", save_steps=checkpoint_every, save_total_limit=2, logging_steps=checkpoint_every,
+        report_to="none", disable_tqdm=True, seed=settings["seed"], batch_sampler=resume.in_order,
+    )  # fmt: skip
+    return CrossEncoderTrainer(
+        model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=ListNetLoss(model)
+    )
+
+
+def _targets() -> str:
+    """All linear layers and the pooler, as peft matches names: a pattern for the whole of them."""
+    layers = "|".join(name.replace(".", r"\.") for name in LINEAR)
+    return rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"
+
+
+def _save(folder: Path, model: Any) -> None:
+    """The adapter in half precision, under peft's names, with peft's configuration."""
+    from safetensors.torch import load_file, save
+
+    model.model.save_pretrained(str(folder / resume.CHECKPOINTS / "adapter"))
+    made = folder / resume.CHECKPOINTS / "adapter"
+    tensors = {
+        name: tensor.half().contiguous() for name, tensor in load_file(made / "adapter_model.safetensors").items()
+    }
+    with create(folder / "adapter_model.safetensors") as handle:
+        write(handle, save(tensors, {"format": "pt"}))
+    config = (made / "adapter_config.json").read_bytes().replace(str(encoder_folder()).encode(), NAME.encode())
+    with create(folder / "adapter_config.json") as handle:
+        write(handle, config)

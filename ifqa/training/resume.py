@@ -1,0 +1,111 @@
+"""One training in a folder: begun, gone on with after a kill, finished; with sentence-transformers' trainers.
+
+`wanted.json` says what is being trained from what, `checkpoints/` holds the trainer's own checkpoints, `manifest.json`
+comes last. The folder of another training is refused, finished or not.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.files import read_json, write_json
+from ifqa.progress import bar, say
+from ifqa.records import Passage, Question
+
+MANIFEST, WANTED, CHECKPOINTS = "manifest.json", "wanted.json", "checkpoints"
+_LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate")
+
+
+def begin(folder: Path, wanted: dict[str, Any]) -> bool:
+    """Whether there is anything to train: False where a training of exactly this is finished.
+
+    Raises:
+        IfqaError: the folder holds another training.
+    """
+    for name in (MANIFEST, WANTED):
+        path = folder / name
+        if path.exists():
+            there = read_json(path)
+            if changed := sorted(key for key in wanted if there.get(key) != json.loads(json.dumps(wanted[key]))):
+                raise IfqaError(
+                    f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder"
+                )
+            if name == MANIFEST:
+                say(f"{folder}: nothing to do, trained by exactly this before")
+                return False
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / WANTED, wanted)
+    return True
+
+
+def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
+    """Run a trainer to its end, going on after its newest whole checkpoint; returns steps and the last loss.
+
+    transformers writes a checkpoint into its place file by file, and `trainer_state.json` near its end, so one without
+    that is torn.
+    """
+    from transformers import TrainerCallback
+
+    class Bar(TrainerCallback):
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.context = bar(label, state.max_steps)
+            self.advance = self.context.__enter__()
+            self.advance(state.global_step)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.advance(1)
+
+        def on_log(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+            if "loss" in given["logs"]:
+                say(f"step {state.global_step}/{state.max_steps}, loss {float(given['logs']['loss']):.3f}")
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            self.context.__exit__(None, None, None)
+
+    from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+    for printing in (PrinterCallback, ProgressCallback):  # theirs go to stdout, which is for results
+        trainer.remove_callback(printing)
+    trainer.add_callback(Bar())
+    whole = [path for path in _checkpoints(folder) if (path / "trainer_state.json").exists()]
+    if whole:
+        say(f"{folder}: going on after step {_step(whole[-1])}")
+    result = trainer.train(resume_from_checkpoint=str(whole[-1]) if whole else None)
+    return {"steps": result.global_step, "loss": round(float(result.training_loss), 4)}
+
+
+def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
+    """A batch sampler for rows that are in the order of training already."""
+    from torch.utils.data import BatchSampler, SequentialSampler
+
+    return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
+
+
+def finish(folder: Path, wanted: dict[str, Any], made: dict[str, Any]) -> None:
+    """Write the manifest, and remove what only a resumed training needs."""
+    versions = {name: metadata.version(name) for name in _LIBRARIES}
+    write_json(folder / MANIFEST, wanted | {"made": made | {"versions": versions}})
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
+    (folder / WANTED).unlink(missing_ok=True)
+
+
+def identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:
+    """SHA-256 of what is trained on."""
+    digest = hashlib.sha256()
+    for question, ranking in zip(questions, rankings, strict=True):
+        texts = [[one.title, one.text] for one in ranking]
+        digest.update(json.dumps([question.text, question.answers, question.gold_passages, texts]).encode())
+    return digest.hexdigest()
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted((folder / CHECKPOINTS).glob("checkpoint-*"), key=_step)
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])

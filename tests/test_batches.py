@@ -1,0 +1,81 @@
+"""Batches lose no text and no token, keep to their budget, and waste little on padding."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.dense.batches import batches, to_device
+
+
+def padded(lengths, left):
+    """Features as a tokenizer gives them: text n's tokens are n * 1000 + 1, n * 1000 + 2, ...; 0 is padding."""
+    ids, mask = torch.zeros(2, len(lengths), max(lengths), dtype=torch.int64)
+    for text, length in enumerate(lengths):
+        places = slice(max(lengths) - length, None) if left else slice(0, length)
+        ids[text, places] = 1000 * text + torch.arange(1, length + 1)
+        mask[text, places] = 1
+    return {"input_ids": ids, "attention_mask": mask, "prompt_length": 3, "modality": "text"}
+
+
+def tokens_of(batch):
+    """Each row's own tokens."""
+    return [row[kept.bool()].tolist() for row, kept in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
+
+
+some_lengths = st.lists(st.integers(1, 20), min_size=1, max_size=30)
+
+
+@given(lengths=some_lengths, left=st.booleans(), budget=st.integers(1, 200))
+def test_every_text_is_in_one_batch_with_all_of_its_tokens(lengths, left, budget):
+    features = padded(lengths, left)
+    found = {}
+    for places, batch in batches(features, len(lengths), budget):
+        assert batch["input_ids"].shape == batch["attention_mask"].shape
+        assert (batch["prompt_length"], batch["modality"]) == (3, "text")
+        for place, tokens in zip(places, tokens_of(batch), strict=True):
+            assert place not in found
+            found[place] = tokens
+    assert [found[text] for text in range(len(lengths))] == tokens_of(features)
+
+
+@given(lengths=some_lengths, left=st.booleans(), budget=st.integers(1, 200))
+def test_a_batch_keeps_to_its_budget_and_is_no_wider_than_its_longest_text(lengths, left, budget):
+    widths = []
+    for places, batch in batches(padded(lengths, left), len(lengths), budget):
+        rows, width = batch["input_ids"].shape
+        assert width == max(lengths[place] for place in places)
+        assert rows * width <= budget or rows == 1
+        widths.append(width)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_texts_of_one_length_are_batched_in_their_order():
+    found = [places for places, _ in batches(padded([2, 3, 2, 3, 2], left=False), 5, 6)]
+    assert found == [[1, 3], [0, 2, 4]]
+
+
+def test_a_text_longer_than_the_budget_is_a_batch_of_its_own():
+    found = [places for places, _ in batches(padded([9, 2, 2], left=False), 3, 4)]
+    assert found == [[0], [1, 2]]
+
+
+@given(lengths=st.lists(st.integers(0, 6), min_size=2, max_size=9).filter(any), left=st.booleans())
+def test_a_text_without_a_token_takes_none_from_the_others(lengths, left):
+    features = padded(lengths, left)
+    found = {}
+    for places, batch in batches(features, len(lengths), 4):
+        found |= dict(zip(places, tokens_of(batch), strict=True))
+    assert [found[text] for text in range(len(lengths))] == tokens_of(features)
+
+
+def test_features_without_a_mask_go_as_they_are():
+    bags = {"input_ids": torch.arange(5), "offsets": torch.tensor([0, 2])}
+    assert list(batches(bags, 2, 1)) == [([0, 1], bags)]
+    flat = {"input_ids": torch.arange(5), "attention_mask": torch.ones(5)}  # all texts in one row
+    assert list(batches(flat, 2, 1)) == [([0, 1], flat)]
+
+
+def test_only_tensors_are_sent_to_a_device():
+    sent = to_device({"input_ids": torch.ones(1, 2), "prompt_length": 3, "modality": "text"}, "meta")
+    assert sent["input_ids"].device.type == "meta"
+    assert (sent["prompt_length"], sent["modality"]) == (3, "text")

@@ -1,0 +1,284 @@
+import gzip
+import json
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa import ctxs
+from ifqa.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
+from ifqa.errors import IfqaError
+from ifqa.records import Hit, Passage, Question
+from ifqa.runs import read_run, write_run
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+SOLID = TEXT.filter(str.strip)
+ID = TEXT.filter(lambda text: text.split() == [text])
+SCORE = st.floats(allow_nan=False, allow_infinity=False)
+PASSAGES = st.lists(st.builds(Passage, ID, TEXT, TEXT), max_size=6, unique_by=lambda passage: passage.id)
+QUESTIONS = st.lists(st.builds(Question, ID, SOLID, st.lists(SOLID, max_size=2).map(tuple)), max_size=4)
+#: What JSON may hold where an entry is wanted: mostly near misses.
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["question", "answers", "ctxs", "id", "title", "text", "score"]), inner)
+    ),
+    max_leaves=12,
+)
+
+DPR = """[
+    {
+        "question": "who sang \\"99 red balloons\\"?",
+        "answers": [
+            "Nena"
+        ],
+        "ctxs": [
+            {
+                "id": "wiki:9",
+                "title": "99 Luftballons",
+                "text": "\\"99 Luftballons\\" is a song by Nena \\u2013 \\ud83c\\udf88",
+                "score": "82.3",
+                "has_answer": true
+            },
+            {
+                "id": "11",
+                "title": "Balloon",
+                "text": "A balloon.",
+                "score": "9.5",
+                "has_answer": false
+            }
+        ]
+    },
+    {
+        "question": "what is nothing",
+        "answers": [],
+        "ctxs": []
+    }
+]
+"""
+
+
+def entry(**changes):
+    passage = {"id": "1", "title": "t", "text": "x", "score": 1.0}
+    return {"question": "who?", "answers": ["me"], "ctxs": [passage | changes.pop("passage", {})], **changes}
+
+
+def read(path, *entries):
+    path.write_text(json.dumps(entries))
+    return list(read_ctxs(path))
+
+
+@given(QUESTIONS, st.data())
+def test_ctxs_that_are_written_and_read_are_the_same(tmp_path_factory, questions, data):
+    path = tmp_path_factory.getbasetemp() / "written.json"
+    pool = data.draw(PASSAGES)
+    several = [data.draw(st.lists(st.sampled_from(pool), unique=True) if pool else st.just([])) for _ in questions]
+    rankings = [
+        [Hit(passage.id, score) for passage, score in zip(passages, sorted(scores, reverse=True), strict=True)]
+        for passages in several
+        for scores in [data.draw(st.lists(SCORE, min_size=len(passages), max_size=len(passages)))]
+    ]
+    assert write_ctxs(path, questions, rankings, several) == len(questions)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ctxs, "_CHUNK", data.draw(st.integers(1, 40)))
+        found = list(read_ctxs(path))
+    assert [question for question, _ in found] == questions
+    assert [[pair[0] for pair in ranking] for _, ranking in found] == several
+    assert [[Hit(passage.id, score) for passage, score in ranking] for _, ranking in found] == rankings
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    assert [(one["id"], one["question"], tuple(one["answers"])) for one in plain] == [
+        (question.id, question.text, question.answers) for question in questions
+    ]
+    assert [[(ctx["title"], ctx["text"]) for ctx in one["ctxs"]] for one in plain] == [
+        [(passage.title, passage.text) for passage in passages] for passages in several
+    ]
+
+
+@given(st.lists(JUNK, max_size=3), st.sampled_from([None, 2]), st.integers(1, 30), st.booleans())
+def test_entries_are_what_json_load_reads_however_the_chunks_fall(tmp_path_factory, values, indent, chunk, lines):
+    path = tmp_path_factory.getbasetemp() / "values.json"
+    values = [{"entry": value} for value in values]
+    path.write_text("\n".join(json.dumps(one) for one in values) if lines else json.dumps(values, indent=indent))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ctxs, "_CHUNK", chunk)
+        assert repr(list(ctxs._entries(path))) == repr(values)  # repr: nan is not nan
+
+
+@given(st.lists(JUNK, min_size=1, max_size=3))
+def test_whatever_stands_in_a_file_is_read_or_refused_in_one_line(tmp_path_factory, values):
+    path = tmp_path_factory.getbasetemp() / "junk.json"
+    path.write_text(json.dumps(values))
+    try:
+        list(read_ctxs(path))
+        complaint = f"{path}: entry "
+    except IfqaError as error:
+        complaint = str(error)
+    assert complaint.startswith(f"{path}: entry ")
+    assert "\n" not in complaint
+
+
+@given(st.integers(0, len(DPR) - 3), st.sampled_from([3, 1 << 20]))
+def test_a_file_that_is_cut_anywhere_is_refused_and_the_entry_named(tmp_path_factory, end, chunk):
+    path = tmp_path_factory.getbasetemp() / "cut.json"
+    path.write_text(DPR[:end])
+    if not DPR[:end].strip():
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ctxs, "_CHUNK", chunk)
+        with pytest.raises(IfqaError, match=r"cut.json: (the list does not end after )?entry [012]"):
+            list(read_ctxs(path))
+
+
+def test_dprs_own_layout_is_read_and_its_scores_sorted_as_numbers(tmp_path):
+    path = tmp_path / "dpr.json"
+    path.write_text(DPR.replace('"82.3"', '"swap"').replace('"9.5"', '"82.3"').replace('"swap"', '"9.5"'))
+    (question, ranking), (empty, nothing) = read_ctxs(path)
+    assert question == Question("", 'who sang "99 red balloons"?', ("Nena",))
+    assert [(passage.id, score) for passage, score in ranking] == [("11", 82.3), ("wiki:9", 9.5)]
+    assert ranking[1][0].text == '"99 Luftballons" is a song by Nena – 🎈'
+    assert (empty.text, nothing) == ("what is nothing", [])
+
+
+def test_fids_layout_is_read_as_a_list_as_lines_and_compressed(tmp_path):
+    entries = [
+        {"id": n, "question": f"q{n}?", "target": "a", "answers": ["a"], "ctxs": [{"title": "t", "text": f"x {n}"}] * n}
+        for n in range(3)
+    ]
+    listed, lines, packed = tmp_path / "fid.json", tmp_path / "fid.jsonl", tmp_path / "fid.jsonl.gz"
+    listed.write_text(json.dumps(entries))
+    lines.write_text("\ufeff" + "\n\n".join(map(json.dumps, entries)) + "\n", encoding="utf-8")
+    packed.write_bytes(gzip.compress(lines.read_bytes()))
+    assert list(read_ctxs(listed)) == list(read_ctxs(lines)) == list(read_ctxs(packed))
+    assert [question.id for question, _ in read_ctxs(listed)] == ["0", "1", "2"]
+    assert all(map(is_ctxs, (listed, lines, packed)))
+
+
+def test_fid_sorts_our_scores_as_numbers(tmp_path):
+    passages = [Passage("a", "", "first"), Passage("b", "", "second")]
+    write_ctxs(tmp_path / "x.json", [Question("q", "?")], [[Hit("a", 82.3), Hit("b", 9.5)]], [passages])
+    ranked = json.loads((tmp_path / "x.json").read_text())[0]["ctxs"]
+    assert sorted(ranked, key=lambda ctx: ctx["score"], reverse=True) == ranked
+
+
+def test_has_answer_looks_at_the_text_and_not_at_the_title(tmp_path):
+    passages = [Passage("a", "Nena", "A song."), Passage("b", "Song", "By NENA.")]
+    write_ctxs(tmp_path / "x.json", [Question("q", "?", ("Nena",))], [[Hit("a", 2), Hit("b", 1)]], [passages])
+    assert [ctx["has_answer"] for ctx in json.loads((tmp_path / "x.json").read_text())[0]["ctxs"]] == [False, True]
+
+
+def test_missing_scores_keep_the_order_of_the_file(tmp_path):
+    passages = [{"text": "a"}, {"text": "b", "score": "7"}, {"text": "c", "score": None}]
+    [(_, ranking)] = read(tmp_path / "x.json", {"question": "?", "ctxs": passages})
+    assert [(passage.text, score) for passage, score in ranking] == [("a", 1), ("b", 1 / 2), ("c", 1 / 3)]
+
+
+def test_an_id_names_one_passage_throughout_the_file(tmp_path):
+    first = {"id": "0", "title": "t", "text": "one", "score": 3}
+    other = {"id": "0", "title": "t", "text": "two", "score": 2}
+    rankings = [
+        ranking
+        for _, ranking in read(tmp_path / "x.json", entry(ctxs=[first, other, first]), entry(ctxs=[other, first]))
+    ]
+    assert [[passage.text for passage, _ in ranking] for ranking in rankings] == [["one", "two"], ["one", "two"]]
+    assert rankings[0] == rankings[1]
+    assert rankings[0][0][0].id == "0"
+    assert rankings[0][1][0].id.startswith("ctx/")
+
+
+@given(st.lists(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=4), min_size=1, max_size=3))
+def test_whatever_the_ids_a_run_can_be_made_of_the_rankings(tmp_path_factory, groups):
+    folder = tmp_path_factory.getbasetemp()
+    entries = [entry(ctxs=[{"id": i, "title": t, "text": x, "score": 1} for i, t, x in group]) for group in groups]
+    rankings = [ranking for _, ranking in read(folder / "ids.json", *entries)]
+    run = {f"q{n}": [Hit(passage.id, score) for passage, score in one] for n, one in enumerate(rankings) if one}
+    write_run(folder / "ids.trec", run, "tag")
+    assert read_run(folder / "ids.trec") == run
+    texts = {passage.id: (passage.title, passage.text) for ranking in rankings for passage, _ in ranking}
+    for group, ranking in zip(groups, rankings, strict=True):
+        assert {texts[passage.id] for passage, _ in ranking} == {(t, x) for _, t, x in group}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (entry(answers="me"), "entry 2: 'answers' must be list, found str"),
+        (entry(answers=["me", 1]), "entry 2: 'answers' must be a list of strings, found int in it"),
+        (entry(question=" "), "entry 2: 'question' is empty"),
+        (entry(ctxs={}), "entry 2: 'ctxs' must be list, found dict"),
+        (entry(id=[1]), "entry 2: 'id' must be text or a whole number, found list"),
+        (
+            entry(passage={"score": "high"}),
+            "entry 2, passage 1: 'score' must be a number, or the text of one; found 'high'",
+        ),
+        (entry(passage={"score": float("nan")}), "entry 2, passage 1: 'score' must be a number"),
+        (entry(passage={"score": 10**400}), "entry 2, passage 1: 'score' must be a number"),
+        (entry(passage={"score": True}), "entry 2, passage 1: 'score' must be a number"),
+        (entry(passage={"text": None}), "entry 2, passage 1: 'text' must be str, found NoneType"),
+        (entry(passage={"text": "\ud800"}), "entry 2, passage 1: 'text' holds half a surrogate pair"),
+        ({"question": "?", "positive_ctxs": []}, "key 'ctxs' is missing; .* found 'question', 'positive_ctxs'"),
+        ([], r"entry 2: wanted a JSON object, found '\['"),
+    ],
+)
+def test_a_wrong_entry_is_named_with_what_was_wanted(tmp_path, wrong, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        read(tmp_path / "x.json", entry(), wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[{} {}]", "entry 1: wanted ',' or ']' after it, found '{'"),
+        ("[{}] 2", "wanted nothing after the list of 1 entries, found '2'"),
+        ('{"a":' * 100_000, "entry 1: not JSON that can be read"),
+        ("[{},]", "entry 2: wanted a JSON object, found ']'"),
+        ("who sang it?", "entry 1: wanted a JSON object, found 'w'"),
+        ("[{'a': 1}]" + " " * 100, r"entry 1: not JSON \(Expecting property name enclosed in double quotes\)$"),
+        ('{"a": ' + "1" * 5000 + "}", "entry 1: not JSON that can be read"),
+    ],
+)
+def test_what_is_no_json_is_refused(tmp_path, text, complaint):
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(IfqaError, match=complaint):
+        list(ctxs._entries(tmp_path / "x.json"))
+
+
+def test_a_file_that_is_not_utf8_or_whole_is_refused(tmp_path):
+    (tmp_path / "x.json").write_bytes(b'[{"question": "\xff"}]')
+    with pytest.raises(IfqaError, match=r"x.json: not UTF-8"):
+        list(read_ctxs(tmp_path / "x.json"))
+    (tmp_path / "x.json.gz").write_bytes(gzip.compress(DPR.encode())[:-20])
+    with pytest.raises(IfqaError, match=r"x.json.gz: compressed data ends or breaks"):
+        list(read_ctxs(tmp_path / "x.json.gz"))
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_pickle_is_refused_whatever_its_name(tmp_path, protocol, packed):
+    data = pickle.dumps([("1", [0.5, 0.25])], protocol=protocol)
+    path = tmp_path / "wikipedia_passages_00"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    with pytest.raises(IfqaError, match=r"wikipedia_passages_00 is a pickle.*runs whatever code.*ifqa index.*\.npy"):
+        list(read_ctxs(path))
+
+
+@pytest.mark.parametrize("name", ["a.pkl", "a.PKL.gz", "a.pickle"])
+def test_a_file_named_as_a_pickle_is_refused(tmp_path, name):
+    (tmp_path / name).write_text("(lp0\n.")  # protocol 0 is plain text
+    with pytest.raises(IfqaError, match="is a pickle"):
+        refuse_pickle(tmp_path / name)
+
+
+def test_a_run_is_no_ctxs(tmp_path):
+    (tmp_path / "run.trec").write_text("ifqa/full-dev/1 Q0 p 1 2.0 tag\n")
+    (tmp_path / "empty").touch()
+    assert not is_ctxs(tmp_path / "run.trec")
+    assert not is_ctxs(tmp_path / "empty")
+    assert list(read_ctxs(tmp_path / "empty")) == []
+
+
+def test_nothing_is_left_under_the_name_when_writing_fails(tmp_path):
+    with pytest.raises(ValueError, match="shorter"):
+        write_ctxs(tmp_path / "x.json", [Question("a", "?"), Question("b", "?")], [[], []], [[]])
+    assert not (tmp_path / "x.json").exists()

@@ -1,0 +1,202 @@
+"""Rankings become one ranking as the formulas say, in a fixed order; an experiment file says of which parts."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.experiment import load_experiment, parse_experiment, retriever_tables
+from ifqa.inputs import open_retriever
+from ifqa.queries import Part
+from ifqa.records import Hit, Question
+from ifqa.retrievers.fusion import Fusion, best, by_rank, by_score
+from ifqa.retrievers.gold import Gold
+from ifqa.variants import override, write_resolved
+
+ASKED = []  # of Scripted: (text, k)
+
+
+class Scripted:
+    """Ranks the passages it is told to; notes what it is asked."""
+
+    def __init__(self, *, ranks: str = "a b c") -> None:
+        self.ranks = ranks.split()
+
+    def search(self, questions, k):
+        ASKED.extend((question.text, k) for question in questions)
+        return [[Hit(one, 1 / rank) for rank, one in enumerate(self.ranks[:k], start=1)] for _ in questions]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ASKED.clear()
+
+
+def ranking(passages, scores):
+    return [Hit(*pair) for pair in zip(passages, sorted(scores, reverse=True), strict=False)]
+
+
+scores = st.lists(st.floats(0.01, 100), min_size=8, max_size=8)
+some_ranking = st.builds(
+    lambda names, n, given: ranking(names[:n], given), st.permutations("abcdefgh"), st.integers(0, 8), scores
+)
+rankings = st.lists(some_ranking, min_size=2, max_size=4)
+weights = st.lists(st.floats(0, 4), min_size=4, max_size=4)
+
+
+@given(rankings=rankings, weights=weights, rrf_k=st.integers(0, 100))
+def test_rrf_is_cormack_s_sum(rankings, weights, rrf_k):
+    weights = weights[: len(rankings)]
+    wanted = {}
+    for passage in {hit.passage_id for one in rankings for hit in one}:
+        places = [[hit.passage_id for hit in one] for one in rankings]
+        found = [
+            (weight, place.index(passage) + 1)
+            for weight, place in zip(weights, places, strict=True)
+            if passage in place
+        ]
+        wanted[passage] = sum(weight / (rrf_k + rank) for weight, rank in found)
+    assert by_rank(rankings, weights, rrf_k) == pytest.approx(wanted)
+
+
+def test_rrf_by_hand():
+    fused = by_rank([[Hit("a", 9.0), Hit("b", 8.0)], [Hit("b", 0.3), Hit("c", 0.2)]], [1.0, 1.0])
+    assert fused == {"a": 1 / 61, "b": 1 / 62 + 1 / 61, "c": 1 / 62}
+
+
+def test_shares_of_the_best_score_by_hand():
+    bm25, dense = [Hit("a", 20.0), Hit("b", 15.0), Hit("c", 5.0)], [Hit("d", 0.8), Hit("a", 0.2)]
+    fused = by_score([bm25, dense], [1.0, 2.0])
+    # what a part has not found scores there as its last: 5/20 of the first, 0.2/0.8 of the second
+    assert fused == pytest.approx({"a": 1 + 0.5, "b": 0.75 + 0.5, "c": 0.25 + 0.5, "d": 0.25 + 2})
+
+
+@given(rankings=rankings, weights=weights, part=st.integers(0, 3), factor=st.floats(0.01, 100))
+def test_a_part_s_scale_does_not_count(rankings, weights, part, factor):
+    weights, part = weights[: len(rankings)], part % len(rankings)
+    scaled = [*rankings]
+    scaled[part] = [Hit(hit.passage_id, hit.score * factor) for hit in rankings[part]]
+    assert by_score(scaled, weights) == pytest.approx(by_score(rankings, weights), abs=1e-9)
+
+
+@given(rankings=rankings, silent=some_ranking, weights=weights, method=st.sampled_from([by_rank, by_score]))
+def test_a_part_without_weight_moves_nothing(rankings, silent, weights, method):
+    weights = weights[: len(rankings)]
+    without, with_it = method(rankings, weights), method([*rankings, silent], [*weights, 0.0])
+    assert {passage: with_it[passage] for passage in without} == without
+    ranked = [hit.passage_id for hit in best(with_it, 99) if hit.passage_id in without]
+    assert ranked == [hit.passage_id for hit in best(without, 99)]
+
+
+@given(fused=st.dictionaries(st.text(max_size=3), st.integers(0, 3).map(float)), k=st.integers(1, 9))
+def test_equal_scores_stay_in_the_order_in_which_they_were_met(fused, k):
+    order = list(fused)
+    wanted = sorted(fused, key=lambda passage: (-fused[passage], order.index(passage)))
+    assert [hit.passage_id for hit in best(fused, k)] == wanted[:k]
+
+
+@given(first=some_ranking, second=some_ranking)
+def test_a_ranking_of_the_fusion_is_one(first, second):
+    assume(first or second)
+    hits = best(by_score([first, second], [1.0, 1.0]), 99)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert {hit.passage_id for hit in hits} == {hit.passage_id for one in (first, second) for hit in one}
+
+
+def test_a_best_score_that_is_not_above_zero_is_refused_where_it_would_divide():
+    with pytest.raises(IfqaError, match='best score is above 0, found -1; take method = "rrf"'):
+        by_score([[Hit("a", -1.0)], [Hit("b", 1.0)]], [1.0, 1.0])
+
+
+def tables(**retriever):
+    return {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "fusion"} | retriever}
+
+
+def part(**more):
+    return {"name": "test_fusion:Scripted"} | more
+
+
+NESTED = tables(
+    k=9,
+    method="rrf",
+    parts=[
+        part(ranks="a b c d", k=2, weight=2.0, query="presupposition"),
+        {"name": "fusion", "weight": 0.5, "method": "rrf", "parts": [part(ranks="x y", k=1), part(query="main")]},
+    ],
+)
+
+
+def test_parts_are_asked_with_their_own_depth_and_words_in_the_experiment_s_order():
+    retriever = open_retriever(parse_experiment("x", NESTED, "x.toml"))
+    ((*hits,),) = retriever.search([Question("q", "If it rained, who would come?")], 3)
+    texts = [text.rstrip("?., ").lower() for text, _ in ASKED]
+    assert texts == ["if it rained", "if it rained, who would come", "who would come"]
+    assert [k for _, k in ASKED] == [2, 1, 9]
+    assert [hit.passage_id for hit in hits] == ["a", "b", "x"]  # a: 2/61 + .5/62, b: 2/62 + .5/63, x: .5/61
+    assert hits[0].score == pytest.approx(2 / 61 + 0.5 / 62)
+
+
+def test_a_nested_experiment_is_filled_in_and_its_variant_loads_again_as_it_is():
+    experiment = parse_experiment("x", NESTED, "x.toml")
+    first, second = experiment.retriever["parts"]
+    assert (first["k"], first["weight"], first["query"]) == (2, 2.0, "presupposition")
+    assert (second["k"], second["weight"], [one["k"] for one in second["parts"]]) == (9, 0.5, [1, 9])
+    assert len(list(retriever_tables(experiment.retriever))) == 5
+    variant = override(experiment, {"k": 3})
+    assert [one["k"] for one in variant.retriever["parts"]] == [2, 9]
+    write_resolved(variant)
+    assert load_experiment("x+k=3") == variant
+
+
+def test_the_sample_can_be_fused_by_a_flag():
+    variant = override(load_experiment("sample"), {"retriever": "fusion"})
+    assert variant.indexes == ["bm25", "dense"]
+    assert [one["k"] for one in variant.retriever["parts"]] == [variant.retriever["k"]] * 2
+    write_resolved(variant)
+    assert load_experiment("sample+retriever=fusion") == variant
+
+
+def test_what_a_part_makes_is_passed_on_once():
+    questions = [Question("q1", "If?", gold_passages=("one", "two")), Question("q2", "If?", gold_passages=("two",))]
+    fused = Fusion(parts=[Part(Gold(), 5), Part(Scripted(), 5), Part(Gold(), 5)])
+    assert [one.text for one in fused.made_passages(questions)] == ["one", "two"]
+    found = {hit.passage_id for hits in fused.search(questions, 9) for hit in hits}
+    assert {one.id for one in fused.made_passages(questions)} == found - {"a", "b", "c"}
+    assert not hasattr(Fusion(parts=[Part(Scripted(), 5)] * 2), "made_passages")
+
+
+@pytest.mark.parametrize("method", ["rrf", "weighted"])
+def test_nothing_found_is_nothing_and_k_is_at_least_one(method):
+    fused = Fusion(parts=[Part(Scripted(ranks=""), 5)] * 2, method=method)
+    assert fused.search([Question("q", "If?")], 3) == [[]]
+    assert fused.search([], 3) == []
+    with pytest.raises(IfqaError, match="at least 1; found 0"):
+        fused.search([], 0)
+
+
+@pytest.mark.parametrize(
+    ("retriever", "message"),
+    [
+        ({"parts": [part()]}, r"wants two \[\[retriever.parts\]\] or more, found 1"),
+        ({"parts": []}, r"wants \[\[retriever.parts\]\], found \[\]"),
+        ({"parts": "bm25"}, r"wants \[\[retriever.parts\]\], found 'bm25'"),
+        ({"parts": [part(), 5]}, "wanted a table, found 5"),
+        ({"method": "rff", "parts": [part()] * 2}, "unknown method of fusion 'rff'; did you mean 'rrf'"),
+        ({"parts": [part(), part(weight=-1)]}, "weight must be a number from 0, found -1"),
+        ({"parts": [part(), part(weight="2")]}, "weight must be a number from 0, found '2'"),
+        ({"parts": [part(weight=0)] * 2}, "weights from 0, and one weight above it"),
+        ({"rrf_k": -1, "parts": [part()] * 2}, "wants rrf_k and weights from 0"),
+        ({"weight": 1.0}, "a weight is for the parts of another retriever"),
+        ({"query": "main"}, r"'fusion' asks nothing itself; give 'query' to its \[\[retriever.parts\]\]"),
+        ({"parts": [part(), part(query="mian")]}, "unknown query 'mian'; did you mean 'main'"),
+        ({"parts": [part(), part(query=5)]}, "query"),
+        ({"parts": [part(), part(k=0)]}, "k must be a whole number from 1, found 0"),
+        ({"parts": [part(), part(parts=[part()])]}, "has no parts; take them out"),
+        ({"parts": [part(), part(rank="a")]}, "'rank'; did you mean 'ranks'"),
+    ],
+)
+def test_a_fusion_that_makes_no_sense_is_one_line(retriever, message):
+    with pytest.raises(IfqaError, match=message) as caught:
+        open_retriever(parse_experiment("x", tables(**retriever), "x.toml"))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,127 @@
+"""A model's files: where they are, and by what they are known. And the tiny models that other tests use."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import (
+    BertConfig,
+    BertModel,
+    DPRConfig,
+    DPRContextEncoder,
+    DPRQuestionEncoder,
+    LlamaConfig,
+    LlamaModel,
+    PreTrainedTokenizerFast,
+)
+
+from ifqa.errors import IfqaError
+from ifqa.hub import NAME, encoder_folder, model_folder, weights_identity
+
+WORDS = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf query passage other :".split()
+SIZE = {"vocab_size": 4 + len(WORDS), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "max_position_embeddings": 48}  # fmt: skip
+PROMPTS = {"query": "query: ", "document": "passage: "}
+
+
+def tokenizer(padding_side="right", special=True):
+    words = Tokenizer(
+        models.WordLevel({w: n for n, w in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}, "[UNK]")
+    )
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    if special:
+        words.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+        )
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    return PreTrainedTokenizerFast(
+        tokenizer_object=words, **names, padding_side=padding_side, model_max_length=48,
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"][:: 1 if special else 2],
+    )  # fmt: skip
+
+
+def tiny(folder, *, pooling="mean", normalise=True, decoder=False, include_prompt=True, seed=0, prompts=PROMPTS):
+    """A sentence-transformers model of two layers with random weights; a decoder's texts are padded on the left."""
+    torch.manual_seed(seed)
+    network = LlamaModel(LlamaConfig(**SIZE)) if decoder else BertModel(BertConfig(**SIZE))
+    network.save_pretrained(folder / "network")
+    tokenizer("left" if decoder else "right", special=not decoder).save_pretrained(folder / "network")
+    modules = [Transformer(str(folder / "network")), Pooling(32, pooling, include_prompt=include_prompt)]
+    modules += [Normalize()] if normalise else []
+    SentenceTransformer(modules=modules, device="cpu", prompts=prompts).save(str(folder))
+    shutil.rmtree(folder / "network")
+    return str(folder)
+
+
+def tiny_dpr(folder):
+    """DPR's two encoders; returns the context encoder's folder."""
+    for seed, (kind, name) in enumerate(((DPRContextEncoder, "ctx_encoder"), (DPRQuestionEncoder, "question_encoder"))):
+        torch.manual_seed(seed)
+        kind(DPRConfig(**SIZE)).save_pretrained(folder / name)
+        tokenizer().save_pretrained(folder / name)
+    return str(folder / "ctx_encoder")
+
+
+def test_the_default_encoder_has_two_names():
+    assert model_folder(NAME) == model_folder("all-MiniLM-L6-v2") == encoder_folder()
+
+
+def test_a_folder_is_taken_before_a_name_of_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "intfloat" / "e5-base").mkdir(parents=True)
+    with pytest.raises(IfqaError, match="e5-base holds no model: neither config.json nor modules.json"):
+        model_folder("intfloat/e5-base")
+    (tmp_path / "intfloat" / "e5-base" / "config.json").write_text("{}")
+    assert model_folder("intfloat/e5-base").resolve() == tmp_path / "intfloat" / "e5-base"
+
+
+@pytest.mark.parametrize("name", ["/nowhere/model", "a b", "a/b/c", "x" * 300])
+def test_what_is_neither_a_folder_nor_a_name_is_one_line(name):
+    with pytest.raises(IfqaError, match="is neither a folder here nor a name of the hub") as caught:
+        model_folder(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("offline", ["1", ""])
+def test_without_the_hub_it_is_one_line(tmp_path, offline):
+    code = "from ifqa.hub import model_folder\nmodel_folder('no/such')"
+    nowhere = {"HF_HUB_OFFLINE": offline, "HF_ENDPOINT": "http://127.0.0.1:1", "HF_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | nowhere, capture_output=True, text=True, check=False
+    )
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ifqa.errors.IfqaError: model 'no/such' is not here and cannot be fetched")
+    assert "where there is no network, copy its folder here" in last
+
+
+def test_a_model_is_known_by_the_files_that_decide_its_vectors(tmp_path):
+    folder = tmp_path / "model"
+    tiny(folder)
+    before = weights_identity(folder)
+    (folder / "README.md").write_text("about")
+    (folder / "notes.log").write_text("done")
+    assert weights_identity(folder) == before
+    shutil.copytree(folder, tmp_path / "copy")
+    assert weights_identity(tmp_path / "copy") == before
+    for name in ("model.safetensors", "config_sentence_transformers.json", "1_Pooling/config.json", "tokenizer.json"):
+        kept = (folder / name).read_bytes()
+        (folder / name).write_bytes(kept + b" ")
+        assert weights_identity(folder) != before, name
+        (folder / name).write_bytes(kept)
+    assert weights_identity(folder) == before
+
+
+def test_weights_that_nothing_loads_do_not_make_it_another_model(tmp_path):
+    """Another program may have fetched them into the same folder of the hub's cache."""
+    tiny(tmp_path)
+    before = weights_identity(tmp_path)
+    (tmp_path / "pytorch_model.bin").write_bytes(b"the same weights, as torch saved them once")
+    assert weights_identity(tmp_path) == before

@@ -1,0 +1,68 @@
+"""What a retriever is asked in place of the question."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.queries import QUERIES, Part, rewrite
+from ifqa.records import Hit, Question
+
+LINCOLN = "If Abraham Lincoln had not been shot in 1865, who would have led the Union Army?"
+LAST = "What would be the capital of Turkey if Istanbul had been chosen?"
+PLAIN = "Who wrote the old song?"
+ASKED = {
+    "question": (LINCOLN, LAST, PLAIN),
+    "presupposition": ("If Abraham Lincoln had not been shot in 1865", "if Istanbul had been chosen", PLAIN),
+    "main": ("who would have led the Union Army?", "What would be the capital of Turkey", PLAIN),
+    "names": (f"{LINCOLN} Abraham Lincoln 1865 Union Army", f"{LAST} Turkey Istanbul", PLAIN),
+    "supposed-names": (f"{LINCOLN} Abraham Lincoln 1865", f"{LAST} Istanbul", PLAIN),
+}
+
+
+def words(text):
+    return text.lower().rstrip("?., ").split()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("number", range(3))
+def test_every_way_to_ask(query, number):
+    question = (LINCOLN, LAST, PLAIN)[number]
+    (asked,) = rewrite([Question("q", question)], query)
+    assert words(asked.text) == words(ASKED[query][number])
+
+
+@given(st.text(), st.sampled_from(sorted(QUERIES)))
+def test_ids_and_annotation_stay_and_no_question_becomes_empty(text, query):
+    question = Question("b/s/1", text, ("a", "b"), ("gold",), ("x", "y"))
+    (asked,) = rewrite([question], query)
+    assert (asked.id, asked.answers, asked.gold_passages, asked.choices) == ("b/s/1", ("a", "b"), ("gold",), ("x", "y"))
+    assert bool(asked.text.strip()) or not text.strip()
+    if query == "question":
+        assert asked == question
+
+
+def test_each_of_several_questions_is_rewritten_on_its_own():
+    questions = [Question(f"q{n}", text) for n, text in enumerate((PLAIN, LINCOLN, LAST))]
+    together = rewrite(questions, "supposed-names")
+    assert together == [rewrite([one], "supposed-names")[0] for one in questions]
+    assert rewrite([], "main") == []
+
+
+@pytest.mark.parametrize("query", ["mian", "", 5, ["main"]])
+def test_an_unknown_way_to_ask_is_refused_in_one_line(query):
+    with pytest.raises(IfqaError, match="query") as caught:
+        rewrite([Question("q", PLAIN)], query)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_part_asks_its_retriever_with_its_own_words_and_depth():
+    class Echo:
+        def search(self, questions, k):
+            return [[Hit(question.text, float(k))] for question in questions]
+
+    question = Question("q", "If it rained, who would come?")
+    assert Part(Echo(), 7).search([question]) == [[Hit(question.text, 7.0)]]
+    ((hit,),) = Part(Echo(), 3, query="presupposition").search([question])
+    assert words(hit.passage_id) == words("If it rained")
+    assert hit.score == 3.0

@@ -1,0 +1,120 @@
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from ifqa import stages
+from ifqa.ctxs import write_ctxs
+from ifqa.errors import IfqaError
+from ifqa.experiment import parse_experiment
+from ifqa.inputs import passages_of, questions_of, rankings_of
+from ifqa.records import Hit, Passage, Question
+from ifqa.retrievers.run import Run
+
+QUESTIONS = [Question("b/dev/1", "If  John’s cat barked,\nwho?"), Question("b/dev/2", "If so, what?")]
+
+
+def ctx(n, text=None, **more):
+    return {"id": f"wiki:{n}", "title": f"T{n}", "text": text or f"text {n}", "score": str(100 - n)} | more
+
+
+def ctxs_file(path, *entries):
+    path.write_text(json.dumps([{"answers": ["x"], **one} for one in entries]))
+    return str(path)
+
+
+def test_a_trec_run_makes_no_text_and_leaves_questions_out(tmp_path):
+    (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
+    run = Run(str(tmp_path / "run"))
+    assert run.search(QUESTIONS, 1) == [[Hit("q", 2.0)], []]
+    assert not hasattr(run, "made_passages")
+    with pytest.raises(IfqaError, match="wanted ids like c/dev/1, found b/dev/1"):
+        run.search([Question("c/dev/1", "?")], 1)
+
+
+def test_entries_are_found_by_text_as_dpr_writes_it(tmp_path):
+    path = ctxs_file(
+        tmp_path / "x.json",
+        {"question": "If so, what?", "ctxs": [ctx(1), ctx(2)]},
+        {"question": " If John's cat barked, who?", "ctxs": [ctx(3), ctx(1)]},
+        {"question": "Another?", "ctxs": [ctx(4)]},
+    )
+    run = Run(path)
+    assert run.search(QUESTIONS, 1) == [[Hit("wiki:1", 99.0)], [Hit("wiki:1", 99.0)]]
+    assert [len(ranking) for ranking in run.search(QUESTIONS, 5)] == [2, 2]
+    assert [passage.id for passage in run.made_passages(QUESTIONS)] == ["wiki:1", "wiki:2", "wiki:3"]
+    assert list(run.made_passages(QUESTIONS[:1])) == [
+        Passage("wiki:1", "T1", "text 1"),
+        Passage("wiki:3", "T3", "text 3"),
+    ]
+
+
+def test_an_id_of_ours_counts_before_the_text_and_another_ones_does_not(tmp_path):
+    path = ctxs_file(
+        tmp_path / "x.json",
+        {"id": "b/dev/2", "question": QUESTIONS[0].text, "ctxs": [ctx(1)]},
+        {"id": 7, "question": "Other?", "ctxs": [ctx(2)]},
+        {"id": 7, "question": QUESTIONS[0].text + " ", "ctxs": [ctx(3)]},
+        {"id": 7, "question": "If what?", "ctxs": [ctx(4)]},
+    )
+    run = Run(path)
+    third = Question("b/dev/3", "If what?")
+    assert [ranking[0].passage_id for ranking in run.search([*QUESTIONS, third], 1)] == ["wiki:1", "wiki:1", "wiki:4"]
+
+
+def test_ctxs_of_other_questions_are_refused_with_an_example(tmp_path):
+    path = ctxs_file(tmp_path / "x.json", {"question": "who sang it?", "ctxs": []})
+    with pytest.raises(IfqaError, match=r"no entry for b/dev/2: wanted .*'If so, what\?', found 1 .*'who sang it\?'"):
+        Run(path).search(QUESTIONS[1:], 5)
+
+
+def test_a_pickle_is_refused_by_the_retriever_and_its_fingerprint(tmp_path):
+    (tmp_path / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
+    for reads in (Run, Run.fingerprint):
+        with pytest.raises(IfqaError, match="is a pickle"):
+            reads(str(tmp_path / "wikipedia_passages_00"))
+
+
+def experiment(path, split="dev", k=2):
+    tables = {"benchmark": "sample", "split": split, "retriever": {"name": "run", "path": str(path), "k": k}}
+    return parse_experiment("mine", tables, "mine.toml")
+
+
+def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    questions = questions_of(experiment("x.json"))
+    entries = [
+        {
+            "question": question.text,
+            "answers": list(question.answers),
+            "ctxs": [ctx(0, "nothing at all"), ctx(n + 1, question.gold_passages[0]), ctx(-1, "low", score="1")],
+        }
+        for n, question in enumerate(questions)
+    ]
+    ctxs_file(tmp_path / "x.json", *entries)
+    mine = experiment("x.json", k=5)
+    stages.retrieve(mine)
+    rankings = rankings_of(mine, questions)
+    assert [[passage.text for passage in several] for several in passages_of(mine, rankings)] == [
+        ["nothing at all", question.gold_passages[0], "low"] for question in questions
+    ]
+    scores = json.loads((stages.score(mine) / "scores.json").read_text())["measures"]
+    assert scores["gold_any@1"]["value"] == 0
+    assert scores["gold_any@5"]["value"] == 100
+    with pytest.raises(IfqaError, match="no entry for sample/train/"):
+        stages.retrieve(experiment("x.json", split="train"))
+
+
+def test_what_was_written_is_retrieved_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    gold = replace(experiment("x.json"), retriever={"name": "gold", "k": 2})
+    stages.retrieve(gold)
+    questions = questions_of(gold)
+    rankings = rankings_of(gold, questions)
+    write_ctxs(tmp_path / "x.json", questions, rankings, passages_of(gold, rankings))
+    run = (gold.folder / "retrieve/run.trec").read_text()
+    again = experiment("x.json")
+    stages.retrieve(again)
+    assert rankings_of(again, questions) == rankings
+    assert run.replace("ifqa-gold", "ifqa-run") == (again.folder / "retrieve/run.trec").read_text()

@@ -1,0 +1,250 @@
+"""Training of a dense retriever on a handful of our own questions, with tiny networks of random weights."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel, BertTokenizerFast, TrainerCallback
+
+from ifqa.dense.encoder import open_encoder
+from ifqa.errors import IfqaError
+from ifqa.records import Passage, Question
+from ifqa.training import dense, resume
+from ifqa.training.dense import Recipe, train
+
+NAMES = "ada bo cy di ed flo gus hal ida jo kim lee mo nan oz pat ray sue tom una".split()
+THINGS = "cups mills ships books roads songs bees farms clocks maps kites drums lamps boats coins bells hats wells rings jars".split()
+WORDS = [*NAMES, *THINGS, *"if had not won what would they have many of in a and left ?".split()]
+
+GOLDS = [f"many {one} of {one} in a {one} and {one} left" for one in THINGS]
+QUESTIONS = [
+    Question(f"t/{n}", f"if {name} had not won , what would they have ?", ("unsaid",), (GOLDS[n],))
+    for n, name in enumerate(NAMES)
+]
+PASSAGES = [Passage(f"p{n}", NAMES[n] if n % 2 else "", text) for n, text in enumerate(GOLDS)]
+RANKINGS = [PASSAGES[n:] + PASSAGES[:n] for n in range(len(PASSAGES))]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("bert")
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ",", "'", *dict.fromkeys(WORDS)]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64
+    )
+    BertModel(config).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def unit(bert: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same, as a sentence-transformers model with vectors of length 1."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+
+    folder = tmp_path_factory.mktemp("unit")
+    SentenceTransformer(modules=[Transformer(bert), Pooling(32), Normalize()], device="cpu").save(str(folder))
+    return str(folder)
+
+
+def settings(recipe: str, model: str, **changes: object) -> dict[str, object]:
+    return {"setting": "ifqa/full", "recipe": recipe, "model": model, "epochs": 2, "batch": 8, "warmup": 0.1} | changes
+
+
+def files(folder: Path) -> dict[str, str]:
+    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "manifest.json"]
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def batches(questions: list[Question], rankings: list[list[Passage]], **changes: object) -> list[list[dict[str, str]]]:
+    return dense._batches(questions, rankings, replace(Recipe(), **changes))
+
+
+def rank(model: str) -> float:
+    """The mean rank of a question's gold passage among all."""
+    encoder = open_encoder(model, precision="float32", device="cpu")
+    asked = encoder.encode_queries([one.text for one in QUESTIONS])
+    scores = asked @ encoder.encode_passages(PASSAGES).T
+    return float((scores > scores.diagonal()[:, None]).sum(1).mean())
+
+
+def test_an_encoder_learns_to_find_gold_passages(unit: str, tmp_path: Path) -> None:
+    train(QUESTIONS, RANKINGS, tmp_path / "made", **settings("small", unit, epochs=30, learning_rate=5e-3))
+    assert rank(str(tmp_path / "made")) < 1 < 6 < rank(unit)
+    assert (tmp_path / "made" / "model.safetensors").exists()
+    manifest = json.loads((tmp_path / "made" / "manifest.json").read_text())
+    assert (manifest["setting"], manifest["recipe"]) == ("ifqa/full", "small")
+    assert manifest["made"]["steps"] == manifest["made"]["batches"] >= 75
+    assert open_encoder(str(tmp_path / "made"), device="cpu").facts["query_prefix"] == ""
+    assert not (tmp_path / "made" / "checkpoints").exists()
+
+
+def test_two_encoders_are_saved_as_those_of_dpr_and_give_the_vectors_that_were_trained(
+    bert: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {}
+    monkeypatch.setattr(dense, "half_precision", lambda device: torch.float32)
+    monkeypatch.setattr(
+        dense, "_save", lambda folder, model, two, save=dense._save: save(folder, made.setdefault("model", model), two)
+    )
+    train(QUESTIONS, RANKINGS, tmp_path / "made", **settings("dpr", bert, learning_rate=1e-3))
+    assert sorted(name for name in files(tmp_path / "made") if not name.endswith(".json")) == [
+        "ctx_encoder/model.safetensors",
+        "question_encoder/model.safetensors",
+    ]
+    encoder = open_encoder(str(tmp_path / "made" / "ctx_encoder"), precision="float32", device="cpu")
+    model = made["model"].eval()
+    trained = model.encode_query([one.text for one in QUESTIONS])
+    np.testing.assert_allclose(encoder.encode_queries([one.text for one in QUESTIONS]), trained, atol=1e-5)
+    as_trained = [(one.title, one.text) if one.title else one.text for one in PASSAGES]
+    trained = np.concatenate([model.encode_document([one]) for one in as_trained])
+    np.testing.assert_allclose(encoder.encode_passages(PASSAGES), trained, atol=1e-5)
+    assert not np.allclose(encoder.encode_queries([GOLDS[0]]), model.encode_document([GOLDS[0]]), atol=1e-3)
+
+
+@pytest.mark.parametrize("micro_batch", [0, 3])
+def test_the_loss_and_its_gradient_are_those_of_dpr(bert: str, micro_batch: int) -> None:
+    """Softmax over all passages of a batch, positives and hard negatives (dpr/models/biencoder.py:254-290)."""
+    chosen = replace(dense.RECIPES["dpr"], model=bert, micro_batch=micro_batch)
+    (rows, *_) = dense._batches(QUESTIONS, RANKINGS, replace(chosen, batch=8, epochs=1))
+    model = dense._model(Path(bert), chosen).eval()  # no dropout
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    tasks = {name: "query" if name == "question" else "document" for name in columns}
+    features = [model.preprocess(texts, task=tasks[name]) for name, texts in columns.items()]
+    loss = dense._loss(model, chosen)(features, torch.empty(0))
+    loss.backward()
+
+    towers = {task: BertModel.from_pretrained(bert).eval() for task in ("query", "document")}
+    tokenizer = BertTokenizerFast.from_pretrained(bert)
+
+    def vectors(task: str, *texts: list[str]) -> torch.Tensor:
+        tokens = tokenizer(*texts, padding=True, return_tensors="pt", return_token_type_ids=False)
+        return towers[task](**tokens, token_type_ids=torch.zeros_like(tokens.input_ids)).last_hidden_state[:, 0]
+
+    pairs = [row[name] for name in ("positive", "negative_1") for row in rows]
+    passages = vectors("document", [title for title, _ in pairs], [text for _, text in pairs])
+    scores = vectors("query", columns["question"]) @ passages.T
+    expected = torch.nn.functional.cross_entropy(scores, torch.arange(8))
+    expected.backward()
+    assert scores.shape == (8, 16)
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+    for task, tower in towers.items():
+        ours = dict(model[0].sub_modules[task][0].auto_model.named_parameters())
+        for name, parameter in tower.named_parameters():
+            if not name.startswith("pooler"):
+                torch.testing.assert_close(ours[name].grad, parameter.grad, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("recipe", ["small", "dpr"])
+def test_a_killed_training_goes_on_to_the_same_weights(
+    recipe: str, bert: str, unit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(Exception):
+        pass
+
+    class Kill(TrainerCallback):
+        def on_step_end(self, args: object, state: object, control: object, **_: object) -> None:
+            if state.global_step == 3:
+                raise Killed
+
+    chosen = settings(recipe, bert if recipe == "dpr" else unit, checkpoint_every=2, learning_rate=1e-3)
+    train(QUESTIONS[:16], RANKINGS[:16], tmp_path / "whole", **chosen | {"batch": 6})
+    with monkeypatch.context() as patch:
+        make = dense._trainer
+        patch.setattr(dense, "_trainer", lambda *given: (one := make(*given), one.add_callback(Kill()))[0])
+        with pytest.raises(Killed):
+            train(QUESTIONS[:16], RANKINGS[:16], tmp_path / "killed", **chosen | {"batch": 6})
+    assert [path.name for path in resume._checkpoints(tmp_path / "killed")] == ["checkpoint-2"]
+    train(QUESTIONS[:16], RANKINGS[:16], tmp_path / "killed", **chosen | {"batch": 6})
+    assert files(tmp_path / "killed") == files(tmp_path / "whole")
+    with pytest.raises(IfqaError, match=r"another training .*settings"):
+        train(QUESTIONS[:16], RANKINGS[:16], tmp_path / "killed", **chosen | {"batch": 5})
+
+
+def test_no_batch_holds_a_passage_that_is_gold_for_two_of_its_questions() -> None:
+    """Four questions of each gold passage, one of them with the other's gold passage among its hard negatives."""
+    questions = [replace(one, id=f"{one.id}/{n}") for n in range(4) for one in QUESTIONS]
+    rankings = RANKINGS * 4
+    made = batches(questions, rankings, epochs=3, batch=8, negatives=2)
+    assert sorted(row["question"] for rows in made for row in rows) == sorted(3 * [one.text for one in questions])
+    assert [len(rows) for rows in made].count(8) >= 25
+    gold = {one.text: one.gold_passages[0] for one in questions}
+    for rows in made:
+        for n, row in enumerate(rows):
+            others = {text for m, one in enumerate(rows) if m != n for name, text in one.items() if name != "question"}
+            assert gold[row["question"]] not in others
+
+
+def test_questions_that_all_share_a_gold_passage_stand_alone() -> None:
+    questions = [Question(f"t/{n}", text, ("unsaid",), (GOLDS[0],)) for n, text in enumerate("abc")]
+    assert [len(rows) for rows in batches(questions, RANKINGS[:3], epochs=1)] == [1, 1, 1]
+
+
+def test_negatives_hold_no_answer_and_differ_between_epochs() -> None:
+    questions = [replace(QUESTIONS[0], answers=("ships", "roads"))]
+    rows = [row for batch in batches(questions, RANKINGS[:1], epochs=12, batch=1, pool=6) for row in batch]
+    drawn = {row["negative_1"] for row in rows}
+    assert {row["positive"] for row in rows} == {GOLDS[0]}
+    assert 2 < len(drawn) <= 6
+    assert not [text for text in drawn if text == GOLDS[0] or "ships" in text or "roads" in text]
+    assert rows == [row for batch in batches(questions, RANKINGS[:1], epochs=12, batch=1, pool=6) for row in batch]
+
+
+def test_two_encoders_take_titles_and_plain_apostrophes() -> None:
+    question = replace(QUESTIONS[1], text="what if ada’s ?")
+    (((row,),)) = batches([question], [RANKINGS[1]], two_encoders=True, epochs=1)
+    assert (row["question"], row["positive"]) == ("what if ada's ?", ["bo", GOLDS[1]])
+
+
+def test_recipes_are_as_published() -> None:
+    chosen = dense.resolve("dpr", epochs=3)
+    assert (chosen.epochs, chosen.batch, chosen.warmup, chosen.clip, chosen.learning_rate) == (3, 128, 1237, 2.0, 2e-5)
+    assert (chosen.max_tokens, chosen.negatives, chosen.seed, chosen.scale) == (256, 1, 12345, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"recipe": "drp"}, "unknown recipe 'drp'; did you mean 'dpr'"),
+        ({"epoch": 1}, "unknown training setting 'epoch'; did you mean 'epochs'"),
+        ({"batch": 0}, "batch: wanted 1 or more, found 0"),
+        ({"epochs": 1.5}, "'epochs': wanted int, found 1.5"),
+        ({"negatives": 21}, "pool: wanted 21 or more, found 20"),
+        ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"scale": 0}, "scale: wanted 0.01 or more, found 0"),
+        ({"model": "nowhere/to-be-found"}, "nowhere/to-be-found"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_line(
+    changes: dict[str, object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    def offline(*_: object, **__: object) -> str:
+        raise OSError("no network")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
+    with pytest.raises(IfqaError, match=message):
+        train(QUESTIONS, RANKINGS, tmp_path / "made", **{"setting": "ifqa/full"} | changes)
+    assert not (tmp_path / "made").exists()
+
+
+def test_two_encoders_start_from_a_bert(bert: str, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text('{"model_type": "mpnet"}')
+    with pytest.raises(IfqaError, match="wanted a model of type bert, found mpnet"):
+        train(QUESTIONS, RANKINGS, tmp_path / "made", **settings("dpr", str(other)))
+
+
+def test_nothing_to_train_on_is_said(unit: str, tmp_path: Path) -> None:
+    bare = [replace(one, gold_passages=()) for one in QUESTIONS]
+    with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage and 1 hard negatives"):
+        train(bare, RANKINGS, tmp_path / "made", **settings("small", unit))

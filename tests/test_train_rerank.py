@@ -1,0 +1,121 @@
+"""Training of the reranker, and the cross-encoder that reads what it leaves, on a handful of our own passages."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ifqa.dense import cross_encoder
+from ifqa.dense.cross_encoder import CrossEncoder
+from ifqa.errors import IfqaError
+from ifqa.hub import encoder_folder
+from ifqa.records import Passage, Question
+from ifqa.training import rerank, resume
+from ifqa.training.negatives import hard_negatives
+
+TEXTS = [
+    "Ada Lind, a rower from Brill in Kent, won nine cups before she turned to coaching in 1931.",
+    "The Old Mill at Bow was built by Bo Carr in 1790 and burned down in the great storm.",
+    "Cy Dunn painted harbours in Oslo until he left for Rome, where he taught for ten years.",
+    "Di Ward wrote plays, travelled by rail, and never married; her letters are kept in Bath.",
+]
+QUESTIONS = [
+    Question("t/0", "If Ada Lind had not turned to coaching, what would she be?", ("rower",), (TEXTS[0],)),
+    Question("t/1", "If the Old Mill had not burned down, where would it stand?", ("Bow",), (TEXTS[1],)),
+    Question("t/2", "If Cy Dunn had stayed, where would he be painting?", ("Oslo",), (TEXTS[2],)),
+    Question("t/3", "If Di Ward had married, what would she have written?", ("plays",), (TEXTS[3],)),
+]
+RANKINGS = [[Passage(f"p{n}", "", text) for n, text in enumerate(TEXTS)]] * len(QUESTIONS)
+SETTINGS = {"setting": "ifqa/full", "epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2}
+
+
+def trained(folder: Path, **changes: object) -> dict[str, bytes]:
+    rerank.train(QUESTIONS, RANKINGS, folder, **{**SETTINGS, **changes})
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_hard_negatives_hold_no_answer_and_cover_no_gold_passage() -> None:
+    question = Question("t", "If?", ("Bow",), (TEXTS[0],))
+    assert [one.id for one in hard_negatives(question, RANKINGS[0], 9)] == ["p2", "p3"]
+    assert [one.id for one in hard_negatives(question, RANKINGS[0], 1)] == ["p2"]
+
+
+def test_every_pass_draws_its_own_negatives_and_the_same_seed_draws_the_same() -> None:
+    rows = rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 0)
+    assert rows == rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 0) != rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 1)
+    assert len(rows) == 8 * len(QUESTIONS)
+    for row in rows:
+        gold = next(one.gold_passages[0] for one in QUESTIONS if one.text == row["query"])
+        assert row["passages"][0] == gold not in row["passages"][1:]
+    assert len({tuple(row["passages"]) for row in rows if row["query"] == QUESTIONS[0].text}) > 2
+
+
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = trained(tmp_path / "whole")
+
+    class Killed(BaseException):
+        pass
+
+    def kill_at_step_3(trainer: object, folder: Path, label: str) -> None:
+        step, real = 0, trainer.training_step  # type: ignore[attr-defined]
+
+        def counted(*given: object, **named: object) -> object:
+            nonlocal step
+            step += 1
+            if step == 3:
+                raise Killed
+            return real(*given, **named)
+
+        trainer.training_step = counted  # type: ignore[attr-defined]
+        fit(trainer, folder, label)
+
+    fit = resume.fit
+    monkeypatch.setattr(resume, "fit", kill_at_step_3)
+    with pytest.raises(Killed):
+        trained(tmp_path / "cut")
+    assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
+    monkeypatch.setattr(resume, "fit", fit)
+    cut = trained(tmp_path / "cut")
+    assert cut["adapter_model.safetensors"] == whole["adapter_model.safetensors"]
+    assert cut.keys() == whole.keys() == {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
+
+
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft's
+def test_the_adapter_merged_scores_as_peft_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from peft import PeftModel
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    trained(tmp_path / "made", learning_rate=1e-2)
+    pairs = [(question.text, text) for question in QUESTIONS for text in TEXTS]
+    monkeypatch.setattr(cross_encoder, "half_precision", lambda device: torch.float32)
+    ours = CrossEncoder(str(tmp_path / "made"), device="cpu")
+    torch.manual_seed(1)  # the base's classifier is random, and must not matter
+    base = AutoModelForSequenceClassification.from_pretrained(encoder_folder(), num_labels=1)
+    theirs = PeftModel.from_pretrained(base, tmp_path / "made").eval()
+    tokens = AutoTokenizer.from_pretrained(encoder_folder())(
+        *map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt"
+    )
+    with torch.inference_mode():
+        expected = theirs(**tokens).logits.squeeze(-1).float().numpy()
+    assert expected.std() > 0.02
+    np.testing.assert_allclose(ours.score(pairs), expected, atol=1e-4)
+
+
+def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(tmp_path: Path) -> None:
+    first = trained(tmp_path / "made", epochs=1)
+    assert trained(tmp_path / "made", epochs=1) == first
+    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+        trained(tmp_path / "made", epochs=2)
+    manifest = json.loads(first["manifest.json"])
+    assert manifest["setting"] == "ifqa/full"
+    assert manifest["made"]["steps"] == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"), [({"batch": 0}, "batch"), ({"negatives": 4}, "none of 4 .* gold passage")]
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path: Path, changes: dict[str, int], message: str) -> None:
+    with pytest.raises(IfqaError, match=message):
+        trained(tmp_path / "made", **changes)
