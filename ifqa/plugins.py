@@ -46,7 +46,7 @@ def names(kind: str) -> dict[str, str]:
 def unknown(what: str, name: str, known: Iterable[str]) -> IfqaError:
     """An error for a name nobody knows, with the nearest known one and the list of all."""
     known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return IfqaError(f"unknown {what} {name!r}; {hint}known: {', '.join(known) or 'none'}")
 
@@ -106,7 +106,7 @@ def check_settings(what: str, function: Any, settings: Mapping[str, Any], given:
         if name not in parameters:
             raise unknown(what, name, parameters)
         default, annotation = parameters[name].default, parameters[name].annotation
-        if annotation is str and not isinstance(value, str):
+        if annotation in (str, str | None) and not isinstance(value, str):
             raise IfqaError(f"{what} {name!r}: wanted text, found {value!r}")
         if isinstance(default, bool | int | float | str) and not _fits(value, default):
             raise IfqaError(f"{what} {name!r}: wanted {type(default).__name__}, found {value!r}")

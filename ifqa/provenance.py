@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ifqa import artifacts, blocks, sources
+from ifqa import artifacts, blocks, queries, sources
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus, retriever_tables, search_settings
 from ifqa.files import sha256
@@ -106,8 +106,9 @@ def fingerprint(kind: str, experiment: Experiment) -> dict[str, Any]:
 
 def _of_retriever(table: Mapping[str, Any]) -> dict[str, Any]:
     own = {key: value for key, value in table.items() if key != "parts"}
+    rewritten = {"queries": queries.VERSION} if "query" in table or table.get("reads", "question") != "question" else {}
     parts = {"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {}
-    return _fingerprint("retriever", own, search_settings(table)) | parts
+    return _fingerprint("retriever", own, search_settings(table)) | rewritten | parts
 
 
 def _fingerprint(kind: str, table: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

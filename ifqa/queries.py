@@ -11,9 +11,11 @@ from ifqa.clauses import content_terms, split_question
 from ifqa.plugins import unknown
 from ifqa.records import Hit, Question
 
+VERSION = 1  # of what the clauses and names of a question are; raised when that changes
+
 
 def _presupposition(text: str) -> str:
-    return split_question(text).presupposition or text
+    return split_question(text).supposed or text
 
 
 def _main_clause(text: str) -> str:
@@ -24,16 +26,11 @@ def _names(text: str) -> str:
     return " ".join([text, *content_terms(text)])
 
 
-def _supposed_names(text: str) -> str:
-    return " ".join([text, *content_terms(split_question(text).supposed)])
-
-
 QUERIES: dict[str, Callable[[str], str]] = {
     "question": str,
-    "presupposition": _presupposition,  # "If Ann had not left"; the whole question where it has none
+    "presupposition": _presupposition,  # "Ann had not left"; the whole question where it has none
     "main": _main_clause,  # "who would lead?"
     "names": _names,  # the question, and once more its names, titles, dates and numbers: a weight of 2 for BM25
-    "supposed-names": _supposed_names,  # the same with those of the presupposition alone
 }
 
 
@@ -43,7 +40,7 @@ def rewrite(questions: Sequence[Question], query: str) -> list[Question]:
     Raises:
         IfqaError: there is no such way to ask.
     """
-    if query not in QUERIES:
+    if not isinstance(query, str) or query not in QUERIES:
         raise unknown("query", query, QUERIES)
     return [replace(question, text=QUERIES[query](question.text)) for question in questions]
 

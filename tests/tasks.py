@@ -17,6 +17,11 @@ def process(_):
     return os.getpid()
 
 
+def gpu(_):
+    time.sleep(0.05)
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
 def no_seven(n):
     if n == 7:
         raise IfqaError("seven is not allowed")

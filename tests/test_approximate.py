@@ -139,7 +139,7 @@ def test_a_build_killed_in_the_midst_of_a_part_goes_on(vectors, queries, tmp_pat
     assert before.items() <= stamps(tmp_path / "cut").items()
     np.testing.assert_equal(
         *(
-            Approximate(tmp_path, (len(vectors), vectors.dimension) / name).search(queries, 10)
+            Approximate(tmp_path / name, (len(vectors), vectors.dimension)).search(queries, 10)
             for name in ("whole", "cut")
         )
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
+from safetensors.torch import load_file, save_file
 from test_hub import tiny, tiny_dpr
 
 from ifqa import stages
@@ -29,8 +29,7 @@ RECORDS = [{"idx": n, "question": f"{THINGS[n]} cat ?", "answers": ["x"], "conte
 @pytest.fixture(scope="session")
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    for seed in range(2):
-        tiny(folder / f"unit{seed}", seed=seed)
+    tiny(folder / "model")
     tiny_dpr(folder / "dpr")
     return folder
 
@@ -42,19 +41,16 @@ def _a_place_of_its_own(tmp_path, monkeypatch, models):
         path = Path(f"data/ifqa/{setting}_split/dev.json")
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(RECORDS))
-    shutil.copytree(models / "unit0", "model")
-    shutil.copytree(models / "dpr", "dpr")
+    shutil.copytree(models, ".", dirs_exist_ok=True)
+    Path("indexes").mkdir()
     monkeypatch.setattr(encode, "PIECE", 16)
-    encode.encoder_of.cache_clear()
 
 
 def corpus(**settings):
     lines = ['[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["full-dev"]', "[index.dense]"]
     settings = {"retriever": "dense", "model": "model", "precision": "float32", "device": "cpu"} | settings
-    Path("indexes").mkdir(exist_ok=True)
-    Path("indexes/mine.toml").write_text(
-        "\n".join([*lines, *(f"{key} = {json.dumps(v)}" for key, v in settings.items())])
-    )
+    lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    Path("indexes/mine.toml").write_text("\n".join(lines))
     return load_corpus("mine")
 
 
@@ -86,58 +82,46 @@ def by_hand(model="model", **settings):
     }
 
 
+def agree(rankings, wanted):
+    """The best scores are there, and each passage has its own."""
+    assert rankings.keys() == wanted.keys()
+    for question, hits in rankings.items():
+        scores, own = [hit.score for hit in hits], {passage: score for score, passage in wanted[question]}
+        np.testing.assert_allclose(scores, [score for score, _ in wanted[question][:7]], atol=1e-4)
+        np.testing.assert_allclose(scores, [own[hit.passage_id] for hit in hits], atol=1e-4)
+
+
 @pytest.mark.parametrize("model", ["model", "dpr/ctx_encoder"])
 def test_rankings_are_those_of_all_inner_products(model):
     build(model=model)
-    wanted, rankings = by_hand(model), found()
-    assert rankings.keys() == wanted.keys()
-    for question, hits in rankings.items():
-        np.testing.assert_allclose([hit.score for hit in hits], [score for score, _ in wanted[question][:7]], atol=1e-4)
-        scores = {passage: score for score, passage in wanted[question]}
-        assert [scores[hit.passage_id] for hit in hits] == pytest.approx([hit.score for hit in hits], abs=1e-4)
+    agree(found(), by_hand(model))
 
 
 def test_a_flat_index_of_faiss_ranks_alike_with_and_without_the_vectors():
     pytest.importorskip("faiss", reason="needs the extra cpu")
-    build()
-    exact = found()
+    wanted = by_hand()
     build(factory="Flat")
-    flat = found()
+    agree(found(), wanted)
     folder = build(factory="Flat", keep_vectors=False)
     assert not list(folder.glob("vectors-*.npy"))
     assert list(folder.glob("ids-*.npy"))
-    for rankings in (flat, found()):
-        for question, hits in rankings.items():
-            np.testing.assert_allclose([one.score for one in hits], [one.score for one in exact[question]], atol=1e-4)
-            assert [one.passage_id for one in hits][:3] == [one.passage_id for one in exact[question]][:3]
+    agree(found(), wanted)
 
 
 def test_settings_of_the_build_are_those_of_the_search():
     build(query_prefix="other: ", passage_prefix="", max_tokens=6)
     facts = open_retriever(experiment()).encoder.facts
     assert (facts["query_prefix"], facts["passage_prefix"], facts["max_tokens"]) == ("other: ", "", 6)
-    wanted = by_hand(query_prefix="other: ", passage_prefix="", max_tokens=6)
-    for question, hits in found().items():
-        np.testing.assert_allclose([one.score for one in hits], [score for score, _ in wanted[question][:7]], atol=1e-4)
+    agree(found(), by_hand(query_prefix="other: ", passage_prefix="", max_tokens=6))
 
 
 def test_more_than_there_are_is_all_and_none_is_refused():
     retriever = Dense(build(), device="cpu")
-    ((*hits,),) = retriever.search([Question("q", "red")], 1000)
-    assert (
-        len({hit.passage_id for hit in hits}) == len(hits) == len({text for one in RECORDS for text in one["context"]})
-    )
+    (hits,) = retriever.search([Question("q", "red")], 1000)
+    assert len({hit.passage_id for hit in hits}) == len(hits) == len(set(TEXTS))
     assert retriever.search([], 3) == []
     with pytest.raises(IfqaError, match="at least 1; found 0"):
         retriever.search([Question("q", "red")], 0)
-
-
-def change(path):
-    """Other weights of the same size."""
-    from safetensors.torch import load_file, save_file
-
-    torch.manual_seed(5)
-    save_file({name: torch.randn_like(one) for name, one in load_file(path).items()}, path, {"format": "pt"})
 
 
 @pytest.mark.parametrize(
@@ -148,22 +132,20 @@ def test_an_index_of_other_weights_is_neither_opened_nor_searched_nor_taken_for_
     folder = build(model=model)
     found()
     before = read_manifest(folder)
-    change(f"{changed}/model.safetensors")
-    with pytest.raises(IfqaError, match="was built with another .*; build it again: ifqa index"):
+    weights = load_file(f"{changed}/model.safetensors")
+    save_file({name: one.flip(0) for name, one in weights.items()}, f"{changed}/model.safetensors", {"format": "pt"})
+    with pytest.raises(IfqaError, match=r"was built with another .*; build it again: ifqa index"):
         Dense(folder, device="cpu")
-    with pytest.raises(IfqaError, match="made from something else .*; make it again: ifqa index mine"):
+    with pytest.raises(IfqaError, match=r"made from something else .*; make it again: ifqa index mine"):
         found()
     build(model=model)
     assert read_manifest(folder)["wanted"] != before["wanted"]
-    wanted = by_hand(model)
-    for question, hits in found().items():
-        np.testing.assert_allclose([one.score for one in hits], [score for score, _ in wanted[question][:7]], atol=1e-4)
+    agree(found(), by_hand(model))
 
 
 def test_what_is_built_is_used_again_and_another_setting_is_another_index(capsys):
     build()
     found()
-    capsys.readouterr()
     build()
     found()
     assert capsys.readouterr().err.count("nothing to do") == 3
@@ -188,9 +170,9 @@ def test_a_model_that_was_trained_on_the_very_questions_is_told_of(name):
     manifest = {"setting": "ifqa/full", "sources": {"train": sha256(Path("data/ifqa/full_split/dev.json"))}}
     Path("model/manifest.json").write_text(json.dumps(manifest))
     build()
-    own = {"name": "dense", "device": "cpu"}
-    chosen = own if name == "dense" else {"name": "fusion", "parts": [own, {"name": "gold"}]}
-    tables = {"benchmark": "ifqa", "split": "full-dev", "corpus": "mine", "retriever": chosen}
+    own, gold = {"name": "dense", "device": "cpu"}, {"name": "gold"}
+    tables = {"benchmark": "ifqa", "split": "full-dev", "corpus": "mine"}
+    tables["retriever"] = own if name == "dense" else {"name": name, "parts": [own, gold]}
     folder = stages.retrieve(parse_experiment("mine", tables, "mine.toml"))
     assert read_manifest(folder)["made"]["trained_on_them"] is True
 
@@ -198,7 +180,6 @@ def test_a_model_that_was_trained_on_the_very_questions_is_told_of(name):
 def test_what_a_build_takes_is_told_with_the_defaults_too():
     told = Dense.forecast(1000, model="model", device="cpu", precision="float32", factory="SQ8")
     assert told.disk > 1000 * 32
-    assert told.seconds > 0
     assert Dense.forecast(1000, device="cpu").disk > 1000 * 2 * 384  # of the default encoder
 
 
@@ -206,13 +187,9 @@ def test_what_a_build_takes_is_told_with_the_defaults_too():
     ("built", "searched", "message"),
     [
         ({}, {"nprobe": 3}, "nprobe is for a FAISS index, and .* is searched exactly; leave it out"),
-        ({}, {"ef_search": 3}, "ef_search is for a FAISS index"),
         ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; name a factory"),
         ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name of the hub"),
-        ({"model": "indexes"}, {}, "indexes holds no model"),
-        ({"device": "cdua"}, {}, "unknown device 'cdua'; did you mean 'cuda'"),
         ({"query_prefix": 5}, {}, "query_prefix"),
-        ({"titels": "yes"}, {}, "'titels'; did you mean 'titles'"),
     ],
 )
 def test_settings_that_do_not_fit_are_one_line(built, searched, message):

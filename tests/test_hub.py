@@ -1,9 +1,11 @@
 """A model's files: where they are, and by what they are known. And the tiny models that other tests use."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,6 +23,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
 from ifqa.hub import NAME, encoder_folder, model_folder, weights_identity
 
@@ -65,7 +68,7 @@ def tiny_dpr(folder):
     """DPR's two encoders; returns the context encoder's folder."""
     for seed, (kind, name) in enumerate(((DPRContextEncoder, "ctx_encoder"), (DPRQuestionEncoder, "question_encoder"))):
         torch.manual_seed(seed)
-        kind(DPRConfig(**SIZE)).save_pretrained(folder / name)
+        kind(DPRConfig(**SIZE | {"max_position_embeddings": 300})).save_pretrained(folder / name)
         tokenizer().save_pretrained(folder / name)
     return str(folder / "ctx_encoder")
 
@@ -77,7 +80,7 @@ def test_the_default_encoder_has_two_names():
 def test_a_folder_is_taken_before_a_name_of_the_hub(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "intfloat" / "e5-base").mkdir(parents=True)
-    with pytest.raises(IfqaError, match="e5-base holds no model: neither config.json nor modules.json"):
+    with pytest.raises(IfqaError, match=r"e5-base holds no model: neither config\.json nor"):
         model_folder("intfloat/e5-base")
     (tmp_path / "intfloat" / "e5-base" / "config.json").write_text("{}")
     assert model_folder("intfloat/e5-base").resolve() == tmp_path / "intfloat" / "e5-base"
@@ -125,3 +128,31 @@ def test_weights_that_nothing_loads_do_not_make_it_another_model(tmp_path):
     before = weights_identity(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"the same weights, as torch saved them once")
     assert weights_identity(tmp_path) == before
+
+
+def test_a_question_encoder_that_is_missing_or_nameless_is_one_line(tmp_path):
+    context = tiny_dpr(tmp_path)
+    shutil.rmtree(tmp_path / "question_encoder")
+    with pytest.raises(IfqaError, match="question_encoder' is neither a folder here nor a name of the hub"):
+        open_encoder(context, device="cpu")
+    Path(context).rename(tmp_path / "passages")
+    with pytest.raises(IfqaError, match="name the question encoder that belongs to it as query_model"):
+        open_encoder(str(tmp_path / "passages"), device="cpu")
+
+
+@pytest.mark.parametrize("kind", ["empty config", "no list", "no weights", "cut weights", "strange module", "no JSON"])
+def test_a_model_that_does_not_load_is_one_line(tmp_path, kind):
+    folder = tmp_path / "model"
+    tiny(folder)
+    if kind in ("empty config", "no list"):
+        (folder / "config.json").write_text("{}" if kind == "empty config" else "[]")
+    elif kind == "no weights":
+        (folder / "model.safetensors").unlink()
+    elif kind == "cut weights":
+        (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:100])
+    else:
+        strange = json.dumps([{"idx": 0, "name": "0", "path": "", "type": "os.Path"}])
+        (folder / "modules.json").write_text("{" if kind == "no JSON" else strange)
+    with pytest.raises(IfqaError, match=r"does not load|not JSON|wanted") as caught:
+        open_encoder(str(folder), device="cpu")
+    assert "\n" not in str(caught.value)

@@ -1,5 +1,8 @@
 """Folders of vectors: what was put in comes out, what was half done is done again, what is damaged is one line."""
 
+import os
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -171,3 +174,17 @@ def test_a_folder_without_vectors_or_with_damaged_ids_is_one_line(tmp_path):
     ids_path(tmp_path, 0).write_bytes(b"cut")
     with pytest.raises(IfqaError, match=r"ids-00000\.npy is damaged"):
         ids.of([0])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits open files as POSIX does")
+def test_ids_of_many_shards_are_read_with_few_files_open(tmp_path):
+    """macOS allows a process 256 open files unless told otherwise."""
+    import resource
+
+    folder_of(tmp_path, *shards(*[1] * 150))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 80, limits[1]))
+    try:
+        assert Ids(tmp_path).of(range(150)) == [f"{shard}-0" for shard in range(150)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -32,6 +32,12 @@ def test_work_is_shared_between_processes():
     assert os.getpid() not in found
 
 
+@pytest.mark.parametrize(("visible", "expected"), [("", {"0", "1"}), ("3,5", {"3", "5"})])
+def test_each_worker_sees_a_gpu_of_its_own(monkeypatch, visible, expected):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert {seen for _, seen in run(tasks.gpu, range(8), workers=2, gpus=2)} == expected
+
+
 def test_tasks_are_taken_only_as_workers_become_free():
     taken = []
 

@@ -7,12 +7,13 @@ indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold recall in
 p of a paired randomisation test against BM25 asked the question. `--to` keeps every ranking as a TREC run, and the table.
 
 "fused" is RRF over the question, its presupposition and its main clause; "weighted" repeats names and numbers for BM25, and
-for the dense retriever adds a quarter of the presupposition's scores. What the settings rest on stands in the README.
+for the dense retriever adds a quarter of the presupposition's scores. "rrf" and "hybrid" put the two retrievers' rankings of
+a row together, by rank and by score. A reranked ranking ends at DEPTH, so its recall beyond that is the recall there.
 """
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ifqa.plugins import load
 from ifqa.progress import bar
 from ifqa.queries import Part
 from ifqa.records import Hit, Passage, Question
-from ifqa.retrievers.fusion import Fusion
+from ifqa.retrievers.fusion import Fusion, best, by_rank, by_score
 from ifqa.retrievers.rerank import reordered
 from ifqa.runs import write_run
 from ifqa.scoring.retrieval import score_ranking
@@ -32,8 +33,6 @@ CUTOFFS = (1, 5, 20, 100)
 K = 100
 ASKED = ("question", "presupposition", "main", "fused", "weighted")
 
-Ask = Callable[[Any, str], list[list[Hit]]]
-
 
 def main() -> None:
     """Rank, score, print."""
@@ -42,7 +41,8 @@ def main() -> None:
     parser.add_argument("--benchmark", default="ifqa")
     parser.add_argument("--split", default="full-dev")
     parser.add_argument("--only", choices=["bm25", "dense"], help="one retriever, and no hybrid")
-    parser.add_argument("--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH (50)")
+    parser.add_argument("--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH of each")
+    parser.add_argument("--rerank-asked", nargs="+", choices=ASKED, default=ASKED, help="only of these (default: all)")
     parser.add_argument("--model", default=OWN, help="reranker: ifqa, a folder, or a name of the hub")
     parser.add_argument("--limit", type=int, help="first N questions")
     parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
@@ -52,7 +52,8 @@ def main() -> None:
     rows = rankings(questions, folder, [arguments.only] if arguments.only else ["bm25", "dense"])
     store = PassageStore(folder / "passages")
     if arguments.rerank:
-        rows |= reranked(rows, questions, store, CrossEncoder(arguments.model), arguments.rerank)
+        chosen = {name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked}
+        rows |= reranked(chosen, questions, store, CrossEncoder(arguments.model), arguments.rerank)
     table = scored(rows, questions, store)
     print(markdown(table))
     if arguments.to:
@@ -66,17 +67,17 @@ def main() -> None:
 def rankings(questions: Sequence[Question], folder: Path, names: Sequence[str]) -> dict[str, list[list[Hit]]]:
     """Row name ("bm25 question", "hybrid weighted", ...) -> rankings, best first, one for each question."""
     rows: dict[str, list[list[Hit]]] = {}
-    parts: dict[str, list[Part]] = {}
     for name in names:
         retriever = load("retriever", name)(folder / name)
         for asked in ASKED:
-            parts[asked] = parts.get(asked, []) + _parts(retriever, name, asked)
-            rows[f"{name} {asked}"] = _fused(_parts(retriever, name, asked), questions, asked)
+            parts = _parts(retriever, name, asked)
+            fusion = Fusion(parts=parts, method="rrf" if asked == "fused" else "weighted") if len(parts) > 1 else None
+            rows[f"{name} {asked}"] = fusion.search(questions, K) if fusion else parts[0].search(questions)
     if len(names) == 2:
         for asked in ASKED:
-            rows[f"rrf {asked}"] = Fusion(parts=parts[asked], method="rrf").search(questions, K)
-        for asked in ("question", "weighted"):
-            rows[f"hybrid {asked}"] = Fusion(parts=parts[asked], method="weighted").search(questions, K)
+            both = list(zip(*(rows[f"{name} {asked}"] for name in names), strict=True))
+            rows[f"rrf {asked}"] = [best(by_rank(pair, [1.0, 1.0]), K) for pair in both]
+            rows[f"hybrid {asked}"] = [best(by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
     return rows
 
 
@@ -89,12 +90,6 @@ def _parts(retriever: Any, name: str, asked: str) -> list[Part]:
     return [Part(retriever, K, 1.0, "names" if asked == "weighted" else asked)]
 
 
-def _fused(parts: Sequence[Part], questions: Sequence[Question], asked: str) -> list[list[Hit]]:
-    if len(parts) == 1:
-        return parts[0].search(questions)
-    return Fusion(parts=parts, method="rrf" if asked == "fused" else "weighted").search(questions, K)
-
-
 def reranked(
     rows: dict[str, list[list[Hit]]],
     questions: Sequence[Question],
@@ -102,20 +97,20 @@ def reranked(
     model: CrossEncoder,
     depth: int,
 ) -> dict[str, list[list[Hit]]]:
-    """The rows worth it, reordered; a passage that stands in several is scored once."""
-    chosen = [name for name in rows if name.split()[1] in ("question", "weighted")]
+    """The rows, the first `depth` of each ranking reordered; a passage that stands in several rows is scored once."""
     wanted: list[set[str]] = [
-        {hit.passage_id for name in chosen for hit in rows[name][number][:depth]} for number in range(len(questions))
+        {hit.passage_id for ranking in rows.values() for hit in ranking[number][:depth]}
+        for number in range(len(questions))
     ]
-    found: dict[str, list[list[Hit]]] = {f"{name} reranked": [] for name in chosen}
+    found: dict[str, list[list[Hit]]] = {f"{name} reranked": [] for name in rows}
     with bar("reranking", sum(map(len, wanted))) as advance:
         for number, question in enumerate(questions):
             passages: list[Passage] = store.get(sorted(wanted[number]))
             scores = model.score([(question.text, one.text) for one in passages], advance)
             by_id = {one.id: float(score) for one, score in zip(passages, scores, strict=True)}
-            for name in chosen:
-                ranking = rows[name][number][:depth]
-                found[f"{name} reranked"].append(reordered(ranking, [by_id[hit.passage_id] for hit in ranking]))
+            for name, ranking in rows.items():
+                first = ranking[number][:depth]
+                found[f"{name} reranked"].append(reordered(first, [by_id[hit.passage_id] for hit in first]))
     return found
 
 

@@ -25,7 +25,7 @@ def batches(features: Features, count: int, budget: int) -> Iterator[tuple[list[
         return
     lengths = mask.sum(1)
     order = torch.argsort(lengths, descending=True, stable=True)
-    left = bool(mask[:, -1].all()) and not bool(mask[:, 0].all())  # decoders are padded on the left
+    left = int(mask[:, -1:].sum()) > int(mask[:, :1].sum())  # decoders are padded on the left
     start = 0
     while start < count:
         longest = max(1, int(lengths[order[start]]))

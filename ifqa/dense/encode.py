@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ifqa.dense.encoder import Encoder, open_encoder
 from ifqa.dense.vectors import Filling
 from ifqa.errors import IfqaError
 from ifqa.files import require
-from ifqa.hub import model_folder, weights_identity
+from ifqa.hub import NAME, identity_of, question_model
 from ifqa.passages import parse, shards_of
 from ifqa.progress import bar, say
 from ifqa.records import Passage
@@ -50,12 +50,22 @@ class Piece:
 
     def passages(self) -> list[Passage]:
         """The passages in it."""
-        return [parse(line, self.where) for line in self.data.splitlines() if line.strip()]
+        path, _, first = self.where.rpartition(":")
+        return [
+            parse(line, f"{path}:{int(first) + n}") for n, line in enumerate(self.data.splitlines()) if line.strip()
+        ]
 
 
-@cache
 def encoder_of(settings: tuple[tuple[str, Any], ...]) -> Encoder:
-    """The encoder, loaded once in a process."""
+    """The encoder, loaded once in a process for the same files."""
+    own = dict(settings)
+    model = own.setdefault("model", NAME)
+    weights = identity_of(model, question_model(model, own.get("query_model", "")))
+    return _encoder(tuple(sorted(own.items())), weights)  # a model trained anew in its folder is another one
+
+
+@lru_cache(maxsize=2)
+def _encoder(settings: tuple[tuple[str, Any], ...], weights: str) -> Encoder:
     return open_encoder(**dict(settings))
 
 
@@ -75,7 +85,7 @@ def encode(
         folder: gets `vectors-*.npy`, `ids-*.npy` and `vectors.jsonl` (`ifqa.dense.vectors`).
         settings: of `open_encoder`.
         engine: "local", or "ray" for a cluster.
-        workers: processes; 0 for one a GPU, and on a CPU one, which uses all cores.
+        workers: processes; 0 for one a GPU, and on a CPU one, which uses all cores; with Ray, as many as it has room for.
 
     Returns:
         The encoder's facts, with "passages", and "weights", the SHA-256 of the model's files.
@@ -87,11 +97,13 @@ def encode(
     count = sum(_count(path) for path in shards.values())
     if not count:
         raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
-    key = tuple(sorted(settings.items()))
-    facts = encoder_of(key).facts | {"weights": weights_identity(model_folder(settings["model"]))}
+    encoder = encoder_of(tuple(sorted(settings.items())))
+    facts = encoder.facts | {"weights": identity_of(settings["model"], encoder.facts.get("query_model", ""))}
+    key = tuple(sorted((settings | {"precision": facts["precision"]}).items()))  # one for all, whatever they run on
     say(f"{folder}: {described(facts)}")
     made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
-    gpus = _gpus(encoder_of(key).device)
+    gpus = _gpus(encoder.device)
+    workers = workers or (max(1, gpus) if engine == "local" else 0)
     filling, keys, reused = Filling(folder), {}, 0
     with bar("vectors", count) as advance:
 
@@ -106,7 +118,7 @@ def encode(
                     reused += there
                     advance(there)
 
-        found = run_all(encode_piece, unfinished(), workers=workers or max(1, gpus), engine=engine, gpus=gpus)
+        found = run_all(encode_piece, unfinished(), workers=workers, engine=engine, gpus=gpus)
         for piece, (ids, vectors) in found:
             filling.add(piece.number, keys[piece.number], ids, vectors)
             advance(len(ids))
@@ -169,12 +181,15 @@ def _pieces(shards: dict[int, Path], settings: tuple[tuple[str, Any], ...]) -> I
     for path in shards.values():
         with open(path, "rb") as handle:
             lines: list[bytes] = []
-            first = 1
+            first = 0
             for at, line in enumerate(handle, start=1):
+                if not lines and not line.strip():
+                    continue
+                first = first or at
                 lines.append(line)
                 if len(lines) == PIECE:
                     yield Piece(number, b"".join(lines), f"{path}:{first}", settings)
-                    number, lines, first = number + 1, [], at + 1
+                    number, lines, first = number + 1, [], 0
             if lines:
                 yield Piece(number, b"".join(lines), f"{path}:{first}", settings)
                 number += 1

@@ -14,7 +14,7 @@ from ifqa.dense.batches import BUDGET, CHUNK, Features, batches, to_device
 from ifqa.encoders import half_precision
 from ifqa.errors import IfqaError
 from ifqa.files import read_json
-from ifqa.hub import model_folder, quiet
+from ifqa.hub import model_folder, question_model, quiet
 from ifqa.plugins import unknown
 from ifqa.progress import say
 from ifqa.records import Passage
@@ -90,6 +90,9 @@ def open_encoder(
     for what, value, known in (("precision", precision, PRECISIONS), ("titles", titles, TITLES)):
         if value not in known:
             raise unknown(what, value, known)
+    for what, prefix in (("query_prefix", query_prefix), ("passage_prefix", passage_prefix)):
+        if prefix is not None and not isinstance(prefix, str):
+            raise IfqaError(f"{what}: wanted text, found {prefix!r}")
     if max_tokens < 0:
         raise IfqaError(f"max_tokens: wanted 0 (the model's own) or more, found {max_tokens}")
     quiet()
@@ -100,6 +103,8 @@ def open_encoder(
         )
     precision = str(half_precision(device)).removeprefix("torch.") if precision == "auto" else precision
     config = read_json(folder / "config.json") if (folder / "config.json").exists() else {}
+    if not isinstance(config, dict):
+        raise IfqaError(f"{folder / 'config.json'}: wanted a table, found {type(config).__name__}")
     if config.get("model_type") == "dpr":
         if precision == "int8" or query_prefix or passage_prefix:
             raise IfqaError("DPR's encoders take no prefix, and no precision int8; leave the settings out")
@@ -134,15 +139,18 @@ def _open_sentence_transformer(
     passage_prefix: str | None,
 ) -> Encoder:  # fmt: skip
     import torch
+    from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
 
     try:
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise IfqaError(
             f"{name} does not load as a sentence-transformers model: {' '.join(str(error).split())[:200]}"
         ) from error
-    if max_tokens:
+    if max_tokens and max_tokens != model.max_seq_length:
+        transformer: Any = model[0]
+        _fits(max_tokens, transformer.model.config)
         model.max_seq_length = max_tokens
     prompts = {"query": query_prefix, "document": passage_prefix}
     for task, names in (("query", ("query",)), ("document", ("document", "passage", "corpus"))):
@@ -193,9 +201,10 @@ def _open_dpr(
     name: str, folder: Path, query_model: str, titles: str, max_tokens: int, precision: str, device: str
 ) -> Encoder:
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
 
-    questions = query_model or name.replace("ctx_encoder", "question_encoder")
+    questions = question_model(name, query_model)
     if questions == name:
         raise IfqaError(f"{name} is one of DPR's encoders; name the question encoder that belongs to it as query_model")
     question_folder = model_folder(questions)
@@ -207,7 +216,8 @@ def _open_dpr(
         try:
             tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
             model = kind.from_pretrained(place, dtype=dtype).to(device).eval()
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            _fits(longest, model.config)
+        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
             raise IfqaError(
                 f"{place} does not load as {kind.__name__}: {' '.join(str(error).split())[:200]}"
             ) from error
@@ -236,9 +246,21 @@ def _open_dpr(
     return encoder
 
 
+def _fits(max_tokens: int, config: Any) -> None:
+    """Refuse more tokens than a network has positions: it would fail at the first text that long."""
+    most = getattr(config, "max_position_embeddings", max_tokens)
+    if not 3 <= max_tokens <= most:
+        raise IfqaError(f"max_tokens: wanted 3 to {most}, for so many positions has the model; found {max_tokens}")
+
+
 def _plain(text: str) -> str:
     """DPR writes a question's typographic apostrophe as a typewriter's (dpr/utils/data_utils.py:63-65)."""
     return text.replace("’", "'")
+
+
+def _whole(text: str) -> str:
+    """The text as a tokenizer takes it."""
+    return text.encode("utf-8", "replace").decode()  # half a surrogate pair is no character
 
 
 def _encode(
@@ -248,6 +270,9 @@ def _encode(
     import numpy as np
     import torch
 
+    pairs = [(_whole(text), _whole(title)) for text, title in pairs]
+    if not pairs:
+        return _encode(side, [("x", "")], device)[:0]
     chunks = [pairs[start : start + CHUNK] for start in range(0, len(pairs), CHUNK)]
     found = []
     with ThreadPoolExecutor(1) as ahead, torch.inference_mode():

@@ -1,7 +1,11 @@
 """A sentence-transformers model whose transformer runs in 8-bit integers by ONNX Runtime, for a CPU."""
 
 import copy
+import logging
 import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +39,8 @@ def quantised(model: Any) -> Any:
     with tempfile.TemporaryDirectory(prefix="ifqa-int8-") as folder:
         exported, small = Path(folder) / "model.onnx", Path(folder) / "model.int8.onnx"
         _export(model, names, exported)
-        quantize_dynamic(exported, small, weight_type=QuantType.QInt8, per_channel=True)
+        with _unheard():
+            quantize_dynamic(exported, small, weight_type=QuantType.QInt8, per_channel=True)
         session = onnxruntime.InferenceSession(str(small), options, providers=["CPUExecutionProvider"])
     replaced = copy.copy(model)
     replaced._modules = dict(model._modules)
@@ -47,9 +52,6 @@ def quantised(model: Any) -> Any:
 
 
 def _export(model: Any, names: list[str], path: Path) -> None:
-    import logging
-    import warnings
-
     import torch
 
     class Hidden(torch.nn.Module):
@@ -63,11 +65,8 @@ def _export(model: Any, names: list[str], path: Path) -> None:
     features = model.preprocess(_SAMPLE)
     rows, tokens = torch.export.Dim("rows", min=1, max=1 << 16), torch.export.Dim("tokens", min=1, max=1 << 13)
     shapes = {"tensors": tuple({0: rows, 1: tokens} for _ in names)}
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _unheard():
             torch.onnx.export(
                 Hidden(model[0].model), tuple(features[name] for name in names), str(path), dynamo=True,
                 input_names=names, dynamic_shapes=shapes, external_data=False, verbose=False,
@@ -76,6 +75,17 @@ def _export(model: Any, names: list[str], path: Path) -> None:
         raise IfqaError(
             f"this model cannot be exported for precision 'int8' ({type(error).__name__}); take \"auto\""
         ) from error
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Without the exporter's and the quantiser's advice to those who write them."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.disable(before)
 

@@ -49,7 +49,7 @@ class Ids:
         self.numbers = [int(line["shard"]) for line in lines]
         self.keys = [str(line["key"]) for line in lines]
         self.starts = np.cumsum([0, *(int(line["passages"]) for line in lines)])
-        self._open = lru_cache(maxsize=256)(_open)
+        self._open = lru_cache(maxsize=64)(_open)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -197,6 +197,9 @@ class Filling:
                 f"the vector of passage {ids[wrong[0]]} holds NaN or infinity (one of {len(wrong):,} in shard {number}): "
                 'the model is damaged, or its numbers are too large for half precision; try precision = "float32"'
             )
+        if number in self._lines:  # or a kill before the line below leaves these vectors under the old key
+            self._lines.pop(number)
+            write_jsonl(self.folder / LOG, list(self._lines.values()))
         encoded = np.array([one.encode("utf-8", "surrogatepass") for one in ids], dtype=np.bytes_)
         for path, array in ((vectors_path(self.folder, number), half), (ids_path(self.folder, number), encoded)):
             with create(path) as handle:

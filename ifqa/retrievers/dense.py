@@ -13,7 +13,7 @@ from ifqa.dense import encode
 from ifqa.dense.vectors import Ids, Vectors
 from ifqa.errors import IfqaError
 from ifqa.files import read_json, require, write_json
-from ifqa.hub import NAME, model_folder, weights_identity
+from ifqa.hub import NAME, identity_of, model_folder, question_model
 from ifqa.plugins import Cost
 from ifqa.records import Hit, Question
 from ifqa.workers import Engine
@@ -49,7 +49,7 @@ class Dense:
         settings = {name: facts[name] for name in ("model", "max_tokens", "query_prefix", "passage_prefix")}
         settings |= {"titles": "yes" if facts["titles"] else "no", "device": device}
         settings |= {"query_model": facts["query_model"]} if facts.get("query_model") else {}
-        if (found := weights_identity(model_folder(facts["model"]))) != facts["weights"]:
+        if (found := identity_of(facts["model"], facts.get("query_model", ""))) != facts["weights"]:
             raise IfqaError(
                 f"{index} was built with another {facts['model']} (its files' SHA-256 was {facts['weights'][:8]}..., "
                 f"is {found[:8]}...); build it again: ifqa index CORPUS"
@@ -59,6 +59,7 @@ class Dense:
         self.setting: str = facts["setting"]
         self.trained_on: tuple[str, ...] = tuple(facts["trained_on"])
         self._ids = Ids(index)
+        where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search has no other
         if facts["factory"]:
             from ifqa.dense.approximate import Approximate
 
@@ -67,7 +68,7 @@ class Dense:
                 (facts["passages"], facts["dimension"]),
                 nprobe=nprobe,
                 ef_search=ef_search,
-                device=self.encoder.device,
+                device=where,
                 memory_gb=memory_gb,
             )
         else:
@@ -76,7 +77,7 @@ class Dense:
             for name, value in (("nprobe", nprobe), ("ef_search", ef_search)):
                 if value:
                     raise IfqaError(f"{name} is for a FAISS index, and {index} is searched exactly; leave it out")
-            self._searcher = Exact(Vectors(index), self.encoder.device)
+            self._searcher = Exact(Vectors(index), where)
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """The `k` passages of each question with the highest inner product, best first.
@@ -142,6 +143,8 @@ class Dense:
                     "precision": precision, "device": device, "query_prefix": query_prefix,
                     "passage_prefix": passage_prefix}  # fmt: skip
         facts = encode.encode(passages, folder, settings, engine=engine, workers=workers)
+        for path in () if factory else (*folder.glob("faiss*"), *folder.glob("trained.index")):
+            path.unlink()  # of an earlier attempt at another index
         if factory:
             from ifqa.dense.approximate import build
 
@@ -151,7 +154,7 @@ class Dense:
             if not keep_vectors:
                 for path in folder.glob("vectors-*.npy"):
                     path.unlink()
-        write_json(folder / _FACTS, facts | {"factory": factory, **_stamp(model)})
+        write_json(folder / _FACTS, facts | {"factory": factory, **_stamp(model, question_model(model, query_model))})
 
     @classmethod
     def forecast(cls, passages: int, *, factory: str = "", train_sample: int = 0, **settings: Any) -> Cost:
@@ -175,13 +178,13 @@ class Dense:
     @classmethod
     def built_from(cls, model: str = NAME, query_model: str = "", **_: Any) -> str:
         """SHA-256 of the files of the model that `build` uses."""
-        return weights_identity(model_folder(model))
+        return identity_of(model, question_model(model, query_model))
 
 
-def _stamp(model: str) -> dict[str, Any]:
+def _stamp(*models: str) -> dict[str, Any]:
     """In which setting a model of `ifqa train dense` was trained, and the SHA-256 of the questions' files."""
-    folder = model_folder(model)
-    for path in (folder / "manifest.json", folder.parent / "manifest.json"):
+    folders = [model_folder(model) for model in models if model]
+    for path in (place / "manifest.json" for folder in folders for place in (folder, folder.parent)):
         if path.exists() and isinstance(manifest := read_json(path), dict) and "setting" in manifest:
             return {"setting": manifest["setting"], "trained_on": list(manifest.get("sources", {}).values())}
     return {"setting": "", "trained_on": []}

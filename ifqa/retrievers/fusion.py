@@ -23,8 +23,7 @@ class Fusion:
         Args:
             parts: the retrievers, each with its depth, its weight, and what it is asked.
             method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank) (Cormack et al., SIGIR
-                2009). "weighted": of weight x score / the best score of that part's ranking; a passage that a part has not
-                found is taken to score there as the last that it has.
+                2009). "weighted": of weight x score / the best score of that part's ranking; see `by_score`.
             rrf_k: how little the first ranks stand out.
 
         Raises:
@@ -37,6 +36,7 @@ class Fusion:
         if rrf_k < 0 or any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
             raise IfqaError("fusion wants rrf_k and weights from 0, and one weight above it")
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
+        self.trained_on = tuple(one for part in parts for one in getattr(part.retriever, "trained_on", ()))
         if any(hasattr(part.retriever, "made_passages") for part in parts):
             self.made_passages = self._made_passages
 
@@ -50,11 +50,14 @@ class Fusion:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         rankings = [part.search(questions) for part in self._parts]
         weights = [part.weight for part in self._parts]
-        fuse = self._by_rank if self._method == "rrf" else by_score
+        fuse = self._by_rank if self._method == "rrf" else self._by_score
         return [best(fuse(of_one, weights), k) for of_one in zip(*rankings, strict=True)]
 
     def _by_rank(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
         return by_rank(rankings, weights, self._rrf_k)
+
+    def _by_score(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
+        return by_score(rankings, weights, [part.k for part in self._parts])
 
     def _made_passages(self, questions: Sequence[Question]) -> list[Passage]:
         made = [
@@ -72,18 +75,21 @@ def by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: 
     return fused
 
 
-def by_score(rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
+def by_score(
+    rankings: Sequence[Sequence[Hit]], weights: Sequence[float], depths: Sequence[int] = ()
+) -> dict[str, float]:
     """Passage id -> weighted sum of scores, each ranking's as a share of its best score.
 
     The best score, and not the spread, is the measure: it keeps how clear-cut a ranking is (a question whose first passage
-    stands far above the rest), which ranks and min-max lose.
+    stands far above the rest), which ranks and min-max lose. A passage that a ranking lacks is taken to score as its last;
+    or 0 where the ranking is shorter than the depth it was asked for (`depths`), and so holds all that scored at all.
 
     Raises:
         IfqaError: a ranking's best score is not above 0, so that nothing is a share of it.
     """
     fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
-    for ranking, weight in zip(rankings, weights, strict=True):
-        if not ranking:
+    for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
+        if not ranking or not weight:
             continue
         top = ranking[0].score
         if top <= 0:
@@ -91,7 +97,7 @@ def by_score(rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dic
                 f'weighted fusion wants rankings whose best score is above 0, found {top:g}; take method = "rrf"'
             )
         shares = {hit.passage_id: hit.score / top for hit in ranking}
-        last = ranking[-1].score / top
+        last = ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)
         for passage_id in fused:
             fused[passage_id] += weight * shares.get(passage_id, last)
     return fused

@@ -1,0 +1,119 @@
+"""How fast are passages encoded, beside sentence-transformers' own `encode`? And what does each precision cost in recall?
+
+    python experiments/benchmarks/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] [--peak TFLOPS]
+    python experiments/benchmarks/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16 int8]
+
+`speed` times `SentenceTransformer(model).encode(texts)` as it comes (float32, batches of 32) and ours in each precision, in
+turns, on the same passages of a built corpus; the best round of each counts. FLOPs are 2 x parameters x tokens (without the
+embeddings) + attention's 4 x layers x tokens x length x width; `--peak` gives the share of a chip's peak. `recall` encodes
+the whole corpus in each precision and prints gold recall of exact search, with p against float32.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ifqa.dense.encoder import open_encoder
+from ifqa.errors import IfqaError
+from ifqa.hub import NAME, model_folder
+from ifqa.passages import PassageStore
+from ifqa.plugins import load
+from ifqa.records import Passage
+from ifqa.scoring.retrieval import score_ranking
+from ifqa.scoring.statistics import paired_randomization
+
+CUTOFFS = (1, 5, 20)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["speed", "recall"])
+    parser.add_argument("corpus")
+    parser.add_argument("--model", default=NAME)
+    parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16", "int8"])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--passages", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peak", type=float, help="the chip's peak in TFLOP/s")
+    parser.add_argument("--split", default="full-dev")
+    arguments = parser.parse_args()
+    passages = list(PassageStore(Path("indexes") / arguments.corpus / "passages"))
+    (speed if arguments.what == "speed" else recall)(passages, arguments)
+
+
+def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
+    """A line for each way, with its ratio to sentence-transformers'."""
+    from sentence_transformers import SentenceTransformer
+
+    step = max(1, len(passages) // arguments.passages)
+    chosen = passages[::step][: arguments.passages]  # from all over the corpus: lengths differ
+    texts = [passage.text for passage in chosen]
+    encoders = _encoders(arguments)
+    device = next(iter(encoders.values())).device
+    plain = SentenceTransformer(str(model_folder(arguments.model)), device=device)
+    ways: dict[str, Callable[[], Any]] = {"sentence-transformers": lambda: plain.encode(texts, show_progress_bar=False)}
+    ways |= {name: lambda encoder=encoder: encoder.encode_passages(chosen) for name, encoder in encoders.items()}
+    best = dict.fromkeys(ways, float("inf"))
+    for encoder in (plain.encode(texts[:64]), *(one.encode_passages(chosen[:64]) for one in encoders.values())):
+        assert len(encoder) == min(64, len(texts))
+    for _ in range(arguments.rounds):
+        for name, run in ways.items():
+            started = time.perf_counter()
+            run()
+            best[name] = min(best[name], time.perf_counter() - started)
+    lengths = [
+        len(ids) for ids in plain.tokenizer(texts, truncation=True, max_length=plain.max_seq_length)["input_ids"]
+    ]
+    flops = _flops(plain, lengths)
+    print(f"{len(texts):,} passages, {sum(lengths):,} tokens, {device}, best of {arguments.rounds} rounds")
+    for name, seconds in best.items():
+        line = f"{name:22} {len(texts) / seconds:10.1f} passages/s {sum(lengths) / seconds:12,.0f} tokens/s "
+        line += f"{best['sentence-transformers'] / seconds:6.2f} x {flops / seconds / 1e12:8.3f} TFLOP/s"
+        print(line + (f" {flops / seconds / 1e10 / arguments.peak:6.1f} % of peak" if arguments.peak else ""))
+
+
+def recall(passages: list[Passage], arguments: argparse.Namespace) -> None:
+    """Gold recall of exact search in each precision."""
+    import numpy as np
+
+    questions = load("benchmark", "ifqa")().questions(arguments.split)
+    first: dict[int, list[float]] = {}
+    for name, encoder in _encoders(arguments).items():
+        vectors = encoder.encode_passages(passages).astype(np.float16).astype(np.float32)
+        scores = encoder.encode_queries([question.text for question in questions]) @ vectors.T
+        found = np.argsort(-scores, axis=1, kind="stable")[:, : max(CUTOFFS)]
+        values: dict[int, list[float]] = {k: [] for k in CUTOFFS}
+        for question, rows in zip(questions, found.tolist(), strict=True):
+            of_one = score_ranking(question, [passages[row].text for row in rows], CUTOFFS)
+            for k in CUTOFFS:
+                values[k].append(of_one[f"gold_any@{k}"])
+        first = first or values
+        cells = [
+            f"@{k} {100 * sum(values[k]) / len(questions):.2f} (p {paired_randomization(values[k], first[k]):.2f})"
+            for k in CUTOFFS
+        ]
+        print(f"{name:10} {'  '.join(cells)}", flush=True)
+
+
+def _encoders(arguments: argparse.Namespace) -> dict[str, Any]:
+    encoders = {}
+    for precision in arguments.precisions:
+        try:
+            encoders[precision] = open_encoder(arguments.model, precision=precision, device=arguments.device)
+        except IfqaError as error:
+            print(f"{precision}: {error}")
+    return encoders
+
+
+def _flops(model: Any, lengths: list[int]) -> float:
+    config = model[0].config
+    weights = sum(one.numel() for name, one in model[0].model.named_parameters() if "embedding" not in name)
+    attention = 4 * config.num_hidden_layers * config.hidden_size
+    return float(sum(2 * weights * length + attention * length * length for length in lengths))
+
+
+if __name__ == "__main__":
+    main()
