@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.artifacts import identity
-from ifqa.dense.encoder import Encoder, open_encoder
+from ifqa.dense.encoder import Encoder, open_encoder, resolve_device, resolve_precision
 from ifqa.dense.vectors import Filling
 from ifqa.errors import IfqaError
 from ifqa.files import require
@@ -64,7 +64,7 @@ def encoder_of(settings: tuple[tuple[str, Any], ...]) -> Encoder:
     return _encoder(tuple(sorted(own.items())), weights)  # a model trained anew in its folder is another one
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)  # models are large, and whoever searches with one keeps it
 def _encoder(settings: tuple[tuple[str, Any], ...], weights: str) -> Encoder:
     return open_encoder(**dict(settings))
 
@@ -97,9 +97,10 @@ def encode(
     count = sum(_count(path) for path in shards.values())
     if not count:
         raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
-    encoder = encoder_of(tuple(sorted(settings.items())))
+    precision = resolve_precision(settings["precision"], resolve_device(settings["device"]))
+    key = tuple(sorted((settings | {"precision": precision}).items()))  # one for all workers, whatever they run on
+    encoder = encoder_of(key)
     facts = encoder.facts | {"weights": identity_of(settings["model"], encoder.facts.get("query_model", ""))}
-    key = tuple(sorted((settings | {"precision": facts["precision"]}).items()))  # one for all, whatever they run on
     say(f"{folder}: {described(facts)}")
     made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
     gpus = _gpus(encoder.device)

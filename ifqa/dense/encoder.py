@@ -101,7 +101,7 @@ def open_encoder(
         raise IfqaError(
             f"precision 'int8' is for a CPU, and the device is {device}; take bfloat16, or device = \"cpu\""
         )
-    precision = str(half_precision(device)).removeprefix("torch.") if precision == "auto" else precision
+    precision = resolve_precision(precision, device)
     config = read_json(folder / "config.json") if (folder / "config.json").exists() else {}
     if not isinstance(config, dict):
         raise IfqaError(f"{folder / 'config.json'}: wanted a table, found {type(config).__name__}")
@@ -132,6 +132,11 @@ def resolve_device(device: str) -> str:
     if not there[device]:
         raise IfqaError(f'device {device!r} was asked for, and torch finds none here; take "auto", or see: ifqa doctor')
     return device
+
+
+def resolve_precision(precision: str, device: str) -> str:
+    """The precision that "auto" stands for on a device, or the one that was asked for."""
+    return str(half_precision(device)).removeprefix("torch.") if precision == "auto" else precision
 
 
 def _open_sentence_transformer(

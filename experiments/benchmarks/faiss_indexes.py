@@ -1,0 +1,155 @@
+"""What does each FAISS index cost in recall, and what does it take? And do the estimates of `ifqa check` hold?
+
+    python experiments/benchmarks/faiss_indexes.py recall CORPUS [--index dense] [--split full-dev] [--factories ...]
+    python experiments/benchmarks/faiss_indexes.py memory [--vectors 1000000] [--dimension 384] [--factories ...]
+
+`recall` builds each index over the vectors of a built dense index that is searched exactly, searches the split's questions in
+all of them, and prints gold recall, its difference from exact search with p, and size. `memory` builds over random vectors
+and searches 100 of them, each in a process of its own, and prints its peak of resident memory above what a process takes that
+has only imported its libraries, beside what `ifqa.dense.factory` says (vectors to train on, a part twice, the whole).
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ifqa.dense.approximate import Approximate, build
+from ifqa.dense.exact import Exact
+from ifqa.dense.factory import PART, index_bytes, train_bytes
+from ifqa.dense.vectors import Filling, Ids, Vectors
+from ifqa.passages import PassageStore
+from ifqa.plugins import load
+from ifqa.retrievers.dense import Dense
+from ifqa.scoring.retrieval import score_ranking
+from ifqa.scoring.statistics import paired_randomization
+
+CUTOFFS = (1, 5, 20)
+FACTORIES = ["Flat", "SQfp16", "SQ8", "HNSW32", "IVF256,SQ8", "IVF256,PQ48", "OPQ96,IVF256,PQ96"]
+STEP = """
+import json, resource, sys
+import faiss, numpy as np
+from pathlib import Path
+from ifqa.dense.approximate import Approximate, build
+from ifqa.dense.vectors import Vectors
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+step, vectors, folder, factory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
+opened, before = Vectors(vectors), peak()
+if step == "build":
+    build(opened, folder, factory, key="a")
+else:
+    queries = np.random.default_rng(1).standard_normal((100, opened.dimension)).astype("float32")
+    Approximate(folder, (len(opened), opened.dimension)).search(queries, 100)
+print(json.dumps({"peak": peak() - before}))
+"""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["recall", "memory"])
+    parser.add_argument("corpus", nargs="?")
+    parser.add_argument("--index", default="dense")
+    parser.add_argument("--split", default="full-dev")
+    parser.add_argument("--factories", nargs="+", default=FACTORIES)
+    parser.add_argument("--vectors", type=int, default=1_000_000)
+    parser.add_argument("--dimension", type=int, default=384)
+    arguments = parser.parse_args()
+    (recall if arguments.what == "recall" else memory)(arguments)
+
+
+def recall(arguments: argparse.Namespace) -> None:
+    """A line for each index."""
+    corpus = Path("indexes") / arguments.corpus
+    folder, store = corpus / arguments.index, PassageStore(corpus / "passages")
+    vectors, ids = Vectors(folder), Ids(folder)
+    questions = load("benchmark", "ifqa")().questions(arguments.split)
+    queries = Dense(folder).encoder.encode_queries([question.text for question in questions])
+
+    def measure(searcher: Any) -> tuple[dict[int, list[float]], float, np.ndarray[Any, Any]]:
+        started = time.perf_counter()
+        _, rows = searcher.search(queries, max(CUTOFFS))
+        seconds = time.perf_counter() - started
+        values: dict[int, list[float]] = {k: [] for k in CUTOFFS}
+        for question, found in zip(questions, rows.tolist(), strict=True):
+            texts = [one.text for one in store.get(ids.of([row for row in found if row >= 0]))]
+            for name, value in score_ranking(question, texts, CUTOFFS).items():
+                if name.startswith("gold_any"):
+                    values[int(name.partition("@")[2])].append(value)
+        return values, seconds, rows
+
+    exact, seconds, exact_rows = measure(Exact(vectors))
+    share = {k: 100 * sum(values) / len(questions) for k, values in exact.items()}
+    print(f"{len(vectors):,} vectors of {vectors.dimension}; {len(questions)} questions")
+    cells = "  ".join(f"@{k} {share[k]:5.2f}" for k in CUTOFFS)
+    print(
+        f"{'exact':20} {2 * len(vectors) * vectors.dimension / 1e6:8.1f} MB          search {seconds:6.2f} s  {cells}"
+    )
+    for factory in arguments.factories:
+        with tempfile.TemporaryDirectory() as name:
+            started = time.perf_counter()
+            facts = build(vectors, Path(name), factory, key="a")
+            built = time.perf_counter() - started
+            values, seconds, rows = measure(Approximate(Path(name), (len(vectors), vectors.dimension)))
+        cells = "  ".join(
+            f"@{k} {100 * sum(values[k]) / len(questions) - share[k]:+5.2f} (p {paired_randomization(values[k], exact[k]):.2f})"
+            for k in CUTOFFS
+        )
+        same = float(np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(rows, exact_rows, strict=True)]))
+        size = f"{facts['bytes'] / 1e6:8.1f} MB  build {built:6.1f} s  search {seconds:6.2f} s"
+        print(f"{factory:20} {size}  {cells}  {same:.1%} of exact's first 20", flush=True)
+
+
+def memory(arguments: argparse.Namespace) -> None:
+    """A line for each index: measured and estimated bytes of building and of searching."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "vectors"
+        folder.mkdir()
+        write_random(folder, arguments.vectors, arguments.dimension)
+        for factory in arguments.factories:
+            own = Path(name) / "index"
+            own.mkdir()
+            found = {step: run(step, folder, own, factory) for step in ("build", "search")}
+            whole = index_bytes(factory, arguments.vectors, arguments.dimension) or 0
+            part = index_bytes(factory, min(PART, arguments.vectors), arguments.dimension) or 0
+            expected = {
+                "build": max(2 * part, train_bytes(factory, arguments.vectors, arguments.dimension)),
+                "search": whole,
+            }
+            line = "  ".join(
+                f"{step} {found[step] / 1e6:8.0f} MB, estimated {expected[step] / 1e6:8.0f} MB"
+                f" ({expected[step] / found[step] - 1:+.0%})"
+                for step in found
+            )
+            print(f"{factory:20} {line}", flush=True)
+            for path in own.iterdir():
+                path.unlink()
+            own.rmdir()
+
+
+def write_random(folder: Path, count: int, dimension: int) -> None:
+    """A folder of random vectors of length 1."""
+    filling, draw, keys = Filling(folder), np.random.default_rng(0), {}
+    for number, start in enumerate(range(0, count, 4096)):
+        rows = draw.standard_normal((min(4096, count - start), dimension)).astype(np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        keys[number] = "random"
+        filling.add(number, "random", [f"p{start + row}" for row in range(len(rows))], rows)
+    filling.finish(keys)
+
+
+def run(step: str, vectors: Path, folder: Path, factory: str) -> float:
+    """The peak of a step's own process."""
+    command = [sys.executable, "-c", STEP, step, str(vectors), str(folder), factory]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(done.stdout.splitlines()[-1])["peak"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""The reranker: how scores are mixed, what it reads, and the adapter that ships."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.dense import cross_encoder
+from ifqa.errors import IfqaError
+from ifqa.experiment import parse_experiment
+from ifqa.inputs import open_retriever
+from ifqa.queries import Part
+from ifqa.records import Hit, Passage, Question
+from ifqa.retrievers.gold import Gold
+from ifqa.retrievers.rerank import Rerank, reordered
+
+PASSAGES = {
+    "a": "Ada Lind won the cup at Brill in 1931 and turned to coaching.",
+    "b": "Brill is a village in Kent with a windmill.",
+    "c": "The Lind glacier moves two metres a year.",
+}
+QUESTIONS = [Question("q/0", "If Ada Lind had not won the cup, who would have?"), Question("q/1", "If so, where?")]
+scores = st.lists(st.integers(-50, 50).map(float), min_size=1, max_size=9)
+
+
+def fetch(ids):
+    return [Passage(one, "", PASSAGES[one]) for one in ids]
+
+
+class Scripted:
+    """Always the same ranking; keeps what it was asked."""
+
+    trained_on = ("abc",)
+
+    def __init__(self, hits):
+        self.hits, self.asked = hits, []
+
+    def search(self, questions, k):
+        self.asked += [question.text for question in questions]
+        return [self.hits[:k] for _ in questions]
+
+
+def ranking_of(values):
+    return [Hit(f"p{place}", value) for place, value in enumerate(sorted(values, reverse=True))]
+
+
+@given(scores, st.data())
+def test_the_model_alone_decides_with_all_the_weight_and_ties_keep_the_ranking(values, data):
+    model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
+    found = [hit.passage_id for hit in reordered(ranking_of(values), model, 1.0)]
+    assert found == [f"p{place}" for place in sorted(range(len(values)), key=lambda place: -model[place])]
+
+
+@given(scores, st.floats(0.1, 10), st.floats(-5, 5), st.data())
+def test_neither_scale_nor_offset_of_the_scores_counts(values, factor, offset, data):
+    model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
+    ranking = ranking_of(values)
+    moved = [Hit(hit.passage_id, hit.score * factor + offset) for hit in ranking]
+    one = {hit.passage_id: hit.score for hit in reordered(ranking, model)}
+    other = {hit.passage_id: hit.score for hit in reordered(moved, [score * factor - offset for score in model])}
+    assert other == pytest.approx(one, abs=1e-6)
+
+
+@given(scores, st.data())
+def test_a_reordered_ranking_has_the_same_passages_and_falling_scores(values, data):
+    model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
+    hits = reordered(ranking_of(values), model)
+    assert {hit.passage_id for hit in hits} == {f"p{place}" for place in range(len(values))}
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_nothing_found_is_nothing_reordered():
+    assert reordered([], []) == []
+
+
+def test_the_part_is_asked_its_own_depth_and_the_best_k_come_back():
+    part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
+    rerank = Rerank(parts=[Part(part, 3)], passages=fetch, device="cpu", model_weight=1.0)
+    found = rerank.search(QUESTIONS[:1], 2)
+    assert found[0][0].passage_id == "a"
+    assert len(found[0]) == 2
+    assert part.asked == [QUESTIONS[0].text]
+    assert rerank.trained_on[-1] == "abc"
+
+
+def test_the_model_reads_the_clause_it_is_told_to(monkeypatch):
+    read = []
+    real = cross_encoder.CrossEncoder.score
+
+    def score(self, pairs):
+        read.extend(question for question, _ in pairs)
+        return real(self, pairs)
+
+    monkeypatch.setattr(cross_encoder.CrossEncoder, "score", score)
+    part = Scripted([Hit("a", 1.0)])
+    Rerank(parts=[Part(part, 1)], passages=fetch, reads="presupposition", device="cpu").search(QUESTIONS[:1], 1)
+    assert read == ["Ada Lind had not won the cup"]
+    assert part.asked == [QUESTIONS[0].text]
+
+
+def test_passages_that_the_part_makes_are_read_and_passed_on():
+    question = Question("q/0", "If?", gold_passages=(PASSAGES["a"], PASSAGES["b"]))
+    rerank = Rerank(parts=[Part(Gold(), 5)], passages=lambda ids: fetch(ids), device="cpu")
+    assert {hit.passage_id for hit in rerank.search([question], 5)[0]} == {
+        one.id for one in rerank.made_passages([question])
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"parts": []}, r"wants one \[\[retriever.parts\]\], found 0"),
+        ({"model_weight": 0.0}, "model_weight: wanted above 0"),
+        ({"reads": "claws"}, "unknown query 'claws'; did you mean"),
+        ({"model": "no/such model"}, "neither a folder here nor a name of the hub"),
+        ({"device": "tpu"}, "unknown device 'tpu'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_in_one_line(settings, message):
+    with pytest.raises(IfqaError, match=message) as caught:
+        Rerank(**{"parts": [Part(Scripted([]), 1)], "passages": fetch, "device": "cpu", **settings})
+    assert "\n" not in str(caught.value)
+
+
+def test_the_adapter_that_ships_is_small_and_refused_on_ifqas_other_setting(tmp_path, monkeypatch):
+    folder = cross_encoder.adapter_folder(cross_encoder.OWN)
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
+    monkeypatch.chdir(tmp_path)
+    tables = {"benchmark": "ifqa", "retriever": {"name": "rerank", "parts": [{"name": "gold"}], "device": "cpu"}}
+    assert open_retriever(parse_experiment("mine", tables | {"split": "full-dev"}, "mine.toml"))
+    with pytest.raises(
+        IfqaError, match="retriever 'rerank' was trained on ifqa/full and may not be tested on ifqa/few"
+    ):
+        open_retriever(parse_experiment("mine", tables | {"split": "few-dev"}, "mine.toml"))
+
+
+def test_a_pair_scores_the_same_in_any_company():
+    model = cross_encoder.CrossEncoder(device="cpu")
+    model._network.float()
+    pairs = [(question.text, text) for question in QUESTIONS for text in PASSAGES.values()]
+    alone = np.concatenate([model.score([pair]) for pair in pairs])
+    np.testing.assert_allclose(model.score(pairs), alone, atol=1e-4)
+    assert model.score([]).shape == (0,)
+
+
+def test_a_model_of_several_labels_or_a_damaged_adapter_is_refused(tmp_path, monkeypatch):
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    BertForSequenceClassification(config).save_pretrained(tmp_path / "two")
+    (tmp_path / "two" / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]))
+    with pytest.raises(IfqaError, match="gives 2 scores a pair"):
+        cross_encoder.CrossEncoder(str(tmp_path / "two"), "cpu")
+    own = cross_encoder.adapter_folder(cross_encoder.OWN)
+    for path in own.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    weights = tmp_path / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    assert (
+        hashlib.sha256(weights.read_bytes()).hexdigest()
+        != hashlib.sha256((own / weights.name).read_bytes()).hexdigest()
+    )
+    with pytest.raises(IfqaError, match="its weights cannot be read"):
+        cross_encoder.CrossEncoder(str(tmp_path), "cpu")
+
+
+def test_it_is_named_with_its_parts_in_an_experiment():
+    tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "rerank", "k": 10}}
+    experiment = parse_experiment("mine", tables, "mine.toml")
+    fusion = experiment.retriever["parts"][0]
+    assert (fusion["name"], [part["name"] for part in fusion["parts"]]) == ("fusion", ["bm25", "dense"])
+    assert experiment.indexes == ["bm25", "dense"]
+    assert Path("indexes") not in experiment.folder.parents
