@@ -11,6 +11,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from ifqa import sources
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
 from ifqa.wikipedia.articles import article_files, read_articles
@@ -173,3 +174,19 @@ def test_a_line_that_is_no_passage_is_named(tmp_path: Path, name: str, text: str
     (tmp_path / name).write_text(text)
     with pytest.raises(IfqaError, match=message):
         list(read_passages(tmp_path / name))
+
+
+def test_a_larger_share_holds_a_smaller_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    articles = [{"id": str(n), "title": f"t{n}", "text": "word " * 20} for n in range(400)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in articles))
+
+    def ids(share):
+        found = sources.blocks({"format": "articles", "path": "a.jsonl", "share": share})
+        return {page.id for block in found for page in block.content}
+
+    assert ids(0.2) < ids(0.5) < ids(1.0) == {one["id"] for one in articles}
+    assert 150 < len(ids(0.5)) < 250
+    for wrong in (0.0, -1.0, 1.5):
+        with pytest.raises(IfqaError, match="'share': wanted above 0, at most 1"):
+            sources.check([{"format": "articles", "path": "a.jsonl", "share": wrong}])

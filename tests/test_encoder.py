@@ -197,3 +197,17 @@ def test_a_setting_that_does_not_fit_is_one_line(bert, dpr, change, message, mon
     with pytest.raises(IfqaError, match=message) as caught:
         open_encoder(**given | change | {"model": given["model"]}).encode_queries(["ship " * 400])
     assert "\n" not in str(caught.value)
+
+
+def test_auto_is_what_the_hardware_has(monkeypatch):
+    for half, installed, found in (
+        ("bfloat16", True, "bfloat16"),
+        ("float32", True, "int8"),
+        ("float32", False, "float32"),
+    ):
+        monkeypatch.setattr(module, "half_precision", lambda device, half=half: getattr(torch, half))
+        with monkeypatch.context() as patched:
+            patched.setattr(module.importlib.util, "find_spec", lambda name, installed=installed: installed or None)
+            patched.setattr(module, "question_model", lambda model: "")
+            assert module.resolve_precision("auto", "cpu", NAME) == found
+    assert module.resolve_precision("float32", "cpu", NAME) == "float32"

@@ -97,7 +97,7 @@ def encode(
     count = sum(_count(path) for path in shards.values())
     if not count:
         raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
-    precision = resolve_precision(settings["precision"], resolve_device(settings["device"]))
+    precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
     key = tuple(sorted((settings | {"precision": precision}).items()))  # one for all workers, whatever they run on
     encoder = encoder_of(key)
     facts = encoder.facts | {"weights": identity_of(settings["model"], encoder.facts.get("query_model", ""))}

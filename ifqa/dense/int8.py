@@ -73,7 +73,7 @@ def _export(model: Any, names: list[str], path: Path) -> None:
             )  # fmt: skip
     except (torch.onnx.errors.OnnxExporterError, RuntimeError, ValueError) as error:
         raise IfqaError(
-            f"this model cannot be exported for precision 'int8' ({type(error).__name__}); take \"auto\""
+            f"this model cannot be exported for precision 'int8' ({type(error).__name__}); take \"float32\""
         ) from error
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.filesize import decimal
+
 from ifqa.artifacts import identity
 from ifqa.dense import encode
 from ifqa.dense.vectors import Ids, Vectors
@@ -164,15 +166,18 @@ class Dense:
             IfqaError: the model is missing, or a setting does not fit.
         """
         pace = encode.pace({name: settings[name] for name in (*_MODEL, "precision", "device") if name in settings})
-        disk, memory, searching = passages * pace.bytes_each, pace.memory, passages * pace.bytes_each
+        disk, memory, searched = passages * pace.bytes_each, pace.memory, passages * pace.bytes_each
         if factory:
             from ifqa.dense.factory import PART, index_bytes, train_bytes
 
             size = index_bytes(factory, passages, pace.dimension) or 4 * passages * pace.dimension
             part = index_bytes(factory, min(passages, PART), pace.dimension) or 4 * PART * pace.dimension
-            disk, searching = disk + size, size
+            disk, searched = disk + size, size
             memory += max(2 * part, train_bytes(factory, passages, pace.dimension, train_sample))
-        about = f" at {pace.passages_per_second:,.0f} passages a second, measured now; to search it, {searching / 1e9:,.1f} GB"
+        about = (
+            f" at {pace.passages_per_second:,.0f} passages a second, measured now; then "
+            f"{decimal(int(pace.memory + searched))} of memory to search it, or less where it is read part by part"
+        )
         return Cost(passages / pace.passages_per_second, disk, memory, about)
 
     @classmethod

@@ -17,7 +17,7 @@ class Rerank:
 
     version = 1
     not_identity = ("device",)
-    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "fusion", "k": 50}]
+    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "fusion"}]
 
     def __init__(
         self,
