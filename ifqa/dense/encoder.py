@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 PRECISIONS = ("auto", "float32", "bfloat16", "int8")
 TITLES = ("auto", "yes", "no")
-DPR_TOKENS = 256  # DPR conf/encoder/hf_bert.yaml: sequence_length
 _NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|dkrr)", re.I)
 
 
@@ -34,7 +33,7 @@ class Encoder:
     """A model that is ready. `facts` has the settings that decide its vectors, for people and for an index's file."""
 
     def __init__(
-        self, facts: dict[str, Any], device: str, queries: "_Side", passages: "_Side", with_titles: bool
+        self, facts: dict[str, Any], device: str, queries: "Side", passages: "Side", with_titles: bool
     ) -> None:
         """Not to be called: see `open_encoder`."""
         self.facts = facts
@@ -53,7 +52,7 @@ class Encoder:
         return _encode(self._passages, pairs, self.device, advance)
 
 
-class _Side:
+class Side:
     """One of a model's two ways in: texts to padded token ids, token ids to vectors."""
 
     def __init__(
@@ -109,7 +108,9 @@ def open_encoder(
     if config.get("model_type") == "dpr":
         if precision == "int8" or query_prefix or passage_prefix:
             raise IfqaError("DPR's encoders take no prefix, and no precision int8; leave the settings out")
-        return _open_dpr(model, folder, query_model, titles, max_tokens, precision, device)
+        from ifqa.dense.dpr import open_dpr
+
+        return open_dpr(model, folder, query_model, titles, max_tokens, precision, device)
     if query_model:
         raise IfqaError(f"query_model is for DPR's pair of encoders; {model} encodes questions itself")
     return _open_sentence_transformer(
@@ -162,7 +163,7 @@ def _open_sentence_transformer(
         ) from error
     if max_tokens and max_tokens != model.max_seq_length:
         transformer: Any = model[0]
-        _fits(max_tokens, transformer.model.config)
+        check_positions(max_tokens, transformer.model.config)
         model.max_seq_length = max_tokens
     prompts = {"query": query_prefix, "document": passage_prefix}
     for task, names in (("query", ("query",)), ("document", ("document", "passage", "corpus"))):
@@ -171,13 +172,13 @@ def _open_sentence_transformer(
     if not any(prompts.values()) and _NEEDS_PREFIX.search(name):
         say(f"{name}: its files name no prefix, and models of its family are trained with one; see query_prefix")
 
-    def side(task: str, used: Any) -> _Side:
+    def side(task: str, used: Any) -> Side:
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
             texts = [f"{title} {text}" if title else text for text, title in pairs]
             features: Features = used.preprocess(texts, prompt=prompts[task] or None, task=task)
             return features
 
-        return _Side(tokenise, lambda features: used.forward(features, task=task)["sentence_embedding"])
+        return Side(tokenise, lambda features: used.forward(features, task=task)["sentence_embedding"])
 
     if precision == "bfloat16":
         model[0].to(torch.bfloat16)
@@ -209,65 +210,11 @@ def _in_float(module: Any, given: Any, features: Features) -> Features:
     }
 
 
-def _open_dpr(
-    name: str, folder: Path, query_model: str, titles: str, max_tokens: int, precision: str, device: str
-) -> Encoder:
-    import torch
-    from safetensors import SafetensorError
-    from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
-
-    questions = question_model(name, query_model)
-    if questions == name:
-        raise IfqaError(f"{name} is one of DPR's encoders; name the question encoder that belongs to it as query_model")
-    question_folder = model_folder(questions)
-    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    longest, with_titles = max_tokens or DPR_TOKENS, titles != "no"
-
-    def side(kind: Any, place: Path) -> _Side:
-        plain = _plain if kind is DPRQuestionEncoder else str
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-            model = kind.from_pretrained(place, dtype=dtype).to(device).eval()
-            _fits(longest, model.config)
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-            raise IfqaError(
-                f"{place} does not load as {kind.__name__}: {' '.join(str(error).split())[:200]}"
-            ) from error
-
-        def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
-            ids: list[Any] = [None] * len(pairs)
-            # A pair of title and text; the text alone where there is no title (dpr/models/hf_models.py:281-317)
-            for titled in (True, False):
-                rows = [row for row, (_, title) in enumerate(pairs) if bool(title) is titled]
-                texts = [plain(pairs[row][0]) for row in rows]
-                both = ([pairs[row][1] for row in rows], texts) if titled else (texts,)
-                cut = tokenizer(*both, truncation=True, max_length=longest)["input_ids"] if rows else []
-                for row, tokens in zip(rows, cut, strict=True):
-                    ids[row] = tokens
-            features = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-            features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # DPR's are all 0, in pairs too
-            return dict(features)
-
-        return _Side(tokenise, lambda features: model(**features).pooler_output)
-
-    facts = {"model": name, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
-             "passage_prefix": "", "titles": with_titles, "max_tokens": longest, "precision": precision}  # fmt: skip
-    passages = side(DPRContextEncoder, folder)
-    encoder = Encoder(facts, device, side(DPRQuestionEncoder, question_folder), passages, with_titles)
-    facts["dimension"] = int(encoder.encode_queries(["dimension"]).shape[1])
-    return encoder
-
-
-def _fits(max_tokens: int, config: Any) -> None:
+def check_positions(max_tokens: int, config: Any) -> None:
     """Refuse more tokens than a network has positions: it would fail at the first text that long."""
     most = getattr(config, "max_position_embeddings", max_tokens)
     if not 3 <= max_tokens <= most:
         raise IfqaError(f"max_tokens: wanted 3 to {most}, for so many positions has the model; found {max_tokens}")
-
-
-def _plain(text: str) -> str:
-    """DPR writes a question's typographic apostrophe as a typewriter's (dpr/utils/data_utils.py:63-65)."""
-    return text.replace("’", "'")
 
 
 def _whole(text: str) -> str:
@@ -276,7 +223,7 @@ def _whole(text: str) -> str:
 
 
 def _encode(
-    side: _Side, pairs: Sequence[tuple[str, str]], device: str, advance: Callable[[int], None] = lambda done: None
+    side: Side, pairs: Sequence[tuple[str, str]], device: str, advance: Callable[[int], None] = lambda done: None
 ) -> "NDArray[Any]":
     """Chunks are tokenised one ahead; within one, batches hold texts of like length, as many as a budget of tokens allows."""
     import numpy as np
