@@ -6,7 +6,7 @@
 `recall` builds each index over the vectors of a built dense index that is searched exactly, searches the split's questions in
 all of them, and prints gold recall, its difference from exact search with p, and size. `memory` builds over random vectors
 and searches 100 of them, each in a process of its own, and prints its peak of resident memory above what a process takes that
-has only imported its libraries, beside what `ifqa.dense.factory` says (vectors to train on, a part twice, the whole).
+has only imported its libraries, beside what `ifqa.dense.factory` says (vectors to train on, a part twice, the whole). Linux.
 """
 
 import argparse
@@ -33,12 +33,13 @@ from ifqa.scoring.statistics import paired_randomization
 CUTOFFS = (1, 5, 20)
 FACTORIES = ["Flat", "SQfp16", "SQ8", "HNSW32", "IVF256,SQ8", "IVF256,PQ48", "OPQ96,IVF256,PQ96"]
 STEP = """
-import json, resource, sys
+import json, re, sys
 import faiss, numpy as np
 from pathlib import Path
 from ifqa.dense.approximate import Approximate, build
 from ifqa.dense.vectors import Vectors
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def peak():  # ru_maxrss would begin at the parent's
+    return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 step, vectors, folder, factory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 opened, before = Vectors(vectors), peak()
 if step == "build":
