@@ -191,6 +191,12 @@ def shards_of(folder: Path) -> dict[int, Path]:
     return dict(sorted((int(match[1]), path) for match, path in numbered if match))
 
 
+def count_passages(shard: Path) -> int:
+    """How many passages a shard holds, none of them parsed."""
+    with open(shard, "rb") as handle:
+        return sum(1 for line in handle if line.strip())
+
+
 def _read_passages(path: Path) -> Iterator[Passage]:
     for number, record in read_jsonl(path):
         yield _passage(record, f"{path}:{number}")

@@ -58,8 +58,9 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
         "retriever": fingerprint("retriever", experiment),
         **_questions(experiment),
     }
+    corpus = load_corpus(experiment.corpus) if experiment.corpus else None
     for name in experiment.indexes:
-        corpus = load_corpus(experiment.corpus)
+        assert corpus is not None  # or the experiment had been refused
         index = wanted_index(corpus, name)
         found = finished(corpus.folder / name, f"ifqa index {corpus.name}")["wanted"]
         if found.get("passages") != index["passages"]:
@@ -69,8 +70,8 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
             )
         _require_same(corpus.folder / name, found, index, f"ifqa index {corpus.name}")
         wanted.setdefault("indexes", {})[name] = artifacts.identity(index)
-    if experiment.corpus and any(map(reads_passages, retriever_tables(experiment.retriever))):
-        wanted["passages"] = _passages(load_corpus(experiment.corpus))
+    if corpus and any(map(reads_passages, retriever_tables(experiment.retriever))):
+        wanted["passages"] = _passages(corpus)
     return wanted
 
 

@@ -16,7 +16,7 @@ from ifqa.dense.vectors import Filling
 from ifqa.errors import IfqaError
 from ifqa.files import require
 from ifqa.hub import NAME, identity_of, question_model
-from ifqa.passages import parse, shards_of
+from ifqa.passages import count_passages, parse, shards_of
 from ifqa.progress import bar, say
 from ifqa.records import Passage
 from ifqa.workers import Engine
@@ -95,7 +95,7 @@ def encode(
         IfqaError: no passages, or the model cannot be had.
     """
     shards = shards_of(require(passages, "passages folder"))
-    count = sum(_count(path) for path in shards.values())
+    count = sum(map(count_passages, shards.values()))
     if not count:
         raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
     precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
@@ -197,11 +197,6 @@ def _pieces(shards: dict[int, Path], settings: tuple[tuple[str, Any], ...]) -> I
             if lines:
                 yield Piece(number, b"".join(lines), f"{path}:{first}", settings)
                 number += 1
-
-
-def _count(path: Path) -> int:
-    with open(path, "rb") as handle:
-        return sum(1 for line in handle if line.strip())
 
 
 def _gpus(device: str) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.files import read_json, read_jsonl, require, text_field, write_json
 from ifqa.jvm import MEMORY, java, run
+from ifqa.passages import count_passages
 from ifqa.plugins import Cost, unknown
 from ifqa.progress import bar
 from ifqa.records import Hit, Question
@@ -158,7 +159,7 @@ class BM25:
             raise unknown("stemmer", stemmer, _STEMMERS)
         _check_range("threads", threads, 0, math.inf)
         files = sorted(require(passages, "passages folder").glob("passages-*.jsonl"))
-        count = sum(map(_count_lines, files))
+        count = sum(map(count_passages, files))
         if not count:
             raise IfqaError(
                 f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS"
@@ -195,11 +196,6 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high or value == math.inf:
         upwards = f"{low} to {high}" if high < math.inf else f"{low} upwards"
         raise IfqaError(f"BM25's {name}: wanted a number from {upwards}, found {value}")
-
-
-def _count_lines(path: Path) -> int:
-    with open(path, "rb") as handle:
-        return sum(1 for line in handle if line.strip())
 
 
 def _link(target: Path, link: Path) -> None:
