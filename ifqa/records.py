@@ -41,7 +41,8 @@ class Hit:
 class Prediction:
     """A reader's answer. `completion` is the raw text it was parsed from; `passage_ids` the evidence, most important first.
 
-    A prediction with an `error`, or with an empty `answer`, is a failure: it scores 0 and is counted.
+    A prediction with an `error`, or with an empty `answer`, is a failure: it scores 0 and is counted. Readers that have
+    them give the answer's `score` (the logarithm of its probability) and one of each of `passage_ids`, highest first.
     """
 
     question_id: str
@@ -49,6 +50,8 @@ class Prediction:
     completion: str = ""
     passage_ids: tuple[str, ...] = ()
     error: str = ""
+    score: float | None = None
+    passage_scores: tuple[float, ...] = ()
 
     @property
     def failed(self) -> bool:

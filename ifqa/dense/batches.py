@@ -9,13 +9,14 @@ BUDGET = {"cpu": 2048, "cuda": 65_536, "mps": 16_384}
 CHUNK = 2048  # texts tokenised at a time, and sorted by length
 
 
-def batches(features: Features, count: int, budget: int) -> Iterator[tuple[list[int], Features]]:
+def batches(features: Features, count: int, budget: int, multiple: int = 1) -> Iterator[tuple[list[int], Features]]:
     """Padded token ids, [texts, tokens], in batches, longest first: (which texts, their features without the padding).
 
     Args:
         features: of a tokenizer; what is no tensor of that shape goes with every batch as it is.
         count: texts.
         budget: tokens in a batch, padding counted; a longer text is a batch of its own.
+        multiple: a batch's length is rounded up to a multiple of it, where the features are that long.
     """
     import torch
 
@@ -29,6 +30,7 @@ def batches(features: Features, count: int, budget: int) -> Iterator[tuple[list[
     start = 0
     while start < count:
         longest = max(1, int(lengths[order[start]]))
+        longest = min(-(-longest // multiple) * multiple, mask.shape[1])
         rows = order[start : start + max(1, budget // longest)]
         columns = slice(mask.shape[1] - longest, None) if left else slice(0, longest)
         yield (

@@ -2,5 +2,6 @@
 
 PLUGS = {
     "extractive": "ifqa.readers.extractive:Extractive",
+    "fid": "ifqa.readers.fid:Fid",
     "predictions": "ifqa.readers.predictions:Predictions",
 }

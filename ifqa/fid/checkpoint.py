@@ -1,0 +1,139 @@
+"""Checkpoints of Fusion-in-Decoder: this project's, any T5 of the hub, and those that facebookresearch/FiD published."""
+
+import pickle
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError
+from ifqa.fid.text import Conventions
+from ifqa.files import read_json
+from ifqa.hub import model_folder, quiet
+
+if TYPE_CHECKING:
+    from ifqa.fid.model import FusionInDecoder
+
+DEFAULT = "google/flan-t5-base"
+TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reader.py:89)
+MEND = "name one of yours with --checkpoint DIR, or train one with: ifqa train fid"
+_CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+_TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network ready to read, in evaluation mode on the CPU, float32.
+
+    `setting` and `sources` say what it was trained on, as "ifqa/full" and SHA-256 of the questions' files; empty for
+    a model that `ifqa train fid` did not make.
+    """
+
+    model: "FusionInDecoder"
+    tokenizer: Any
+    conventions: Conventions
+    setting: str = ""
+    sources: frozenset[str] = frozenset()
+
+
+def checkpoint_folder(name: str) -> Path:
+    """The folder of a checkpoint: a folder, or a model of the hub; empty for google/flan-t5-base.
+
+    Raises:
+        IfqaError: there is none, what is there is no T5, or its training is not finished.
+    """
+    try:
+        folder = model_folder(name or DEFAULT)
+    except IfqaError as error:
+        if Path(name or ".", "wanted.json").exists() and name:
+            raise IfqaError(f"{name} holds a training that is not finished; give its `ifqa train fid` again") from error
+        raise IfqaError(f"reader 'fid' {'' if name else 'by default '}reads with {error}; {MEND}") from error
+    config = read_json(folder / "config.json")
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    if kind != "t5":
+        raise IfqaError(f"{folder} is no checkpoint for reader 'fid': wanted a model of type t5, found {kind}; {MEND}")
+    return folder
+
+
+def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
+    """Load a checkpoint; no code in it is run.
+
+    Args:
+        name: as `checkpoint_folder` takes it.
+        tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's where it has none, as the
+            published readers.
+
+    Raises:
+        IfqaError: it is not to be had, not whole, or of another architecture.
+    """
+    quiet()
+    folder = checkpoint_folder(name)
+    manifest = read_json(folder / "manifest.json") if (folder / "manifest.json").exists() else {}
+    known = manifest.get("conventions", {}) if isinstance(manifest, dict) else {}
+    model, published = _load(folder)
+    conventions = replace(Conventions(encoder_eos=not published), **known)
+    texts = _tokenizer(folder, tokenizer)
+    if len(texts) > model.config.vocab_size:
+        raise IfqaError(
+            f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
+            "name the one that belongs to it: --set reader.tokenizer=NAME"
+        )
+    return Checkpoint(
+        model, texts, conventions, manifest.get("setting", ""), frozenset(manifest.get("sources", {}).values())
+    )
+
+
+def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
+    """The model, and whether its file is in the layout of facebookresearch/FiD."""
+    import torch
+    from safetensors import SafetensorError
+    from transformers import T5Config
+
+    from ifqa.fid.model import FusionInDecoder
+
+    file, tensors = folder / "pytorch_model.bin", None
+    try:
+        config = T5Config.from_pretrained(str(folder))
+        if not any(folder.glob("*.safetensors")) and file.exists():
+            tensors = torch.load(file, map_location="cpu", weights_only=True)
+        published = tensors is not None and any(name.startswith("encoder.encoder.") for name in tensors)
+        source: dict[str, Any] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
+        if published:
+            assert tensors is not None
+            source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors)}
+        model, report = FusionInDecoder.from_pretrained(
+            config=config, dtype=torch.float32, output_loading_info=True, **source
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError) as error:
+        raise IfqaError(f"{folder} does not load as a T5: {' '.join(str(error).split())[:200]}; {MEND}") from error
+    if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
+        raise IfqaError(f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {MEND}")
+    if published and _CROSS_BIAS in (tensors or {}):
+        model.use_cross_position_bias(tensors[_CROSS_BIAS])  # type: ignore[index]
+    return model.eval(), published
+
+
+def as_t5(tensors: dict[str, Any]) -> dict[str, Any]:
+    """FiD's names of weights as T5's: its wrappers around encoder and layers are in them (FiD src/model.py:26, 139, 189)."""
+    named = {name.replace("encoder.encoder.", "encoder.", 1): tensor for name, tensor in tensors.items()}
+    return {_unwrapped(name): tensor for name, tensor in named.items() if name != _CROSS_BIAS}
+
+
+def _unwrapped(name: str) -> str:
+    parts = name.split(".")
+    return ".".join(part for part in parts if part != "module") if parts[:2] == ["encoder", "block"] else name
+
+
+def _tokenizer(folder: Path, name: str) -> Any:
+    from transformers import AutoTokenizer
+
+    own = any((folder / file).exists() for file in _TOKENIZER_FILES)
+    if name or not own:
+        try:
+            folder = model_folder(name or TOKENIZER)
+        except IfqaError as error:
+            mend = "copy T5's tokenizer.json into its folder, or name one: --set reader.tokenizer=DIR"
+            raise IfqaError(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
+    try:
+        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except (OSError, ValueError, KeyError) as error:
+        raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error

@@ -1,0 +1,166 @@
+"""Fusion-in-Decoder on transformers' T5 (T5, T5 v1.1, Flan-T5): its weights and files are those of a plain T5.
+
+The encoder reads each passage apart; the decoder attends to all of a question's passages at once, their padding dropped
+(FiD src/model.py:30-55, 139-147).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers import T5ForConditionalGeneration
+from transformers.modeling_outputs import BaseModelOutput
+from transformers.models.t5.modeling_t5 import T5Attention
+
+
+class FusionInDecoder(T5ForConditionalGeneration):
+    """T5 that reads several passages a question.
+
+    Attributes:
+        micro_batch: while training, passages that go through the encoder at once; 0 for all.
+        recompute: while training, keep only the encoder's outputs of each micro-batch and compute the rest once more for
+            the gradients (gradient checkpointing; FiD src/model.py:149-192 has it for each layer).
+    """
+
+    micro_batch: int = 0
+    recompute: bool = False
+
+    def forward(
+        self, passage_ids: Tensor | None = None, passage_mask: Tensor | None = None, counts: Tensor | None = None,
+        encoder_outputs: Any = None, attention_mask: Tensor | None = None, **inputs: Any,
+    ) -> Any:  # fmt: skip
+        """T5's outputs for questions with passages, loss too if `labels` are given; otherwise T5's own.
+
+        Args:
+            passage_ids: token ids of all passages of all questions, in order, [passages, tokens].
+            passage_mask: False at padding, same shape.
+            counts: passages of each question, [questions].
+            encoder_outputs, attention_mask: T5's, in the place of passages; `generate` looks for their names here.
+            inputs: what T5's `forward` takes besides, as `labels`.
+        """
+        if passage_ids is None:
+            return super().forward(encoder_outputs=encoder_outputs, attention_mask=attention_mask, **inputs)
+        assert passage_mask is not None and counts is not None
+        size = self.micro_batch or len(passage_ids)
+        parts = [self._encode(*part) for part in zip(passage_ids.split(size), passage_mask.split(size), strict=True)]
+        states, mask = fuse(torch.cat(parts), passage_mask, counts.tolist())
+        outputs: Any = BaseModelOutput(last_hidden_state=states)
+        return super().forward(encoder_outputs=outputs, attention_mask=mask, **inputs)
+
+    def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:
+        def encoder(ids: Tensor, mask: Tensor) -> Tensor:
+            hidden: Tensor = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+            return hidden
+
+        if self.recompute and self.training:
+            hidden: Tensor = checkpoint(encoder, ids, mask, use_reentrant=False)
+            return hidden
+        return encoder(ids, mask)
+
+    def encode(self, ids: Tensor, mask: Tensor, ragged: bool = True) -> Tensor:
+        """The encoder without dropout, as `self.encoder` computes it and faster: what all layers add to their attention's
+        scores (relative positions, padding) is made once and not in each.
+
+        Args:
+            ids: token ids, [passages, tokens].
+            mask: False at padding, same shape.
+            ragged: whether there is any padding.
+
+        Returns:
+            Hidden states, [passages, tokens, d_model]; those of padding mean nothing.
+        """
+        rows, length = ids.shape
+        stack: Any = self.encoder
+        hidden = stack.embed_tokens(ids)
+        bias = stack.block[0].layer[0].SelfAttention.compute_bias(length, length).to(hidden.dtype)
+        bias = bias.expand(rows, -1, -1, -1)
+        if ragged:
+            bias = bias.masked_fill(~mask[:, None, None], torch.finfo(hidden.dtype).min)
+        for block in stack.block:
+            attention = block.layer[0].SelfAttention
+            normed = _norm(block.layer[0].layer_norm, hidden)
+            query, key, value = (
+                linear(normed).view(rows, length, attention.n_heads, -1).transpose(1, 2)
+                for linear in (attention.q, attention.k, attention.v)
+            )
+            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
+            hidden = hidden + attention.o(mixed.transpose(1, 2).reshape(rows, length, -1))
+            hidden = hidden + block.layer[1].DenseReluDense(_norm(block.layer[1].layer_norm, hidden))
+        return _norm(stack.final_layer_norm, hidden)
+
+    def use_cross_position_bias(self, weight: Tensor) -> None:
+        """Let the decoder add relative positions to its attention to the passages, as T5 in transformers did before 4.0.
+
+        T5 has no such thing (huggingface/transformers#8518), but FiD's published readers were trained with it. What the
+        first layer computes, all layers use.
+
+        Args:
+            weight: `decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight`, [buckets, heads].
+        """
+        attention: Any = self.decoder.block[0].layer[1].EncDecAttention
+        attention.__class__ = _CrossPositions
+        attention.has_relative_attention_bias = True
+        attention.relative_attention_bias = torch.nn.Embedding.from_pretrained(weight.to(attention.q.weight))
+
+    def passage_scores(self, first: Sequence[Tensor], means: Tensor) -> Tensor:
+        """The decoder's attention to each passage when it makes the first token, before the softmax (FiD src/model.py:95-118).
+
+        Averaged over layers, heads and the passage's tokens. A mean of products with one query is the product with the mean,
+        so nothing of the size of all tokens is made.
+
+        Args:
+            first: what each layer's cross-attention takes at the first position, [layers] of [questions, d_model].
+            means: mean of the hidden states of each passage's tokens, float32, [questions, passages, d_model].
+
+        Returns:
+            [questions, passages], float32.
+        """
+        total = means.new_zeros(means.shape[:2])
+        heads = self.config.num_heads
+        for block, hidden in zip(self.decoder.block, first, strict=True):
+            attention: Any = block.layer[1].EncDecAttention
+            query = F.linear(hidden.float(), attention.q.weight.float())
+            total += torch.einsum("bd,bpd->bp", query @ attention.k.weight.float(), means) / heads
+        attention = self.decoder.block[0].layer[1].EncDecAttention
+        if attention.has_relative_attention_bias:  # at the first position all of the passages lie in the first bucket
+            total += attention.relative_attention_bias.weight[0].float().mean() * len(first)
+        return total / len(first)
+
+
+class _CrossPositions(T5Attention):
+    """Cross-attention that adds relative positions (transformers 3.0.2 src/transformers/modeling_t5.py, compute_bias).
+
+    Positions count from the start of the first passage without its padding; only its first tokens get more than a constant.
+    """
+
+    def compute_bias(self, query_length: int, key_length: int, device: Any = None, past_seen_tokens: int = 0) -> Tensor:
+        # The cache of the decoder's own attention, whose length this is, holds these queries already
+        past = max(past_seen_tokens - query_length, 0)
+        bias: Tensor = super().compute_bias(query_length, key_length, device, past)
+        return bias
+
+
+def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Passages' hidden states -> each question's one after the other, without the padding between them.
+
+    Args:
+        hidden: [passages, tokens, d_model].
+        mask: False at padding, [passages, tokens].
+        counts: passages of each question.
+
+    Returns:
+        [questions, most tokens, d_model], zero behind a question's last, and the mask of that.
+    """
+    ends = torch.tensor(counts, device=mask.device).cumsum(0) - 1
+    tokens = mask.sum(1).cumsum(0)[ends].diff(prepend=ends.new_zeros(1))
+    fused = torch.arange(int(tokens.max()), device=mask.device)[None] < tokens[:, None]
+    states = hidden.new_zeros(*fused.shape, hidden.shape[-1])
+    return states.masked_scatter(fused[..., None], hidden[mask]), fused
+
+
+def _norm(layer: Any, hidden: Tensor) -> Tensor:
+    """T5LayerNorm, by torch's one kernel for it."""
+    return F.rms_norm(hidden, layer.weight.shape, layer.weight, layer.variance_epsilon)
