@@ -28,6 +28,9 @@ ExperimentName = Annotated[str, typer.Option("--experiment", "-e", help="Experim
 K = Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")]
 RetrieverName = Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")]
 ReaderName = Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")]
+CheckpointName = Annotated[
+    str | None, typer.Option("--checkpoint", help="Weights of the reader: a folder, or a model of the hub.")
+]
 Limit = Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")]
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting: retriever.k1=1.2, reader.passages=10. Repeatable.")
@@ -41,13 +44,14 @@ def ask(
     k: Annotated[int | None, typer.Option("--k", help="Passages to read.")] = None,
     retriever: RetrieverName = None,
     reader: ReaderName = None,
+    checkpoint: CheckpointName = None,
     settings: Set = None,
 ) -> None:
     """Answer one question: the answer, and the passages that say what is so in fact."""
     from ifqa import stages
     from ifqa.report.screen import show_answer
 
-    changes = _changes(retriever=retriever, reader=reader, settings=settings) | (
+    changes = _changes(retriever=retriever, reader=reader, checkpoint=checkpoint, settings=settings) | (
         {} if k is None else {"reader.passages": k}
     )
     show_answer(question, stages.ask(_experiment(experiment, changes), question))
@@ -105,13 +109,14 @@ def read(
     k: K = None,
     retriever: RetrieverName = None,
     reader: ReaderName = None,
+    checkpoint: CheckpointName = None,
     limit: Limit = None,
     settings: Set = None,
 ) -> None:
     """Answer an experiment's questions from their ranked passages."""
     from ifqa import stages
 
-    changes = _changes(k=k, retriever=retriever, reader=reader, limit=limit, settings=settings)
+    changes = _changes(k=k, retriever=retriever, reader=reader, checkpoint=checkpoint, limit=limit, settings=settings)
     print(stages.read(_experiment(experiment, changes)))
 
 
@@ -121,6 +126,7 @@ def score(
     k: K = None,
     retriever: RetrieverName = None,
     reader: ReaderName = None,
+    checkpoint: CheckpointName = None,
     limit: Limit = None,
     settings: Set = None,
 ) -> None:
@@ -128,7 +134,7 @@ def score(
     from ifqa import stages
     from ifqa.report.screen import show_scores
 
-    changes = _changes(k=k, retriever=retriever, reader=reader, limit=limit, settings=settings)
+    changes = _changes(k=k, retriever=retriever, reader=reader, checkpoint=checkpoint, limit=limit, settings=settings)
     chosen = _experiment(experiment, changes)
     raise typer.Exit(show_scores(chosen, stages.score(chosen)))
 
@@ -139,6 +145,7 @@ def run(
     k: K = None,
     retriever: RetrieverName = None,
     reader: ReaderName = None,
+    checkpoint: CheckpointName = None,
     limit: Limit = None,
     show: Annotated[
         int, typer.Option("--show", min=0, help="Also show the first N questions with answer and evidence.")
@@ -149,7 +156,7 @@ def run(
     from ifqa import stages
     from ifqa.report.screen import show_examples, show_scores
 
-    changes = _changes(k=k, retriever=retriever, reader=reader, limit=limit, settings=settings)
+    changes = _changes(k=k, retriever=retriever, reader=reader, checkpoint=checkpoint, limit=limit, settings=settings)
     chosen = _experiment(experiment, changes)
     folder = stages.run(chosen)
     if show and chosen.reader:
@@ -171,7 +178,10 @@ def _experiment(name: str, changes: dict[str, Any]) -> Any:
 
 
 def _changes(settings: list[str] | None, **flags: Any) -> dict[str, Any]:
-    return {key: value for key, value in flags.items() if value is not None} | verbs.settings_of_flags(settings)
+    named = {"checkpoint": "reader.checkpoint"}
+    return {named.get(key, key): value for key, value in flags.items() if value is not None} | verbs.settings_of_flags(
+        settings
+    )
 
 
 def _version(wanted: bool) -> None:

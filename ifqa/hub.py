@@ -40,22 +40,24 @@ def encoder_folder() -> Path:
     return folder
 
 
-def model_folder(name: str) -> Path:
+_MEND = "wanted a folder, or a model of the hub; where there is no network, copy its folder here and name that"
+
+
+def model_folder(name: str, mend: str = _MEND) -> Path:
     """The folder of a model: all-MiniLM-L6-v2 wherever it is, a folder of that name, or a model of the hub.
 
     No code is taken from the hub. Weights are safetensors, or where there are none, `pytorch_model.bin`, which transformers
     unpickles with `weights_only`: tensors, and nothing that runs.
 
     Raises:
-        IfqaError: there is no such model, or the hub cannot be reached.
+        IfqaError: there is no such model, or the hub cannot be reached; `mend` says what to do.
     """
     if name in (NAME, NAME.rpartition("/")[2]):
         return encoder_folder()
-    mend = "wanted a folder, or a model of the hub; where there is no network, copy its folder here and name that"
     here = os.path.isdir(name)  # noqa: PTH112 - Path's raises where a name is too long
     folder = Path(name) if here else _from_hub(name, mend)
     if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
-        raise IfqaError(f"{folder} holds no model: neither config.json nor modules.json is there")
+        raise IfqaError(f"{folder} holds no model: neither config.json nor modules.json is there; {mend}")
     return folder
 
 

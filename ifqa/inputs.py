@@ -11,6 +11,7 @@ from ifqa.experiment import Experiment, search_settings
 from ifqa.files import read_jsonl, sha256
 from ifqa.passages import PassageFile, PassageStore, Store, fetch
 from ifqa.plugins import load
+from ifqa.progress import say
 from ifqa.queries import Part, rewrite
 from ifqa.records import Hit, Passage, Prediction, Question
 from ifqa.runs import read_run
@@ -66,6 +67,8 @@ def open_reader(experiment: Experiment) -> Any:
     name = experiment.reader["name"]
     reader = load("reader", name)(**experiment.reader_settings)
     _refuse_other_setting(f"reader {name!r}", reader, experiment)
+    if label := getattr(reader, "label", ""):
+        say(f"reader {name!r}: {label}")
     return reader
 
 
@@ -129,7 +132,8 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> lis
     path = experiment.folder / "read" / "predictions.jsonl"
     predictions = {}
     for number, record in read_jsonl(path):
-        prediction = Prediction(**{**record, "passage_ids": tuple(record.get("passage_ids", ()))})
+        lists = {name: tuple(record.get(name, ())) for name in ("passage_ids", "passage_scores")}
+        prediction = Prediction(**record | lists)
         predictions[prediction.question_id] = prediction
         if len(predictions) != number:
             raise IfqaError(f"{path}:{number}: question {prediction.question_id} is answered twice")

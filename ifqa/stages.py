@@ -173,6 +173,7 @@ def read(experiment: Experiment) -> Path:
                 os.fsync(handle.fileno())
                 advance(len(chunk))
         work.made |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
+        work.made |= {"label": getattr(reader, "label", "")}
     say(f"{folder}: {len(questions):,} questions answered")
     return folder
 

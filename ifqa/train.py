@@ -2,60 +2,124 @@
 
 import importlib
 import importlib.util
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ifqa.artifacts import lock
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus
+from ifqa.experiment import Corpus, load_corpus, load_experiment
 from ifqa.files import sha256
+from ifqa.inputs import passages_of, questions_of, rankings_of
 from ifqa.passages import PassageStore
 from ifqa.plugins import check_settings, load
 from ifqa.progress import say
-from ifqa.stages import build_index, build_passages
+from ifqa.records import Passage
+from ifqa.stages import build_index, build_passages, prepare, retrieve
+from ifqa.training.resume import world
+from ifqa.variants import override
 
 DEPTH = {"extractive": 20, "rerank": 20, "dense": 100}  # passages that a training question's negatives are drawn from
-_NEEDS = {"rerank": ("peft", "datasets", "accelerate"), "dense": ("datasets", "accelerate")}
+_NEEDS = {"rerank": ("peft", "datasets", "accelerate"), "dense": ("datasets", "accelerate"), "fid": ("accelerate",)}
 GIVEN = ("questions", "rankings", "folder", "setting", "sources", "seed", "progress")
+Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # a split, and how many passages of each of its questions
 
 
 def train(
-    what: str, benchmark: str, split: str, corpus: Corpus, folder: Path, seed: int | None, settings: dict[str, Any]
-) -> Path:
-    """Train the span reader, the reranker or a dense retriever on a benchmark's split; its negatives are BM25's best.
+    what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: dict[str, Any],
+    dev: str = "", experiment: str = "",
+) -> Path:  # fmt: skip
+    """Train a reader, the reranker or a dense retriever on a benchmark's split, with passages retrieved for its questions.
 
     Args:
-        what: "extractive", "rerank" or "dense": a module of `ifqa.training`, whose `train` takes the settings.
+        what: "extractive", "fid", "rerank" or "dense": a module of `ifqa.training`, whose `train` takes the settings.
         benchmark, split: what is trained on.
-        corpus: its index named bm25 gives the negatives.
+        corpus: its index named bm25 gives the passages.
         folder: where the weights go.
         seed: of all that is drawn; None for the default, or the recipe's.
         settings: keyword arguments of that `train`.
+        dev: split to choose the best of "fid" by; empty for none.
+        experiment: whose corpus and retriever give the passages of "fid" instead; empty for BM25 over the corpus.
 
     Raises:
-        IfqaError: a setting is unknown, the corpus has no index named bm25, an extra is not installed, or the folder holds
-            another training.
+        IfqaError: a setting is unknown, the corpus has no index named bm25, an extra is not installed, the folder holds
+            another training, or the two splits are of different settings.
     """
     for library in _NEEDS.get(what, ()):
         if importlib.util.find_spec(library) is None:
             raise IfqaError(f"training needs {library}; install it with: pip install 'ifqa[train]'")
     module = importlib.import_module(f"ifqa.training.{what}")
-    function = module.train
-    if what == "dense":  # its settings are those of a recipe
-        module.resolve(**settings)
+    drawn = {} if seed is None else {"seed": seed}
+    depth = DEPTH.get(what, 0)
+    if what in ("dense", "fid"):  # its settings are those of a recipe
+        chosen = module.resolve(**settings, **drawn)
+        depth = depth or chosen.passages
     else:
-        check_settings("training setting", function, settings, given=GIVEN)
+        check_settings("training setting", module.train, settings, given=GIVEN)
     source = load("benchmark", benchmark)()
-    questions = source.questions(split)
-    with lock(corpus.folder):
+    if dev and source.setting(dev) != source.setting(split):
+        raise IfqaError(
+            f"{dev} is of {source.setting(dev)}, {split} of {source.setting(split)}: they share questions; "
+            "name a dev split of the same setting"
+        )
+    questions, files = source.questions(split), {str(source.path(split)): sha256(source.path(split))}
+    with _first_alone():
+        retrieved = (
+            _by_experiment(experiment, benchmark) if experiment else _by_bm25(load_corpus(corpus), source, folder)
+        )
+        rankings = retrieved(split, depth)
+        given = {"dev": (source.questions(dev), retrieved(dev, depth))} if dev else {}
+    with _lock(folder):
+        module.train(
+            questions, rankings, folder, setting=source.setting(split), sources=files, **given, **drawn, **settings
+        )
+    return folder
+
+
+def _by_bm25(corpus: Corpus, source: Any, folder: Path) -> Retrieve:
+    """The best of a corpus's BM25 index."""
+    with _lock(corpus.folder):
         build_passages(corpus)
         index = build_index(corpus, "bm25")
-    say(f"{folder}: searching negatives for {len(questions):,} questions")
-    rankings = load("retriever", "bm25")(index).search(questions, DEPTH[what])
-    store = PassageStore(corpus.folder / "passages")
-    negatives = [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
-    files = {str(source.path(split)): sha256(source.path(split))}
-    with lock(folder):
-        drawn = {} if seed is None else {"seed": seed}
-        function(questions, negatives, folder, setting=source.setting(split), sources=files, **drawn, **settings)
-    return folder
+    retriever, store = load("retriever", "bm25")(index), PassageStore(corpus.folder / "passages")
+
+    def search(split: str, depth: int) -> list[list[Passage]]:
+        questions = source.questions(split)
+        say(f"{folder}: searching passages for {len(questions):,} questions of {split}")
+        rankings = retriever.search(questions, depth)
+        return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
+
+    return search
+
+
+def _by_experiment(name: str, benchmark: str) -> Retrieve:
+    """The best of an experiment's retriever, whose run over another split lies in a folder beside the experiment's own."""
+    experiment = load_experiment(name)
+    if experiment.benchmark != benchmark or experiment.retriever is None:
+        raise IfqaError(f"experiment {name} retrieves no passages for questions of {benchmark}; name another")
+
+    def search(split: str, depth: int) -> list[list[Passage]]:
+        variant = replace(override(experiment, {"split": split}), reader=None)
+        with _lock(variant.folder):
+            prepare(variant)
+            retrieve(variant)
+        top = [ranking[:depth] for ranking in rankings_of(variant, questions_of(variant))]
+        return list(passages_of(variant, top))
+
+    return search
+
+
+def _lock(folder: Path) -> Any:
+    """What keeps a second command out; the other processes of one training on several GPUs come in with the first."""
+    return lock(folder) if world()[0] == 0 else nullcontext()
+
+
+def _first_alone() -> Any:
+    """Of several processes the first makes what is missing, then the others find it."""
+    if world()[1] == 1:
+        return nullcontext()
+    from accelerate import PartialState
+
+    return PartialState().main_process_first()

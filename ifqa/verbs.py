@@ -110,13 +110,32 @@ def train_dense(
     _train("dense", benchmark, split, corpus, folder, seed, [f"recipe={recipe}", *(settings or [])])
 
 
-def _train(
-    what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: list[str] | None
+@train.command("fid")
+def train_fid(
+    recipe: Annotated[str, typer.Option(help="ifqa (one GPU; not tuned) or published (FiD-large's).")] = "ifqa",
+    benchmark: Benchmark = "ifqa",
+    split: Split = "full-train",
+    dev: Annotated[
+        str, typer.Option(help="Split of the same setting that chooses the best checkpoint; '' for none.")
+    ] = "full-dev",
+    corpus: Annotated[str, typer.Option(help="Corpus whose BM25 index gives the passages.")] = "ifqa-gold",
+    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this one's retriever instead.")] = "",
+    folder: To = Path("models/fid"),
+    seed: Seed = None,
+    settings: Set = None,
 ) -> None:
-    from ifqa.experiment import load_corpus
+    """Train Fusion-in-Decoder on a T5, with passages as retrieved; torchrun -m ifqa.cli for several GPUs."""
+    settings = [f"recipe={recipe}", *(settings or [])]
+    _train("fid", benchmark, split, corpus, folder, seed, settings, dev=dev, experiment=experiment)
+
+
+def _train(
+    what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: list[str] | None,
+    **more: str,
+) -> None:  # fmt: skip
     from ifqa.train import train as make
 
-    print(make(what, benchmark, split, load_corpus(corpus), folder, seed, settings_of_flags(settings)))
+    print(make(what, benchmark, split, corpus, folder, seed, settings_of_flags(settings), **more))
 
 
 @stats.command("passages")

@@ -24,7 +24,7 @@ LAYERS = [
     ["forecast", "id_index"],
     ["sources", "shards"],
     ["benchmarks", "retrievers", "readers", "training", "blocks"],
-    ["span_model", "queries"],
+    ["span_model", "queries", "fid"],
     ["dense", "cross_encoder"],
     ["encoders", "jvm", "numbers", "clauses", "ctxs"],
     ["passages", "wikipedia"],

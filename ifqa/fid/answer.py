@@ -138,12 +138,15 @@ def _read(
         made.sequences, made.scores, getattr(made, "beam_indices", None), normalize_logits=beams == 1
     ).float()
     tokens = made.sequences[:, 1:]
-    steps = steps.masked_fill(tokens == config.pad_token_id, 0.0).nan_to_num(neginf=0.0)
+    lengths = (tokens == config.eos_token_id).cumsum(1).eq(0).sum(1) + 1  # what is behind an end is of the company
+    steps = steps.masked_fill(torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], 0.0)
     scores = model.passage_scores([hidden[::beams] for hidden in first], means)
+    if steps.isnan().any() or scores.isnan().any():
+        raise IfqaError("the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged")
     return [
-        Reading(ids, score, several[:count])
-        for ids, score, several, count in zip(
-            tokens.tolist(), steps.sum(1).tolist(), scores.tolist(), counts, strict=True
+        Reading(ids[:length], score, several[:count])
+        for ids, length, score, several, count in zip(
+            tokens.tolist(), lengths.tolist(), steps.sum(1).tolist(), scores.tolist(), counts, strict=True
         )
     ]
 

@@ -41,12 +41,9 @@ def checkpoint_folder(name: str) -> Path:
     Raises:
         IfqaError: there is none, what is there is no T5, or its training is not finished.
     """
-    try:
-        folder = model_folder(name or DEFAULT)
-    except IfqaError as error:
-        if Path(name or ".", "wanted.json").exists() and name:
-            raise IfqaError(f"{name} holds a training that is not finished; give its `ifqa train fid` again") from error
-        raise IfqaError(f"reader 'fid' {'' if name else 'by default '}reads with {error}; {MEND}") from error
+    if name and (Path(name) / "wanted.json").exists() and not (Path(name) / "manifest.json").exists():
+        raise IfqaError(f"{name} holds a training that is not finished; give its `ifqa train fid` again")
+    folder = model_folder(name or DEFAULT, MEND if name else f"reader 'fid' takes it if none is named: {MEND}")
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind != "t5":
@@ -100,22 +97,22 @@ def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
         if published:
             assert tensors is not None
             source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors)}
+            config.cross_position_bias = _CROSS_BIAS in tensors
         model, report = FusionInDecoder.from_pretrained(
             config=config, dtype=torch.float32, output_loading_info=True, **source
         )
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError) as error:
         raise IfqaError(f"{folder} does not load as a T5: {' '.join(str(error).split())[:200]}; {MEND}") from error
     if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
-        raise IfqaError(f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {MEND}")
-    if published and _CROSS_BIAS in (tensors or {}):
-        model.use_cross_position_bias(tensors[_CROSS_BIAS])  # type: ignore[index]
+        raise IfqaError(
+            f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {MEND}"
+        )
     return model.eval(), published
 
 
 def as_t5(tensors: dict[str, Any]) -> dict[str, Any]:
     """FiD's names of weights as T5's: its wrappers around encoder and layers are in them (FiD src/model.py:26, 139, 189)."""
-    named = {name.replace("encoder.encoder.", "encoder.", 1): tensor for name, tensor in tensors.items()}
-    return {_unwrapped(name): tensor for name, tensor in named.items() if name != _CROSS_BIAS}
+    return {_unwrapped(name.replace("encoder.encoder.", "encoder.", 1)): tensor for name, tensor in tensors.items()}
 
 
 def _unwrapped(name: str) -> str:

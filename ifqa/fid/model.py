@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
-from transformers import T5ForConditionalGeneration
+from transformers import T5Config, T5ForConditionalGeneration
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.modeling_t5 import T5Attention
 
@@ -23,32 +23,63 @@ class FusionInDecoder(T5ForConditionalGeneration):
         micro_batch: while training, passages that go through the encoder at once; 0 for all.
         recompute: while training, keep only the encoder's outputs of each micro-batch and compute the rest once more for
             the gradients (gradient checkpointing; FiD src/model.py:149-192 has it for each layer).
+
+    A config with `cross_position_bias` has the decoder add relative positions to its attention to the passages, as T5 in
+    transformers did before 4.0. T5 has no such thing (huggingface/transformers#8518), but FiD's published readers were
+    trained with it.
     """
 
     micro_batch: int = 0
     recompute: bool = False
+    accepts_loss_kwargs = False  # the loss is a mean already: transformers' trainer divides it by the steps it gathers
+
+    def __init__(self, config: T5Config) -> None:
+        super().__init__(config)
+        if getattr(config, "cross_position_bias", False):
+            attention: Any = self.decoder.block[0].layer[1].EncDecAttention  # what it computes, all layers use
+            attention.__class__ = _CrossPositions
+            attention.has_relative_attention_bias = True
+            buckets = config.relative_attention_num_buckets
+            attention.relative_attention_bias = torch.nn.Embedding(buckets, config.num_heads)
+            self.post_init()
 
     def forward(
         self, passage_ids: Tensor | None = None, passage_mask: Tensor | None = None, counts: Tensor | None = None,
-        encoder_outputs: Any = None, attention_mask: Tensor | None = None, **inputs: Any,
+        encoder_outputs: Any = None, attention_mask: Tensor | None = None, labels: Tensor | None = None, **inputs: Any,
     ) -> Any:  # fmt: skip
-        """T5's outputs for questions with passages, loss too if `labels` are given; otherwise T5's own.
+        """T5's outputs for questions with passages, with a loss if `labels` are given; otherwise T5's own.
+
+        The loss is the mean over the questions of the mean over an answer's tokens: what FiD's training has with a question
+        a GPU, and the same however many questions go through the network at once.
 
         Args:
             passage_ids: token ids of all passages of all questions, in order, [passages, tokens].
             passage_mask: False at padding, same shape.
             counts: passages of each question, [questions].
             encoder_outputs, attention_mask: T5's, in the place of passages; `generate` looks for their names here.
-            inputs: what T5's `forward` takes besides, as `labels`.
+            labels: token ids of the answers, -100 behind them, [questions, tokens].
+            inputs: what T5's `forward` takes besides.
         """
         if passage_ids is None:
-            return super().forward(encoder_outputs=encoder_outputs, attention_mask=attention_mask, **inputs)
-        assert passage_mask is not None and counts is not None
+            return super().forward(
+                encoder_outputs=encoder_outputs, attention_mask=attention_mask, labels=labels, **inputs
+            )
+        assert passage_mask is not None
+        assert counts is not None
         size = self.micro_batch or len(passage_ids)
-        parts = [self._encode(*part) for part in zip(passage_ids.split(size), passage_mask.split(size), strict=True)]
+        parts = [
+            self._encode(*part)
+            for part in zip(torch.split(passage_ids, size), torch.split(passage_mask, size), strict=True)
+        ]
         states, mask = fuse(torch.cat(parts), passage_mask, counts.tolist())
-        outputs: Any = BaseModelOutput(last_hidden_state=states)
-        return super().forward(encoder_outputs=outputs, attention_mask=mask, **inputs)
+        if labels is not None:
+            inputs["decoder_input_ids"] = self._shift_right(labels)
+        encoded: Any = BaseModelOutput(last_hidden_state=states)
+        outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, **inputs)
+        if labels is not None:
+            losses = F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
+            outputs.loss = (losses.sum(1) / (labels != -100).sum(1)).mean()
+        return outputs
 
     def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:
         def encoder(ids: Tensor, mask: Tensor) -> Tensor:
@@ -61,8 +92,9 @@ class FusionInDecoder(T5ForConditionalGeneration):
         return encoder(ids, mask)
 
     def encode(self, ids: Tensor, mask: Tensor, ragged: bool = True) -> Tensor:
-        """The encoder without dropout, as `self.encoder` computes it and faster: what all layers add to their attention's
-        scores (relative positions, padding) is made once and not in each.
+        """The encoder without dropout: what `self.encoder` computes, faster.
+
+        What all layers add to their attention's scores, relative positions and padding, is made once and not in each.
 
         Args:
             ids: token ids, [passages, tokens].
@@ -90,20 +122,6 @@ class FusionInDecoder(T5ForConditionalGeneration):
             hidden = hidden + attention.o(mixed.transpose(1, 2).reshape(rows, length, -1))
             hidden = hidden + block.layer[1].DenseReluDense(_norm(block.layer[1].layer_norm, hidden))
         return _norm(stack.final_layer_norm, hidden)
-
-    def use_cross_position_bias(self, weight: Tensor) -> None:
-        """Let the decoder add relative positions to its attention to the passages, as T5 in transformers did before 4.0.
-
-        T5 has no such thing (huggingface/transformers#8518), but FiD's published readers were trained with it. What the
-        first layer computes, all layers use.
-
-        Args:
-            weight: `decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight`, [buckets, heads].
-        """
-        attention: Any = self.decoder.block[0].layer[1].EncDecAttention
-        attention.__class__ = _CrossPositions
-        attention.has_relative_attention_bias = True
-        attention.relative_attention_bias = torch.nn.Embedding.from_pretrained(weight.to(attention.q.weight))
 
     def passage_scores(self, first: Sequence[Tensor], means: Tensor) -> Tensor:
         """The decoder's attention to each passage when it makes the first token, before the softmax (FiD src/model.py:95-118).

@@ -3,11 +3,14 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import unknown
 from ifqa.records import Passage, Prediction, Question
+
+if TYPE_CHECKING:
+    from ifqa.fid.answer import Reading
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 _CHOICE = {"auto": None, "yes": True, "no": False}
@@ -83,7 +86,11 @@ class Fid:
         opened = open_checkpoint(checkpoint, tokenizer)
         self.setting, self.trained_on = opened.setting, opened.sources
         self.label = "" if self.setting else f"{checkpoint or DEFAULT} is not trained on IfQA"
-        given = {"max_tokens": max_tokens or None, "titles": _CHOICE[titles], "encoder_eos": _CHOICE[encoder_eos]}
+        given: dict[str, Any] = {
+            "max_tokens": max_tokens or None,
+            "titles": _CHOICE[titles],
+            "encoder_eos": _CHOICE[encoder_eos],
+        }
         self.conventions = replace(opened.conventions, **{key: one for key, one in given.items() if one is not None})
         check(self.conventions)
         dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
@@ -112,17 +119,10 @@ class Fid:
             room=self.room,
         )  # fmt: skip
         answers = self.tokenizer.batch_decode([one.tokens for one in readings], skip_special_tokens=True)
-        predictions = []
-        for question, several, reading, text in zip(questions, passages, readings, answers, strict=True):
-            scored = sorted(zip(reading.passage_scores, several, strict=False), key=lambda pair: -pair[0])
-            predictions.append(
-                Prediction(
-                    question.id, text.strip(), completion=text, score=reading.score,
-                    passage_ids=tuple(passage.id for _, passage in scored),
-                    passage_scores=tuple(score for score, _ in scored),
-                )  # fmt: skip
-            )
-        return predictions
+        return [
+            _prediction(question, several, reading, text)
+            for question, several, reading, text in zip(questions, passages, readings, answers, strict=True)
+        ]
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: Any) -> str:
@@ -132,3 +132,12 @@ class Fid:
 
         files = [weights_identity(checkpoint_folder(checkpoint)), *([identity_of(tokenizer)] if tokenizer else [])]
         return hashlib.sha256("".join(files).encode()).hexdigest()
+
+
+def _prediction(question: Question, passages: Sequence[Passage], reading: "Reading", text: str) -> Prediction:
+    # Without passages there is one score all the same, that of the question read alone
+    scored = sorted(zip(reading.passage_scores, passages, strict=False), key=lambda pair: -pair[0])
+    ids, scores = tuple(passage.id for _, passage in scored), tuple(score for score, _ in scored)
+    return Prediction(
+        question.id, text.strip(), completion=text, passage_ids=ids, score=reading.score, passage_scores=scores
+    )

@@ -34,6 +34,8 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
         console.print(
             "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
         )
+    if manifest and manifest["made"].get("label"):
+        console.print(f"The reader: {plain(manifest['made']['label'])}.", soft_wrap=True)
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
     return int(any(verdict(scores["measures"].get(name), row) != OK for name, row in experiment.expected.items()))
 

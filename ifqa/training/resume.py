@@ -6,6 +6,7 @@ comes last. The folder of another training is refused, finished or not.
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from importlib import metadata
@@ -19,6 +20,11 @@ from ifqa.records import Passage, Question
 
 MANIFEST, WANTED, CHECKPOINTS = "manifest.json", "wanted.json", "checkpoints"
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate")
+
+
+def world() -> tuple[int, int]:
+    """This process's number and how many there are: torchrun and `accelerate launch` start one for each GPU."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def begin(folder: Path, wanted: dict[str, Any]) -> bool:
@@ -38,8 +44,9 @@ def begin(folder: Path, wanted: dict[str, Any]) -> bool:
             if name == MANIFEST:
                 say(f"{folder}: nothing to do, trained by exactly this before")
                 return False
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / WANTED, wanted)
+    if world()[0] == 0:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / WANTED, wanted)
     return True
 
 
@@ -61,8 +68,9 @@ def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
             self.advance(1)
 
         def on_log(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            if "loss" in given["logs"]:
-                say(f"step {state.global_step}/{state.max_steps}, loss {float(given['logs']['loss']):.3f}")
+            for name, told in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
+                if name in given["logs"]:
+                    say(f"step {state.global_step}/{state.max_steps}, {told.format(float(given['logs'][name]))}")
 
         def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.context.__exit__(None, None, None)
@@ -71,7 +79,8 @@ def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
 
     for printing in (PrinterCallback, ProgressCallback):  # theirs go to stdout, which is for results
         trainer.remove_callback(printing)
-    trainer.add_callback(Bar())
+    if world()[0] == 0:
+        trainer.add_callback(Bar())
     whole = [path for path in _checkpoints(folder) if (path / "trainer_state.json").exists()]
     if whole:
         say(f"{folder}: going on after step {_step(whole[-1])}")

@@ -1,0 +1,289 @@
+"""Training Fusion-in-Decoder (`ifqa.readers.fid`) with transformers' trainer."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ifqa.dense.encoder import resolve_device
+from ifqa.encoders import half_precision
+from ifqa.errors import IfqaError
+from ifqa.fid.checkpoint import Checkpoint, open_checkpoint
+from ifqa.fid.text import MAX_ANSWER, Conventions, check, padded, passage_inputs, tokenise
+from ifqa.hub import identity_of
+from ifqa.plugins import check_settings, unknown
+from ifqa.progress import say
+from ifqa.records import Passage, Question, gold_id
+from ifqa.scoring.answers import exact_match
+from ifqa.scoring.retrieval import covers
+from ifqa.training import resume
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+GOLD = ("retrieved", "included")
+_COUNTS = ("passages", "steps", "batch", "device_batch", "max_tokens", "evaluate_every")  # 1 or more
+_MACHINE = ("device", "device_batch", "micro_batch", "recompute")  # of these, another value is no other training
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All settings of a training.
+
+    Attributes:
+        model: what is trained on: a T5 of the hub, or a checkpoint that reader 'fid' takes.
+        passages: of a question, the first retrieved.
+        gold: "retrieved": passages as they were retrieved; "included": where no gold passage is among them, the first one of
+            the question takes the place of the last.
+        steps, batch: steps of the optimiser (AdamW), and questions a step, over all devices and micro-steps.
+        learning_rate, warmup: highest rate, after this many steps (below 1: this share of all), then linear to 0.
+        weight_decay, clip: AdamW's decay, largest norm of a gradient.
+        max_tokens: of question and passage together; the rest is cut off.
+        titles: whether passages' titles are read (see `ifqa.fid.text.Conventions`).
+        evaluate_every: steps between checkpoints, at each of which the dev questions are answered; the best is kept.
+        seed: of order, answers drawn and dropout.
+        device: "cpu", "cuda", or "auto" for a GPU where there is one; bfloat16 where it multiplies in that.
+        device_batch: questions that go through the network at once.
+        micro_batch: passages that go through the encoder at once, 0 for all. It and `device_batch` change no gradient but for
+            the draws of dropout.
+        recompute: compute the encoder twice, and keep of each micro-batch its output alone.
+    """
+
+    model: str = "google/flan-t5-base"
+    passages: int = 20
+    gold: str = "retrieved"
+    steps: int = 1000
+    batch: int = 32
+    learning_rate: float = 1e-4
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    max_tokens: int = 250
+    titles: bool = True
+    evaluate_every: int = 100
+    seed: int = 0
+    device: str = "auto"
+    device_batch: int = 1
+    micro_batch: int = 16
+    recompute: bool = True
+
+
+RECIPES = {
+    # FiD-large on Natural Questions: README:110-126, with src/options.py:20-31 for what it does not name. There 64 GPUs take a
+    # question each; the schedule counts steps of the optimiser here and there, as nothing is accumulated there
+    "published": Recipe(
+        model="google-t5/t5-large", passages=100, steps=15_000, batch=64, learning_rate=5e-5, warmup=1000,
+        evaluate_every=500,
+    ),
+    "ifqa": Recipe(),
+}  # fmt: skip
+
+
+def resolve(recipe: str = "ifqa", **changes: Any) -> Recipe:
+    """A recipe with some of its settings changed.
+
+    Raises:
+        IfqaError: there is no such recipe, setting or device, or a value is out of range.
+    """
+    if recipe not in RECIPES:
+        raise unknown("recipe", str(recipe), RECIPES)
+    check_settings("training setting", Recipe, changes)
+    chosen = replace(RECIPES[recipe], **changes)
+    if chosen.gold not in GOLD:
+        raise unknown("training setting gold", chosen.gold, GOLD)
+    for name, value in asdict(chosen).items():
+        if not isinstance(value, str | bool) and value < int(name in _COUNTS):
+            raise IfqaError(f"training setting {name}: wanted {int(name in _COUNTS)} or more, found {value}")
+    check(Conventions(chosen.max_tokens))
+    if chosen.batch % (size := chosen.device_batch * resume.world()[1]):
+        raise IfqaError(
+            f"training setting batch: wanted a multiple of {size}, what the devices take at once, found {chosen.batch}"
+        )
+    return replace(chosen, device=resolve_device(chosen.device))
+
+
+def train(
+    questions: Sequence[Question],
+    rankings: Sequence[Sequence[Passage]],
+    folder: Path,
+    *,
+    setting: str,
+    sources: dict[str, str] | None = None,
+    dev: tuple[Sequence[Question], Sequence[Sequence[Passage]]] = ((), ()),
+    recipe: str = "ifqa",
+    **changes: Any,
+) -> None:
+    """Train, and write a T5's files with its tokenizer and a `manifest.json`: what reader 'fid' takes as a checkpoint.
+
+    In each pass over the questions, each has one of its answers, drawn anew, as target (FiD src/data.py:30-36). A killed
+    training goes on from its newest checkpoint to the weights it would have had.
+
+    Args:
+        questions: training questions with answers; those without are left out.
+        rankings: passages retrieved for each, best first.
+        folder: where the checkpoint goes.
+        setting: "ifqa/full" or "ifqa/few": stamped into the manifest, since the settings share questions.
+        sources: name -> SHA-256 of the files the questions came from.
+        dev: questions and rankings to choose the best checkpoint by, by exact match; without any the last is taken.
+        recipe: "ifqa", a choice of this project that was not tuned, or "published", FiD-large's.
+        changes: settings that differ from the recipe's (see `Recipe`).
+
+    Raises:
+        IfqaError: nothing to train on, a setting out of range, `folder` holds another training, or the model was trained on
+            another setting.
+    """
+    chosen = resolve(recipe, **changes)
+    wanted = {
+        "setting": setting,
+        "sources": sources or {},
+        "recipe": recipe,
+        "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
+        "questions": resume.identity(questions, rankings),
+        "dev": resume.identity(*dev),
+        "start": {"name": chosen.model, "sha256": identity_of(chosen.model)},
+    }
+    if not resume.begin(folder, wanted):
+        return
+    start = open_checkpoint(chosen.model)
+    if start.setting not in ("", setting):
+        raise IfqaError(
+            f"{chosen.model} was trained on {start.setting} and may not be trained further on {setting}, "
+            "which holds the same questions; begin with another model"
+        )
+    conventions = Conventions(chosen.max_tokens, chosen.titles, start.conventions.encoder_eos)
+    usable = [n for n, question in enumerate(questions) if any(answer.strip() for answer in question.answers)]
+    if not usable:
+        raise IfqaError(f"none of {len(questions)} training questions has an answer; wanted annotated questions")
+    rows = Rows([questions[n] for n in usable], [rankings[n] for n in usable], start, conventions, chosen)
+    trainer = _trainer(rows, dev, start, conventions, folder, chosen)
+    made = resume.fit(trainer, folder, "training Fusion-in-Decoder")
+    if resume.world()[0] == 0:
+        if dev[0]:
+            made |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
+            say(f"{folder}: the weights after step {made['best_step']}, with an EM of {made['dev_EM']:.1f} on dev")
+        trainer.model.save_pretrained(folder)
+        start.tokenizer.save_pretrained(folder)
+        resume.finish(folder, wanted | {"conventions": asdict(conventions)}, made | {"device": chosen.device})
+
+
+class Rows:
+    """The questions of all steps in the order of training, each as the trainer takes it.
+
+    Row `n` is drawn from the seed and the number of its pass alone, so a training can go on anywhere.
+    """
+
+    def __init__(
+        self, questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], start: Checkpoint,
+        conventions: Conventions, chosen: Recipe,
+    ) -> None:  # fmt: skip
+        self.questions, self.rankings = questions, rankings
+        self.tokenizer, self.conventions, self.chosen = start.tokenizer, conventions, chosen
+        self._read: dict[int, list[list[int]]] = {}
+        self._pass: tuple[int, list[tuple[int, str]]] = (-1, [])
+
+    def __len__(self) -> int:
+        return self.chosen.steps * self.chosen.batch
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        """The token ids of a question's passages and of an answer."""
+        turn, place = divmod(row, len(self.questions))
+        if self._pass[0] != turn:
+            draw = random.Random(f"{self.chosen.seed} {turn}")
+            order = draw.sample(range(len(self.questions)), len(self.questions))
+            self._pass = turn, [(n, draw.choice([a for a in self.questions[n].answers if a.strip()])) for n in order]
+        number, answer = self._pass[1][place]
+        if number not in self._read:
+            passages = training_passages(
+                self.questions[number], self.rankings[number], self.chosen.passages, self.chosen.gold
+            )
+            self._read[number] = _token_ids(self.questions[number], passages, self.tokenizer, self.conventions)
+        return {"passages": self._read[number], "label": self.tokenizer(answer)["input_ids"]}
+
+
+def training_passages(question: Question, ranking: Sequence[Passage], most: int, gold: str) -> list[Passage]:
+    """The passages that a question is trained with: `most` of its ranking, as retrieved or with a gold one among them."""
+    chosen = list(ranking[:most])
+    if gold == "included" and question.gold_passages:
+        texts = question.gold_passages
+        if not any(covers(passage.text, text) for passage in chosen for text in texts):
+            chosen = [*chosen[: most - 1], Passage(gold_id(texts[0]), "", texts[0])]
+    return chosen
+
+
+def _token_ids(
+    question: Question, passages: Sequence[Passage], tokenizer: Any, conventions: Conventions
+) -> list[list[int]]:
+    features = tokenise(tokenizer, passage_inputs(question.text, passages, conventions.titles), conventions)
+    pairs = zip(features["input_ids"], features["attention_mask"], strict=True)
+    return [ids[mask].tolist() for ids, mask in pairs]
+
+
+def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
+    """What `FusionInDecoder.forward` takes."""
+    import torch
+
+    passages = padded([ids for row in rows for ids in row["passages"]])
+    labels = padded([row["label"] for row in rows], padding=-100)["input_ids"]
+    counts = torch.tensor([len(row["passages"]) for row in rows])
+    return {
+        "passage_ids": passages["input_ids"], "passage_mask": passages["attention_mask"], "counts": counts, "labels": labels
+    }  # fmt: skip
+
+
+def _trainer(
+    rows: Rows, dev: tuple[Sequence[Question], Sequence[Sequence[Passage]]], start: Checkpoint, conventions: Conventions,
+    folder: Path, chosen: Recipe,
+) -> Any:  # fmt: skip
+    import torch
+    from torch.utils.data import SequentialSampler
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
+
+    from ifqa.fid.answer import read
+
+    half = half_precision(chosen.device) is torch.bfloat16
+    padding = start.model.config.pad_token_id
+
+    class Trainer(Seq2SeqTrainer):
+        def _get_train_sampler(self, *_: Any) -> Any:
+            return SequentialSampler(rows)
+
+        def prediction_step(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
+            """Answers as the reader gives them, in rows of one length, and the questions' numbers for labels."""
+            features = {"input_ids": inputs["passage_ids"].cpu(), "attention_mask": inputs["passage_mask"].cpu()}
+            with torch.autocast(chosen.device, torch.bfloat16, enabled=half):
+                readings = read(self.model, features, inputs["counts"].tolist(), max_answer_tokens=MAX_ANSWER)
+            tokens = [one.tokens + [padding] * (MAX_ANSWER - len(one.tokens)) for one in readings]
+            return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
+
+    def scores(made: Any) -> dict[str, float]:
+        answers = start.tokenizer.batch_decode(made.predictions, skip_special_tokens=True)
+        right = [
+            exact_match(answer, dev[0][n].answers) for answer, n in zip(answers, made.label_ids[:, 0], strict=True)
+        ]
+        return {"EM": 100 * sum(right) / len(right)}
+
+    dev_rows = [
+        {"passages": _token_ids(question, ranking[: chosen.passages], start.tokenizer, conventions), "label": [n]}
+        for n, (question, ranking) in enumerate(zip(*dev, strict=True))
+    ]
+    set_seed(chosen.seed)
+    model = start.model.train()
+    model.micro_batch, model.recompute = chosen.micro_batch, chosen.recompute
+    arguments = Seq2SeqTrainingArguments(
+        output_dir=str(folder / resume.CHECKPOINTS), num_train_epochs=1, learning_rate=chosen.learning_rate,
+        per_device_train_batch_size=chosen.device_batch, per_device_eval_batch_size=16,
+        gradient_accumulation_steps=chosen.batch // (chosen.device_batch * resume.world()[1]),
+        weight_decay=chosen.weight_decay, warmup_steps=chosen.warmup, max_grad_norm=chosen.clip,
+        lr_scheduler_type="linear", bf16=half, use_cpu=chosen.device == "cpu", predict_with_generate=True,
+        eval_strategy="steps" if dev_rows else "no", eval_steps=chosen.evaluate_every, save_strategy="steps",
+        save_steps=chosen.evaluate_every, save_total_limit=2, logging_steps=chosen.evaluate_every,
+        load_best_model_at_end=bool(dev_rows), metric_for_best_model="EM" if dev_rows else None, greater_is_better=True,
+        remove_unused_columns=False, report_to="none", disable_tqdm=True, seed=chosen.seed,
+    )  # fmt: skip
+    # Several GPUs in one process would each be given a piece of the passages; torchrun starts a process for each
+    arguments._n_gpu = min(arguments.n_gpu, 1)
+    return Trainer(
+        model=model, args=arguments, train_dataset=rows, eval_dataset=dev_rows or None, data_collator=_collate,
+        compute_metrics=scores,
+    )  # fmt: skip
