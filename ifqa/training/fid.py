@@ -134,6 +134,12 @@ def train(
             another setting.
     """
     chosen = resolve(recipe, **changes)
+    start = open_checkpoint(chosen.model)
+    if start.setting not in ("", setting):
+        raise IfqaError(
+            f"{chosen.model} was trained on {start.setting} and may not be trained further on {setting}, "
+            "which holds the same questions; begin with another model"
+        )
     wanted = {
         "setting": setting,
         "sources": sources or {},
@@ -145,12 +151,6 @@ def train(
     }
     if not resume.begin(folder, wanted):
         return
-    start = open_checkpoint(chosen.model)
-    if start.setting not in ("", setting):
-        raise IfqaError(
-            f"{chosen.model} was trained on {start.setting} and may not be trained further on {setting}, "
-            "which holds the same questions; begin with another model"
-        )
     conventions = Conventions(chosen.max_tokens, chosen.titles, start.conventions.encoder_eos)
     usable = [n for n, question in enumerate(questions) if any(answer.strip() for answer in question.answers)]
     if not usable:
