@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ifqa.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment
+from ifqa.experiment import Experiment, load_experiment
 from ifqa.files import require
-from ifqa.inputs import passages_of, questions_of, rankings_of
-from ifqa.plugins import load
+from ifqa.inputs import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.plugins import load, unknown
 from ifqa.progress import say
 from ifqa.provenance import wanted_score
 from ifqa.records import Hit, Question
@@ -25,8 +25,9 @@ _FILES = (".json", ".jsonl", ".trec", ".gz", ".xz", ".bz2", ".pkl")
 
 
 def convert(
-    source: str, to: Path, k: int | None = None, benchmark: str = "ifqa", split: str | None = None, force: bool = False
-) -> Path:
+    source: str, to: Path, k: int | None = None, benchmark: str = "ifqa", split: str | None = None, force: bool = False,
+    scores: str = "run",
+) -> Path:  # fmt: skip
     """Write what was retrieved into a file of another format; that file.
 
     Args:
@@ -38,6 +39,8 @@ def convert(
         split: the split to find them in, by id or text as the retriever `run` does; the TREC run then has our ids.
             None: by the file's own ids.
         force: whether a file that is there is overwritten.
+        scores: "run" for an experiment's ranking as it is, "reader" for its passages as the reader scored them, best first:
+            FiD's `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
 
     Raises:
         IfqaError: `to` is there or of another format, the run is not done or not what the experiment says now, or the
@@ -45,6 +48,8 @@ def convert(
     """
     if k is not None and k < 1:
         raise IfqaError(f"--k, the number of passages to keep, must be at least 1; found {k}")
+    if scores not in ("run", "reader"):
+        raise unknown("--scores", scores, ("run", "reader"))
     is_file = Path(source).is_file() or source.endswith(_FILES) or Path(source).name != source
     if is_file:
         refuse_pickle(require(Path(source), "file"))
@@ -54,21 +59,39 @@ def convert(
         raise IfqaError(f"--to {to}: wanted a file that ends in .json (ctxs) or .trec")
     if to.is_dir() or (to.exists() and not force):
         raise IfqaError(f"{to} is {'a folder' if to.is_dir() else 'there already; overwrite it with --force'}")
-    count = _from_file(Path(source), to, k, benchmark, split) if is_file else _from_experiment(source, to, k)
+    count = _from_file(Path(source), to, k, benchmark, split) if is_file else _from_experiment(source, to, k, scores)
     say(f"{to}: passages of {count:,} questions")
     return to
 
 
-def _from_experiment(name: str, to: Path, k: int | None) -> int:
+def _from_experiment(name: str, to: Path, k: int | None, scores: str) -> int:
     experiment = load_experiment(name)
     if experiment.retriever is None:
         raise IfqaError(f"experiment {name} has no [retriever], so no run to convert")
-    wanted_score(replace(experiment, reader=None))  # stops where run or passages are not what the experiment says now
+    tag = f"ifqa-{experiment.retriever['name']}"
+    if scores == "run":
+        experiment = replace(experiment, reader=None)
+    wanted_score(experiment)  # stops where run, passages or predictions are not what the experiment says now
     questions = questions_of(experiment)
-    rankings = [ranking[:k] for ranking in rankings_of(experiment, questions)]
+    rankings = rankings_of(experiment, questions) if scores == "run" else _rankings_of_reader(experiment, questions)
+    rankings = [ranking[:k] for ranking in rankings]
     if to.suffix == ".json":
         return write_ctxs(to, questions, rankings, passages_of(experiment, rankings))
-    return _write_trec(to, questions, rankings, f"ifqa-{experiment.retriever['name']}")
+    return _write_trec(to, questions, rankings, tag)
+
+
+def _rankings_of_reader(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:
+    if experiment.reader is None:
+        raise IfqaError(f"experiment {experiment.name} has no [reader] that could have scored passages")
+    predictions = predictions_of(experiment, questions)
+    if not any(one.passage_scores for one in predictions):
+        raise IfqaError(
+            f"reader {experiment.reader['name']!r} of {experiment.name} scores no passages; reader 'fid' does"
+        )
+    return [
+        [Hit(*pair) for pair in zip(one.passage_ids, one.passage_scores, strict=True)] if one.passage_scores else []
+        for one in predictions
+    ]
 
 
 def _from_file(path: Path, to: Path, k: int | None, benchmark: str, split: str | None) -> int:

@@ -109,7 +109,7 @@ def _experiment(experiment: Experiment) -> list[str]:
         reader = open_reader(experiment)
         passages = len(questions) * experiment.reader["passages"]
         rate = getattr(reader, "passages_per_second", 0)
-        taken = f": about {_duration(passages / rate)} on two cores, no money" if rate else ""
+        taken = f": about {_duration(passages / rate)}, no money" if rate else ""
         lines.append(
             f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
         )

@@ -52,12 +52,13 @@ def convert(
     k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
     benchmark: Annotated[str, typer.Option(help="Benchmark of a ctxs file's questions.")] = "ifqa",
     split: Annotated[str | None, typer.Option(help="Its split; none: the ids in the file.")] = None,
+    scores: Annotated[str, typer.Option(help="run, or reader: its scores of the passages it read.")] = "run",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
     """Write what was retrieved for other tools: an experiment's run as ctxs JSON or TREC, a ctxs JSON as TREC."""
     from ifqa.convert import convert as convert_file
 
-    print(convert_file(source, to, k, benchmark, split, force))
+    print(convert_file(source, to, k, benchmark, split, force, scores))
 
 
 Benchmark = Annotated[str, typer.Option(help="Benchmark to train on.")]

@@ -118,3 +118,47 @@ def test_what_cannot_be_converted_is_one_line(work, source, to, settings, compla
     with pytest.raises(IfqaError, match=complaint) as caught:
         convert(source, work / to, **settings)
     assert "\n" not in str(caught.value)
+
+
+SCORED = """
+from ifqa.records import Prediction
+class Scores:
+    version = 1
+    def answer(self, questions, passages):
+        return [Prediction(q.id, "x", passage_ids=tuple(p.id for p in several[::-1]),
+                           passage_scores=tuple(-1.5 * n for n in range(len(several)))) for q, several in zip(questions, passages)]
+"""
+
+
+def test_the_readers_scores_of_passages_become_a_ranking(work, monkeypatch):
+    (work / "scored.py").write_text(SCORED)
+    monkeypatch.syspath_prepend(work)
+    (work / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Scores"\npassages = 2\n')
+    stages.retrieve(load_experiment("read"))
+    with pytest.raises(IfqaError, match="ifqa read --experiment read"):
+        convert("read", work / "early.trec", scores="reader")
+    stages.read(load_experiment("read"))
+    convert("read", work / "x.trec", scores="reader")
+    convert("read", work / "x.json", scores="reader")
+    run, scored = read_run(work / "experiments/read/retrieve/run.trec"), read_run(work / "x.trec")
+    assert {question: [hit.passage_id for hit in hits] for question, hits in scored.items()} == {
+        question: [hit.passage_id for hit in hits[:2]][::-1] for question, hits in run.items()
+    }
+    assert {hit.score for hits in scored.values() for hit in hits} == {0.0, -1.5}
+    assert [[one.id for one, _ in ranking] for _, ranking in read_ctxs(work / "x.json")] == [
+        [hit.passage_id for hit in hits] for hits in scored.values()
+    ]
+
+
+def test_a_reader_without_scores_and_no_reader_are_refused(done, monkeypatch):
+    with pytest.raises(IfqaError, match="no \\[reader\\]"):
+        convert("mine", done / "x.trec", scores="reader")
+    with pytest.raises(IfqaError, match="did you mean 'reader'"):
+        convert("mine", done / "x.trec", scores="readr")
+    (done / "silent.py").write_text(SCORED.replace("passage_scores=", "completion=str").replace("Scores", "Silent"))
+    monkeypatch.syspath_prepend(done)
+    (done / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "silent:Silent"\npassages = 1\n')
+    stages.retrieve(load_experiment("read"))
+    stages.read(load_experiment("read"))
+    with pytest.raises(IfqaError, match="'silent:Silent' of read scores no passages"):
+        convert("read", done / "x.trec", scores="reader")

@@ -112,7 +112,7 @@ def read(
 
 def _read(
     model: "FusionInDecoder", features: Features, counts: Sequence[int], max_answer_tokens: int, beams: int, room: Budget
-) -> list[Reading]:
+) -> list[Reading]:  # fmt: skip
     import torch
     from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
     from transformers.modeling_outputs import BaseModelOutput
@@ -138,7 +138,8 @@ def _read(
         made.sequences, made.scores, getattr(made, "beam_indices", None), normalize_logits=beams == 1
     ).float()
     tokens = made.sequences[:, 1:]
-    lengths = (tokens == config.eos_token_id).cumsum(1).eq(0).sum(1) + 1  # what is behind an end is of the company
+    ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
+    lengths = (ended == 0).sum(1) + 1  # how much padding is behind an end depends on the questions read with it
     steps = steps.masked_fill(torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], 0.0)
     scores = model.passage_scores([hidden[::beams] for hidden in first], means)
     if steps.isnan().any() or scores.isnan().any():

@@ -1,7 +1,7 @@
 """Checkpoints of Fusion-in-Decoder: this project's, any T5 of the hub, and those that facebookresearch/FiD published."""
 
 import pickle
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +64,7 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
     """
     quiet()
     folder = checkpoint_folder(name)
-    manifest = read_json(folder / "manifest.json") if (folder / "manifest.json").exists() else {}
-    known = manifest.get("conventions", {}) if isinstance(manifest, dict) else {}
+    known, setting, sources = _told(folder / "manifest.json")
     model, published = _load(folder)
     conventions = replace(Conventions(encoder_eos=not published), **known)
     texts = _tokenizer(folder, tokenizer)
@@ -74,40 +73,74 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
             f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
             "name the one that belongs to it: --set reader.tokenizer=NAME"
         )
-    return Checkpoint(
-        model, texts, conventions, manifest.get("setting", ""), frozenset(manifest.get("sources", {}).values())
-    )
+    return Checkpoint(model, texts, conventions, setting, sources)
+
+
+def _told(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
+    """Conventions, setting and sources of a checkpoint that `ifqa train fid` made; nothing of another."""
+    told = read_json(manifest) if manifest.exists() else {}
+    if not isinstance(told, dict):
+        raise IfqaError(f"{manifest}: wanted a table, found {type(told).__name__}; {MEND}")
+    conventions, setting, sources = told.get("conventions", {}), told.get("setting", ""), told.get("sources", {})
+    kinds = {one.name: one.type for one in fields(Conventions)}
+    if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
+        wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))
+        found = str(conventions)[:100]
+        raise IfqaError(f"{manifest}: 'conventions' must be a table of {wanted}, found {found}; {MEND}")
+    if not isinstance(setting, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
+        raise IfqaError(f"{manifest}: 'setting' must be text and 'sources' a table of texts; {MEND}")
+    return conventions, setting, frozenset(sources.values())
 
 
 def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
     """The model, and whether its file is in the layout of facebookresearch/FiD."""
     import torch
+    from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
-    from transformers import T5Config
+    from transformers import GenerationConfig, T5Config
 
     from ifqa.fid.model import FusionInDecoder
 
-    file, tensors = folder / "pytorch_model.bin", None
     try:
         config = T5Config.from_pretrained(str(folder))
-        if not any(folder.glob("*.safetensors")) and file.exists():
-            tensors = torch.load(file, map_location="cpu", weights_only=True)
-        published = tensors is not None and any(name.startswith("encoder.encoder.") for name in tensors)
+        if getattr(config, "decoder_start_token_id", None) is None:
+            config.decoder_start_token_id = config.pad_token_id  # as T5's all
+        tensors = _pickled(folder)
+        published = any(name.startswith("encoder.encoder.") for name in tensors)
         source: dict[str, Any] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
         if published:
-            assert tensors is not None
             source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors)}
             config.cross_position_bias = _CROSS_BIAS in tensors
         model, report = FusionInDecoder.from_pretrained(
             config=config, dtype=torch.float32, output_loading_info=True, **source
         )
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError) as error:
+    except (
+        OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError, StrictDataclassError
+    ) as error:  # fmt: skip
         raise IfqaError(f"{folder} does not load as a T5: {' '.join(str(error).split())[:200]}; {MEND}") from error
     if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
         raise IfqaError(
             f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {MEND}"
         )
+    # In generate, what a folder says (beams, penalties, lengths) would fill in whatever it is not told
+    model.generation_config = GenerationConfig(
+        decoder_start_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
+        pad_token_id=config.pad_token_id,
+    )  # fmt: skip
     return model.eval(), published
+
+
+def _pickled(folder: Path) -> dict[str, Any]:
+    """Weights by name of a folder without safetensors."""
+    import torch
+
+    file = folder / "pytorch_model.bin"
+    if any(folder.glob("*.safetensors")) or not file.exists():
+        return {}
+    tensors = torch.load(file, map_location="cpu", weights_only=True)
+    if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
+        raise ValueError(f"{file.name} holds no table of weights by name")
+    return tensors
 
 
 def as_t5(tensors: dict[str, Any]) -> dict[str, Any]:
@@ -132,5 +165,5 @@ def _tokenizer(folder: Path, name: str) -> Any:
             raise IfqaError(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
     try:
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # of JSON of another shape
         raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error

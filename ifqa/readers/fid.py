@@ -1,6 +1,7 @@
 """Fusion-in-Decoder: reads each passage apart and all of them together, and writes the answer."""
 
 import hashlib
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,8 @@ class Fid:
         from ifqa.fid.answer import read
         from ifqa.fid.text import passage_inputs, tokenise
 
+        if not questions:  # of none, a tokenizer decodes one
+            return []
         texts = [
             passage_inputs(question.text, several, self.conventions.titles)
             for question, several in zip(questions, passages, strict=True)
@@ -123,6 +126,18 @@ class Fid:
             _prediction(question, several, reading, text)
             for question, several, reading, text in zip(questions, passages, readings, answers, strict=True)
         ]
+
+    @property
+    def passages_per_second(self) -> float:
+        """Measured here and now, for `ifqa check`."""
+        question, passages = (
+            Question("check", "If " + "it were so, " * 5 + "how long?"),
+            [Passage("", "", "words " * 100)] * 8,
+        )
+        self.answer([question], [passages[:1]])
+        start = time.perf_counter()
+        self.answer([question], [passages])
+        return len(passages) / (time.perf_counter() - start)
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: Any) -> str:

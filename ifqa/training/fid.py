@@ -133,6 +133,8 @@ def train(
         IfqaError: nothing to train on, a setting out of range, `folder` holds another training, or the model was trained on
             another setting.
     """
+    import torch
+
     chosen = resolve(recipe, **changes)
     start = open_checkpoint(chosen.model)
     if start.setting not in ("", setting):
@@ -157,7 +159,13 @@ def train(
         raise IfqaError(f"none of {len(questions)} training questions has an answer; wanted annotated questions")
     rows = Rows([questions[n] for n in usable], [rankings[n] for n in usable], start, conventions, chosen)
     trainer = _trainer(rows, dev, start, conventions, folder, chosen)
-    made = resume.fit(trainer, folder, "training Fusion-in-Decoder")
+    try:
+        made = resume.fit(trainer, folder, "training Fusion-in-Decoder")
+    except torch.OutOfMemoryError as error:
+        raise IfqaError(
+            f"{folder}: {chosen.passages} passages, {chosen.micro_batch or 'all'} at a time, do not fit into the memory of "
+            f"{chosen.device}; go on with --set device_batch=1 --set micro_batch=4 --set recompute=true, or train with fewer"
+        ) from error
     if resume.world()[0] == 0:
         if dev[0]:
             made |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
