@@ -1,8 +1,12 @@
 """A T5 of a few thousand weights with a tokenizer of its own, made in a moment: what the tests of Fusion-in-Decoder read with."""
 
+import copy
+
 import torch
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-from transformers import T5Config, T5Tokenizer
+from transformers import T5Config, T5ForConditionalGeneration, T5Tokenizer
+from transformers.modeling_outputs import BaseModelOutput
 
 from ifqa.fid.model import FusionInDecoder
 
@@ -21,8 +25,8 @@ def tokenizer(texts=TEXTS, size=300):
     unigram.train_from_iterator(
         texts, trainers.UnigramTrainer(vocab_size=size, special_tokens=special, unk_token="<unk>", show_progress=False)
     )
-    pieces = sorted(unigram.get_vocab().items(), key=lambda one: one[1])
-    return T5Tokenizer(vocab=[(piece, 0.0 if n < 3 else -10.0) for piece, n in pieces], extra_ids=0)
+    pieces = [*special, *sorted({*unigram.get_vocab()} - {*special})]  # in another order each time it is trained
+    return T5Tokenizer(vocab=[(piece, 0.0 if n < 3 else -10.0) for n, piece in enumerate(pieces)], extra_ids=0)
 
 
 def config(vocabulary=320, gated=False, **changes):
@@ -36,8 +40,8 @@ def config(vocabulary=320, gated=False, **changes):
     )  # fmt: skip
 
 
-def model(seed=0, **changes):
-    """A random network whose outputs differ enough between inputs to tell one from another."""
+def model(seed=0, gain=3.0, **changes):
+    """A random network whose outputs differ enough between inputs to tell one from another, the more the larger `gain`."""
     torch.manual_seed(seed)
     made = FusionInDecoder(config(**changes)).eval()
     with torch.no_grad():
@@ -45,7 +49,7 @@ def model(seed=0, **changes):
             if "relative_attention_bias" in name:
                 weight.normal_(std=0.5)
             elif weight.dim() > 1 and "shared" not in name:
-                weight.mul_(3.0)
+                weight.mul_(gain)
     return made
 
 
@@ -55,3 +59,60 @@ def save(folder, seed=0, texts=TEXTS, **changes):
     model(seed, vocabulary=len(words), **changes).save_pretrained(folder)
     words.save_pretrained(folder)
     return folder
+
+
+SHAPES = {
+    "T5": {},
+    "v1.1": {"gated": True},
+    "deep encoder": {"num_layers": 3, "num_decoder_layers": 1},
+    "untied head": {"gated": True, "untied": True},
+}
+#: Questions of passages of token ids.
+questions_of_ids = st.lists(
+    st.lists(st.lists(st.integers(3, 39), min_size=1, max_size=9), min_size=1, max_size=3), min_size=1, max_size=3
+)
+
+
+def small(seed=0, untied=False, **changes):
+    """A model of 40 tokens, so that an answer of few tokens has an end now and then; `untied` as T5 v1.1 and Flan-T5."""
+    made = model(seed, **{"vocabulary": 40} | changes)
+    if untied:
+        made.lm_head.weight = torch.nn.Parameter(torch.randn_like(made.shared.weight))
+    return made
+
+
+def plain(made):
+    """transformers' own T5 with the same weights, every product of its attention written out."""
+    other = copy.deepcopy(made)
+    other.__class__ = T5ForConditionalGeneration
+    other.set_attn_implementation("eager")
+    return other
+
+
+def flat(questions, width=0):
+    """All passages of all questions in order, what padding holds being anything: token ids and their mask."""
+    passages = [passage for question in questions for passage in question]
+    width = max([width, *map(len, passages)])
+    ids = torch.tensor([[*passage, *[7] * (width - len(passage))] for passage in passages])
+    mask = torch.tensor([[True] * len(passage) + [False] * (width - len(passage)) for passage in passages])
+    return ids, mask
+
+
+def padded_states(t5, questions, width=0):
+    """The original's way: every passage and every question padded, all encoded at once, [questions, passages * width]."""
+    most = max(map(len, questions))
+    width = max([width, *(len(passage) for question in questions for passage in question)])
+    ids = torch.full((len(questions), most, width), 7)
+    mask = torch.zeros(len(questions), most, width, dtype=torch.long)
+    for i, question in enumerate(questions):
+        for j, passage in enumerate(question):
+            ids[i, j, : len(passage)] = torch.tensor(passage)
+            mask[i, j, : len(passage)] = 1
+    states = t5.encoder(input_ids=ids.view(-1, width), attention_mask=mask.view(-1, width)).last_hidden_state
+    return states.reshape(len(questions), most * width, -1), mask.view(len(questions), -1), width
+
+
+def padded_forward(t5, questions, width=0, **inputs):
+    """The original's outputs, its decoder reading the padded states with the padding masked."""
+    states, mask, _ = padded_states(t5, questions, width)
+    return t5(encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, use_cache=False, **inputs)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
 _WIDTH = 8  # lengths are rounded up to multiples of it: attention's kernels want that of the bias they are given
 _DECODED = 8  # tokens that are decoded over at a time, for one that is encoded at a time
+_TOGETHER = 64  # questions that are decoded at a time: the logits of all of their tokens are kept
 _SHARE = 0.4  # of a GPU's free memory, for the keys and values of cross-attention
 
 
@@ -84,7 +85,8 @@ def read(
     todo = sorted(range(len(counts)), key=lambda n: -sizes[n])
     readings: dict[int, Reading] = {}
     while todo:
-        group = todo[: max(1, room.decoded // max(1, sizes[todo[0]]))]
+        most = min(_TOGETHER, max(1, room.decoded // max(1, sizes[todo[0]])))
+        group = todo[: -(-len(todo) // -(-len(todo) // most))]  # as many groups as are needed, of like size
         rows = [row for n in group for row in range(starts[n], starts[n] + counts[n])]
         chosen = {key: value[rows] for key, value in features.items()}
         try:

@@ -1,0 +1,267 @@
+"""How fast does Fusion-in-Decoder read and learn, and what does each trick bring beside the original's method?
+
+    python experiments/benchmarks/fid.py all --json fid.json        everything, on an H200 or the like, in one call
+    python experiments/benchmarks/fid.py read [--shape base large] [--passages 5 20 100] [--questions N]
+    python experiments/benchmarks/fid.py train [--shape large] [--passages 100]
+    python experiments/benchmarks/fid.py read --device cpu --shape small --passages 5 --questions 4
+    python experiments/benchmarks/fid.py check                      all ways of reading give the same answers (tiny, float32)
+
+It needs torch, transformers 5 (whose T5 has SDPA) and numpy, and this repository. Weights and token ids are random, in T5's
+shapes, on which speed does not depend. Inputs are 130 to 220 tokens long, 165 on average, as a question with a title and 100
+words is. Every way generates `--answer` tokens a question: the model's config names no token that ends one. Tokenising is
+not timed. `all` is meant to take well under ten minutes on an H200; figures of a GPU are measured only where a table's first
+line names one, and those of a CPU say nothing about a GPU. On a CPU that has other work too, set OMP_NUM_THREADS=1: threads
+that wait for each other made some figures ten times worse.
+
+`read`: a row for each way, in the order in which the tricks come on top of each other. The baselines do as FiD's
+test_reader.py: passages padded to 250, eager attention, one question at a time (its per_gpu_batch_size), and the decoder
+attends over the padding; in float32 (TF32 off) and in bfloat16, and, to be fair, each again with the best of 4, 16 and 64
+questions together. What reads few questions at a time is timed on the first of the questions. A row is the median of its
+rounds. Tokens are those of the passages without padding; peak memory is torch's, weights counted, and empty on a CPU.
+
+FLOPs are what the task needs, the same for every way: padding, and what is computed twice, is not counted. With d for d_model,
+i for heads x d_kv, L for a passage's tokens, S for those of all of a question's passages, T for the answer's:
+
+    encoder            2 x its weights (without embeddings) a token; 4 L i a token and layer for attention
+    cross-attention    4 d i a token of S and layer for keys and values, once; 4 S i a token of T and layer
+    rest of the decoder    2 x its other weights a token of T; 2 i T (T + 1) a layer for attention; 2 d vocabulary a token of T
+
+A training step is three times that, and the encoder a fourth time with `recompute`. "of peak" is the share of what the faster
+of a large float32 and a large bfloat16 matrix product reaches on the device.
+
+`train`: a step of one question with passages of 250 tokens: forward, backward and AdamW; weights float32, autocast bfloat16.
+"""
+
+import argparse
+import gc
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fid_ways as ways
+import torch
+import transformers
+
+from ifqa.fid.answer import budget
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["read", "train", "all", "check"])
+    parser.add_argument("--shape", nargs="+", choices=list(ways.SHAPES), help="base and large to read, large to train")
+    parser.add_argument("--passages", nargs="+", type=int, help="a question; 5, 20 and 100 to read, 100 to train")
+    parser.add_argument("--questions", type=int, default=0, help="to read; as many as have 2,400 passages, 24 to 256")
+    parser.add_argument("--answer", type=int, default=6, help="tokens generated a question, or trained on")
+    parser.add_argument(
+        "--micro-batches", nargs="+", type=int, default=[0, 4, 16, 32], help="to train; 0 for all passages"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="the median counts")
+    parser.add_argument("--seconds", type=float, default=3.0, help="no round of a way starts after so many")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="a file for the numbers")
+    arguments = parser.parse_args(given)
+    torch.set_float32_matmul_precision("highest")  # no TF32
+    if arguments.what == "check":
+        ways.check()
+        return
+    device = torch.device(arguments.device)
+    peaks = {kind: peak(device, getattr(torch, kind)) for kind in ("float32", "bfloat16")}
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
+    header = {
+        "device": name, "torch": torch.__version__, "transformers": transformers.__version__,
+        "python": platform.python_version(), "peak": peaks,
+        "command": " ".join(["python experiments/benchmarks/fid.py", *(given or sys.argv[1:])]),
+    }  # fmt: skip
+    reached = ", ".join(f"{kind} {rate / 1e12:,.2f} TFLOP/s" for kind, rate in peaks.items())
+    print(
+        f"{name}: {reached}; torch {header['torch']}, transformers {header['transformers']}, Python {header['python']}"
+    )
+    print(f"`{header['command']}`", flush=True)
+    found: dict[str, Any] = {**header, "read": [], "train": []}
+    for part, shapes, passages in (("read", ["base", "large"], [5, 20, 100]), ("train", ["large"], [100])):
+        for shape in (arguments.shape or shapes) if arguments.what in (part, "all") else []:
+            for count in arguments.passages or passages:
+                measure = measure_reading if part == "read" else measure_training
+                found[part] += measure(shape, count, device, max(peaks.values()), arguments)
+                if arguments.json:
+                    arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def measure_reading(
+    shape: str, passages: int, device: torch.device, most: float, arguments: Any
+) -> list[dict[str, Any]]:
+    """A table of all ways."""
+    questions = arguments.questions or max(24, min(256, 2400 // passages))
+    data = ways.draw(questions, passages, arguments.seed)
+    rows: dict[str, dict[str, Any]] = {}
+    for precision in ("float32", "bfloat16"):
+        model = ways.network(shape, device, arguments.seed).eval().to(getattr(torch, precision))
+        for way in (way for way in ways.WAYS if way.precision == precision):
+            say(f"{shape}, {passages} passages: {way.name}")
+            model.set_attn_implementation(way.attention)
+            best = _best(way, model, data, arguments)
+            rows[way.name] = {"shape": shape, "passages": passages, "way": way.name, "precision": precision} | best
+            if best:
+                share = (
+                    ways.flops(model, data, arguments.answer if way.answers else 0) / questions * best["rate"] / most
+                )
+                rows[way.name] |= {"share": share, "tokens_rate": int(data.mask.sum()) / questions * best["rate"]}
+        del model
+    print(
+        f"\n### Reading: {shape}, {passages} passages, {arguments.answer} tokens an answer, up to {questions} questions\n"
+    )
+    print(
+        "| way | questions together | questions/s | passages/s | tokens/s | peak GB | of peak | x float32 | x bfloat16 |"
+    )
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for name in (way.name for way in ways.WAYS):
+        row = rows[name]
+        if "rate" not in row:
+            print(f"| {name} | out of memory | | | | | | | |")
+            continue
+        together, memory = row["at_a_time"] or "all", _gigabytes(row["memory"])
+        times = [
+            f"{row['rate'] / rows[one]['rate']:.2f}" if "rate" in rows[one] else "" for one in (ways.FP32, ways.BF16)
+        ]
+        cells = [f"{rate:,.{2 if rate < 100 else 0}f}" for rate in (row["rate"], row["rate"] * passages)]
+        cells += [f"{row['tokens_rate']:,.0f}", memory, f"{100 * row['share']:.1f} %", *times]
+        print(f"| {name} | {together} | {' | '.join(cells)} |")
+    found = [one for one in (ways.FP32, ways.FP32_BEST, ways.BF16, ways.BF16_BEST) if "rate" in rows[one]]
+    print("\nOurs against")
+    for one in found if "rate" in rows[ways.OURS] else []:
+        print(f"- {rows[ways.OURS]['rate'] / rows[one]['rate']:.2f} x {one}", flush=True)
+    return list(rows.values())
+
+
+def _best(way: ways.Way, model: Any, data: ways.Data, arguments: Any) -> dict[str, Any]:
+    """What a way reaches with the best of its numbers of questions at a time; empty where the memory is too small."""
+    sizes = [one for one in way.at_a_time if one <= data.questions] or [data.questions]
+    if len(sizes) > 1:
+        tries = {one: _timed(way, model, data, one, arguments, 1).get("rate", 0.0) for one in sizes}
+        sizes = [max(tries, key=lambda one: tries[one])]
+    return _timed(way, model, data, sizes[0], arguments, arguments.rounds)
+
+
+def _timed(way: ways.Way, model: Any, data: ways.Data, at_a_time: int, arguments: Any, rounds: int) -> dict[str, Any]:
+    """Questions a second and peak memory, after a warm-up; empty where the memory is too small."""
+    several = at_a_time or data.questions
+    some = data.part(0, max(several, min(data.questions, 8) // several * several))
+    times: list[float] = []
+    with _memory(model.device) as memory, torch.inference_mode():
+        room = budget(model, 1)  # once, as the reader does
+        run = partial(way.run, model, some, at_a_time, arguments.answer, room)
+        try:
+            way.run(model, some.part(0, max(2, several)), at_a_time, arguments.answer, room)
+            while len(times) < rounds and sum(times) < arguments.seconds:
+                times.append(_seconds(model.device, run))
+        except torch.OutOfMemoryError:
+            return {}
+    found = {"at_a_time": at_a_time, "questions": some.questions, "seconds": times, "memory": memory[0]}
+    return found | {"rate": some.questions / statistics.median(times)}
+
+
+def measure_training(
+    shape: str, passages: int, device: torch.device, most: float, arguments: Any
+) -> list[dict[str, Any]]:
+    """A table of micro-batches, with and without computing the encoder once more."""
+    ids = torch.randint(
+        3, ways.VOCABULARY, (passages, ways.LENGTH), generator=torch.Generator().manual_seed(arguments.seed)
+    )
+    data = ways.Data(ids, torch.ones_like(ids, dtype=torch.bool), passages)
+    data.mask[0, -1] = False  # without any padding, attention would go without the mask that real passages need
+    batch = {"passage_ids": data.ids.to(device), "passage_mask": data.mask.to(device)}
+    batch |= {"counts": torch.tensor([passages]), "labels": data.ids[:1, : arguments.answer].to(device)}
+    model: Any = ways.network(shape, device, arguments.seed).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=device.type == "cuda")
+    work, encoder = ways.flops(model, data, arguments.answer), ways.flops(model, data, 0)
+
+    def step() -> None:
+        with torch.autocast(device.type, torch.bfloat16):
+            loss = model(**batch).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    print(f"\n### Training: {shape}, one question of {passages} passages of {ways.LENGTH} tokens a step\n")
+    print("| passages at a time | recompute | s/step | tokens/s | peak GB | of peak |\n|---|---|--:|--:|--:|--:|")
+    rows: list[dict[str, Any]] = []
+    for recompute in (False, True):
+        for several in arguments.micro_batches:
+            say(f"{shape}, training: {several or 'all'} passages at a time, recompute {recompute}")
+            model.recompute, model.micro_batch = recompute, several
+            times: list[float] = []
+            with _memory(device) as memory:
+                try:
+                    step()
+                    while len(times) < arguments.rounds and sum(times) < arguments.seconds:
+                        times.append(_seconds(device, step))
+                except torch.OutOfMemoryError:
+                    times = []
+            optimizer.zero_grad(set_to_none=True)
+            rows.append({"shape": shape, "passages": passages, "micro_batch": several, "recompute": recompute})
+            line = f"| {several or 'all'} | {'yes' if recompute else 'no'} |"
+            if not times:
+                print(f"{line} out of memory | | | |", flush=True)
+                continue
+            seconds = statistics.median(times)
+            share = (3 * work + recompute * encoder) / seconds / most
+            rows[-1] |= {"seconds": times, "memory": memory[0], "share": share}
+            cells = [
+                f"{seconds:.3f}",
+                f"{data.ids.numel() / seconds:,.0f}",
+                _gigabytes(memory[0]),
+                f"{100 * share:.1f} %",
+            ]
+            print(f"{line} {' | '.join(cells)} |", flush=True)
+    return rows
+
+
+def peak(device: torch.device, kind: torch.dtype) -> float:
+    """FLOP/s of a large matrix product: the best of a few."""
+    size, times = (8192, 10) if device.type == "cuda" else (2048, 3)
+    left = torch.randn(size, size, device=device, dtype=kind)
+    return 2 * size**3 / min(_seconds(device, lambda: left @ left) for _ in range(times))
+
+
+def _seconds(device: torch.device, run: Callable[[], Any]) -> float:
+    wait = partial(torch.cuda.synchronize, device) if device.type == "cuda" else lambda: None
+    wait()
+    started = time.perf_counter()
+    run()
+    wait()
+    return time.perf_counter() - started
+
+
+@contextmanager
+def _memory(device: torch.device) -> Iterator[list[int]]:
+    """The most bytes that torch held inside, filled in at the end; 0 on a CPU."""
+    gc.collect()
+    most = [0]
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    yield most
+    if device.type == "cuda":
+        most[0] = torch.cuda.max_memory_allocated(device)
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f}" if size else ""
+
+
+def say(message: str) -> None:
+    """Progress."""
+    print(message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""Ways of reading with Fusion-in-Decoder, from the original's to ours, on random weights and inputs; what they cost in FLOPs.
+
+What `fid.py` beside this file measures, which see.
+"""
+
+import gc
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.functional import pad
+from transformers import GenerationConfig, T5Config
+from transformers.modeling_outputs import BaseModelOutput
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from ifqa.fid.answer import Budget, encode, read
+from ifqa.fid.model import FusionInDecoder, fuse
+from ifqa.fid.text import padded
+
+LENGTH = 250  # tokens that a passage is padded to
+SHAPES = {  # T5 version 1: d_model, d_ff, layers, heads of 64
+    "tiny": (32, 64, 2, 2), "small": (512, 2048, 6, 8), "base": (768, 3072, 12, 12), "large": (1024, 4096, 24, 16),
+}  # fmt: skip
+VOCABULARY = 32128
+NEVER = VOCABULARY  # the token that ends an answer: none does, so that all ways do equal work
+SEVERAL = (4, 16, 64)  # questions at a time, of which the best counts
+
+
+@dataclass(frozen=True)
+class Data:
+    """Passages of questions, all of as many: token ids and mask on the CPU, [passages, longest]."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    per_question: int
+
+    @property
+    def questions(self) -> int:
+        """How many."""
+        return len(self.ids) // self.per_question
+
+    def part(self, first: int, count: int) -> "Data":
+        """Some of the questions."""
+        rows = slice(first * self.per_question, (first + count) * self.per_question)
+        return Data(self.ids[rows], self.mask[rows], self.per_question)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way of reading: `run(model, data, at_a_time, tokens, room)` -> the answers' tokens, with `scores` also their scores."""
+
+    name: str
+    run: Callable[..., Any]
+    precision: str = "bfloat16"
+    attention: str = "sdpa"
+    at_a_time: Sequence[int] = (0,)  # 0 for all
+    answers: bool = True
+
+
+def original(
+    model: Any,
+    data: Data,
+    at_a_time: int,
+    tokens: int,
+    _: Budget,
+    *,
+    length: int = LENGTH,
+    drop: bool = False,
+    scores: bool = False,
+) -> list[Any]:
+    """FiD's method; `length` 0 pads to the longest of the passages, `drop` leaves padding out before the decoder."""
+    answers: list[Any] = []
+    how: Any = GenerationConfig(
+        max_new_tokens=tokens, do_sample=False, use_cache=True, decoder_start_token_id=0, pad_token_id=0,
+        output_logits=scores, return_dict_in_generate=True,
+    )  # fmt: skip
+    for first in range(0, data.questions, at_a_time):
+        part = data.part(first, at_a_time)
+        ids, mask = part.ids, part.mask
+        size = length or int(mask.sum(1).max())
+        ids, mask = (pad(one, (0, size - one.shape[1])).to(model.device) for one in (ids, mask))
+        hidden = model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+        if drop:
+            hidden, mask = fuse(hidden, mask, [part.per_question] * part.questions)
+        else:
+            hidden, mask = hidden.view(part.questions, -1, hidden.shape[-1]), mask.view(part.questions, -1)
+        outputs = BaseModelOutput(last_hidden_state=hidden)
+        made = model.generate(encoder_outputs=outputs, attention_mask=mask, generation_config=how)
+        found = made.sequences[:, 1:]
+        if scores:
+            steps = torch.stack(made.logits, 1).log_softmax(-1).gather(2, found[..., None])[..., 0]
+            answers += zip(found.tolist(), steps.sum(1).tolist(), strict=True)
+        else:
+            answers += found.tolist()
+    return answers
+
+
+def ours(
+    model: Any, data: Data, at_a_time: int, tokens: int, room: Budget, *, lean: bool = True, cache: bool = True,
+    scores: bool = False,
+) -> list[Any]:  # fmt: skip
+    """ifqa.fid.answer.read; `lean` off puts transformers' encoder into it, `cache` off computes all for each token anew."""
+
+    def encoder(ids: Any, mask: Any, _: bool) -> Any:
+        return model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+
+    def generate(**inputs: Any) -> Any:
+        inputs["generation_config"].use_cache = False
+        del inputs["past_key_values"]
+        return type(model).generate(model, **inputs)
+
+    readings = []
+    with ExitStack() as changes:
+        if not lean:
+            changes.enter_context(_replaced(model, "encode", encoder))
+        if not cache:
+            changes.enter_context(_replaced(model, "generate", generate))
+        for first in range(0, data.questions, at_a_time or data.questions):
+            part = data.part(first, at_a_time or data.questions)
+            features = {"input_ids": part.ids, "attention_mask": part.mask}
+            counts = [part.per_question] * part.questions
+            readings += read(model, features, counts, max_answer_tokens=tokens + 1, room=room)
+    return [(one.tokens, one.score) if scores else one.tokens for one in readings]
+
+
+def encoder_alone(model: Any, data: Data, at_a_time: int, tokens: int, room: Budget) -> list[Any]:
+    """The encoder's part of ours."""
+    features = {"input_ids": data.ids, "attention_mask": data.mask}
+    encode(model, features, [data.per_question] * data.questions, room.encoded)
+    return []
+
+
+FP32, BF16 = "the original: float32, padded to 250, eager attention", "the original in bfloat16"
+FP32_BEST, BF16_BEST = f"{FP32}, questions together", f"{BF16}, questions together"
+OURS = "+ one addition of positions and padding for all layers: ours"
+WAYS = [
+    Way(FP32, original, "float32", "eager", (1,)),
+    Way(FP32_BEST, original, "float32", "eager", SEVERAL),
+    Way(BF16, original, attention="eager", at_a_time=(1,)),
+    Way(BF16_BEST, original, attention="eager", at_a_time=SEVERAL),
+    Way("+ SDPA", original, at_a_time=(1,)),
+    Way("+ padded to the longest passage only", partial(original, length=0), at_a_time=(1,)),
+    Way("+ padding dropped before the decoder", partial(original, length=0, drop=True), at_a_time=(1,)),
+    Way("+ questions together", partial(original, length=0, drop=True), at_a_time=SEVERAL),
+    Way("+ batches of like length by a budget of tokens", partial(ours, lean=False)),
+    Way(OURS, ours),
+    Way("ours, the encoder's part alone", encoder_alone, answers=False),
+    Way("ours, one question at a time", ours, at_a_time=(1,)),
+    Way("ours without a cache of keys and values", partial(ours, cache=False)),
+    Way("ours in float32", ours, "float32"),
+]
+
+
+def check() -> None:
+    """All ways of reading, on a tiny model in float32, give the same answers and the same logarithms of probability."""
+    model = network("tiny", torch.device("cpu"), 0).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1 and "shared" not in name:
+                weight.mul_(3.0)  # so that answers depend on the passages
+    data, first = draw(5, 4, 0), None
+    for way in (way for way in WAYS if way.answers):
+        model.set_attn_implementation(way.attention)
+        for several in (0 if way.at_a_time == (0,) else 1, 2):
+            with torch.inference_mode():
+                found = way.run(model, data, several, 6, Budget(400, 1500), scores=True)  # several batches of each kind
+            first = first or found
+            assert [tokens for tokens, _ in found] == [tokens for tokens, _ in first], f"answers differ: {way.name}"
+            apart = max(abs(one - other) for (_, one), (_, other) in zip(found, first, strict=True))
+            assert apart < 1e-4, f"scores differ by {apart}: {way.name}"
+    assert first is not None
+    kinds = len({tuple(tokens) for tokens, _ in first})
+    print(f"{len(WAYS) - 1} ways of reading agree on {len(first)} questions, {kinds} different answers")
+
+
+def network(shape: str, device: torch.device, seed: int) -> FusionInDecoder:
+    """A random T5 of version 1 in float32, made where it is to be."""
+    size, inner, layers, heads = SHAPES[shape]
+    config = T5Config(
+        vocab_size=VOCABULARY, d_model=size, d_ff=inner, d_kv=64, num_layers=layers, num_heads=heads,
+        decoder_start_token_id=0, pad_token_id=0,
+    )  # fmt: skip
+    gc.collect()
+    torch.manual_seed(seed)
+    with device:
+        model = FusionInDecoder(config)
+    model.config.eos_token_id = NEVER
+    model.generation_config.eos_token_id = NEVER  # type: ignore[union-attr]
+    return model
+
+
+def draw(questions: int, passages: int, seed: int) -> Data:
+    """Questions of 25 to 40 tokens, with each passage a title of 4 to 14 and 100 words of about 124 tokens."""
+    chance = random.Random(seed)
+    lengths = []
+    for _ in range(questions):
+        asked = chance.randint(25, 40)
+        for _ in range(passages):
+            lengths.append(min(220, max(130, asked + chance.randint(4, 14) + round(chance.gauss(124, 14)))))
+    tokens = torch.randint(3, VOCABULARY, (sum(lengths),), generator=torch.Generator().manual_seed(seed)).tolist()
+    ends = torch.tensor(lengths).cumsum(0).tolist()
+    features = padded([tokens[end - length : end] for end, length in zip(ends, lengths, strict=True)])
+    return Data(features["input_ids"], features["attention_mask"], passages)
+
+
+def flops(model: Any, data: Data, tokens: int) -> int:
+    """What reading needs, by the formula above; `tokens` of an answer, 0 for the encoder alone."""
+    config = model.config
+    size, inner = config.d_model, config.num_heads * config.d_kv
+    encoder, decoder = (
+        sum(weight.numel() for name, weight in stack.block.named_parameters() if name.endswith("weight") and weight.dim() > 1
+            and "relative" not in name)
+        for stack in (model.encoder, model.decoder)
+    )  # fmt: skip
+    total = 0
+    for length in data.mask.sum(1).tolist():
+        total += length * (2 * encoder + config.num_layers * 4 * length * inner)
+        if tokens:
+            total += length * config.num_decoder_layers * (4 * size * inner + 4 * inner * tokens)
+    once = 2 * (decoder - config.num_decoder_layers * 2 * size * inner) + 2 * size * config.vocab_size
+    own = config.num_decoder_layers * 2 * inner * tokens * (tokens + 1)
+    return total + data.questions * (tokens * once + own)
+
+
+@contextmanager
+def _replaced(model: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    """One of the model's methods by another."""
+    setattr(model, name, function)
+    try:
+        yield
+    finally:
+        delattr(model, name)
