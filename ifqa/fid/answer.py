@@ -38,9 +38,10 @@ class Budget:
     encoded: int
     decoded: int
 
-    def halve(self) -> None:
-        """After the memory was too small."""
-        self.encoded, self.decoded = max(1, self.encoded // 2), max(1, self.decoded // 2)
+    def halve(self, tokens: int) -> None:
+        """After the memory was too small for a group of so many."""
+        self.encoded = max(1, min(self.encoded, tokens) // 2)
+        self.decoded = max(1, min(self.decoded, tokens) // 2)
 
 
 def budget(model: "FusionInDecoder", beams: int, encoded: int = 0) -> Budget:
@@ -105,10 +106,10 @@ def read(
                 f"one question with {counts[group[0]]} passages does not fit into the memory of {model.device}; "
                 "read fewer passages, with a smaller checkpoint, or on another device"
             )
-        room.halve()
+        room.halve(len(group) * sizes[group[0]])
         if model.device.type == "cuda":
             torch.cuda.empty_cache()
-        say(f"out of memory with {len(group)} questions: going on with batches of {room.encoded:,} tokens")
+        say(f"out of memory reading {len(group)} at a time: going on with batches of {room.encoded:,} tokens")
     return [readings[n] for n in range(len(counts))]
 
 

@@ -67,7 +67,7 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
     known, setting, sources = _told(folder / "manifest.json")
     model, published = _load(folder)
     conventions = replace(Conventions(encoder_eos=not published), **known)
-    texts = _tokenizer(folder, tokenizer)
+    texts = _tokenizer(tokenizer_folder(folder, tokenizer))
     if len(texts) > model.config.vocab_size:
         raise IfqaError(
             f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
@@ -153,16 +153,24 @@ def _unwrapped(name: str) -> str:
     return ".".join(part for part in parts if part != "module") if parts[:2] == ["encoder", "block"] else name
 
 
-def _tokenizer(folder: Path, name: str) -> Any:
+def tokenizer_folder(folder: Path, name: str) -> Path:
+    """Where the tokenizer of a checkpoint is: in a folder or a model of the hub that is named, in its own, or T5's.
+
+    Raises:
+        IfqaError: it is not to be had.
+    """
+    if not name and any((folder / file).exists() for file in _TOKENIZER_FILES):
+        return folder
+    try:
+        return model_folder(name or TOKENIZER)
+    except IfqaError as error:
+        mend = "copy T5's tokenizer.json into its folder, or name one: --set reader.tokenizer=DIR"
+        raise IfqaError(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
+
+
+def _tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
-    own = any((folder / file).exists() for file in _TOKENIZER_FILES)
-    if name or not own:
-        try:
-            folder = model_folder(name or TOKENIZER)
-        except IfqaError as error:
-            mend = "copy T5's tokenizer.json into its folder, or name one: --set reader.tokenizer=DIR"
-            raise IfqaError(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
     try:
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # of JSON of another shape

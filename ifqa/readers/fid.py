@@ -142,10 +142,12 @@ class Fid:
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: Any) -> str:
         """One hash of the checkpoint's files and of the tokenizer's, where that is another's."""
-        from ifqa.fid.checkpoint import checkpoint_folder
-        from ifqa.hub import identity_of, weights_identity
+        from ifqa.fid.checkpoint import checkpoint_folder, tokenizer_folder
+        from ifqa.hub import weights_identity
 
-        files = [weights_identity(checkpoint_folder(checkpoint)), *([identity_of(tokenizer)] if tokenizer else [])]
+        folder = checkpoint_folder(checkpoint)
+        other = tokenizer_folder(folder, tokenizer)
+        files = [weights_identity(folder), *([weights_identity(other)] if other != folder else [])]
         return hashlib.sha256("".join(files).encode()).hexdigest()
 
 
