@@ -155,7 +155,9 @@ def test_a_reader_without_scores_and_no_reader_are_refused(done, monkeypatch):
         convert("mine", done / "x.trec", scores="reader")
     with pytest.raises(IfqaError, match="did you mean 'reader'"):
         convert("mine", done / "x.trec", scores="readr")
-    (done / "silent.py").write_text(SCORED.replace("passage_scores=tuple", "completion=str").replace("Scores", "Silent"))
+    (done / "silent.py").write_text(
+        SCORED.replace("passage_scores=tuple", "completion=str").replace("Scores", "Silent")
+    )
     monkeypatch.syspath_prepend(done)
     (done / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "silent:Silent"\npassages = 1\n')
     stages.retrieve(load_experiment("read"))

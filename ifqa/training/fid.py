@@ -288,6 +288,7 @@ def _trainer(
         save_steps=chosen.evaluate_every, save_total_limit=2, logging_steps=chosen.evaluate_every,
         load_best_model_at_end=bool(dev_rows), metric_for_best_model="EM" if dev_rows else None, greater_is_better=True,
         remove_unused_columns=False, report_to="none", disable_tqdm=True, seed=chosen.seed,
+        ddp_find_unused_parameters=False, log_level="error", log_level_replica="error",
     )  # fmt: skip
     # Several GPUs in one process would each be given a piece of the passages; torchrun starts a process for each
     arguments._n_gpu = min(arguments.n_gpu, 1)
