@@ -74,9 +74,14 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
-    """Whether the folder holds an artifact made from exactly this, with every file there and of its full size."""
+    """Whether the folder holds an artifact made from exactly this, with every file there and of its full size.
+
+    One whose `made` says "retry", because a language model did not answer everything, is one to make again.
+    """
     manifest = read_manifest(folder)
-    return manifest is not None and identity(manifest["wanted"]) == identity(wanted) and is_whole(folder, manifest)
+    if manifest is None or manifest["made"].get("retry"):
+        return False
+    return identity(manifest["wanted"]) == identity(wanted) and is_whole(folder, manifest)
 
 
 @contextmanager

@@ -11,10 +11,28 @@ import typer
 
 from ifqa import __version__, verbs
 from ifqa.errors import IfqaError
-from ifqa.verbs import CorpusName
+from ifqa.options import (
+    CheckpointName,
+    CorpusName,
+    ExperimentName,
+    K,
+    Limit,
+    MaxCost,
+    MaxTokens,
+    Model,
+    Prompt,
+    ReaderName,
+    RetrieverName,
+    Set,
+)
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
 
+_FLAGS = {  # what of an experiment a flag changes
+    "k": "k", "limit": "limit", "retriever": "retriever", "reader": "reader", "passages": "reader.passages",
+    "checkpoint": "reader.checkpoint", "prompt": "reader.prompt", "model": "llm.model", "max_cost": "llm.max_cost",
+    "max_tokens": "llm.max_total_tokens",
+}  # fmt: skip
 STOPPED = 130  # what a shell gives for Ctrl-C
 
 app = typer.Typer(
@@ -24,17 +42,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-ExperimentName = Annotated[str, typer.Option("--experiment", "-e", help="Experiment to work on.")]
-K = Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")]
-RetrieverName = Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")]
-ReaderName = Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")]
-CheckpointName = Annotated[
-    str | None, typer.Option("--checkpoint", help="Weights of the reader: a folder, or a model of the hub.")
-]
-Limit = Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", help="Change a setting: retriever.k1=1.2, reader.passages=10. Repeatable.")
-]
 
 
 @app.command()
@@ -45,16 +52,18 @@ def ask(
     retriever: RetrieverName = None,
     reader: ReaderName = None,
     checkpoint: CheckpointName = None,
+    prompt: Prompt = None,
+    model: Model = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
     settings: Set = None,
 ) -> None:
     """Answer one question: the answer, and the passages that say what is so in fact."""
+    chosen = _experiment(**locals() | {"k": None, "passages": k})
     from ifqa import stages
     from ifqa.report.screen import show_answer
 
-    changes = _changes(retriever=retriever, reader=reader, checkpoint=checkpoint, settings=settings) | (
-        {} if k is None else {"reader.passages": k}
-    )
-    show_answer(question, stages.ask(_experiment(experiment, changes), question))
+    show_answer(question, stages.ask(chosen, question))
 
 
 @app.command()
@@ -94,13 +103,17 @@ def retrieve(
     experiment: ExperimentName = "sample",
     k: K = None,
     retriever: RetrieverName = None,
+    model: Model = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
     limit: Limit = None,
     settings: Set = None,
 ) -> None:
     """Rank passages for an experiment's questions."""
+    chosen = _experiment(**locals())
     from ifqa import stages
 
-    print(stages.retrieve(_experiment(experiment, _changes(k=k, retriever=retriever, limit=limit, settings=settings))))
+    print(stages.retrieve(chosen))
 
 
 @app.command()
@@ -110,14 +123,18 @@ def read(
     retriever: RetrieverName = None,
     reader: ReaderName = None,
     checkpoint: CheckpointName = None,
+    prompt: Prompt = None,
+    model: Model = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
     limit: Limit = None,
     settings: Set = None,
 ) -> None:
     """Answer an experiment's questions from their ranked passages."""
+    chosen = _experiment(**locals())
     from ifqa import stages
 
-    changes = _changes(k=k, retriever=retriever, reader=reader, checkpoint=checkpoint, limit=limit, settings=settings)
-    print(stages.read(_experiment(experiment, changes)))
+    print(stages.read(chosen))
 
 
 @app.command()
@@ -127,15 +144,16 @@ def score(
     retriever: RetrieverName = None,
     reader: ReaderName = None,
     checkpoint: CheckpointName = None,
+    prompt: Prompt = None,
+    model: Model = None,
     limit: Limit = None,
     settings: Set = None,
 ) -> None:
     """Score an experiment's rankings and answers over all of its questions."""
+    chosen = _experiment(**locals())
     from ifqa import stages
     from ifqa.report.screen import show_scores
 
-    changes = _changes(k=k, retriever=retriever, reader=reader, checkpoint=checkpoint, limit=limit, settings=settings)
-    chosen = _experiment(experiment, changes)
     raise typer.Exit(show_scores(chosen, stages.score(chosen)))
 
 
@@ -146,6 +164,10 @@ def run(
     retriever: RetrieverName = None,
     reader: ReaderName = None,
     checkpoint: CheckpointName = None,
+    prompt: Prompt = None,
+    model: Model = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
     limit: Limit = None,
     show: Annotated[
         int, typer.Option("--show", min=0, help="Also show the first N questions with answer and evidence.")
@@ -153,11 +175,10 @@ def run(
     settings: Set = None,
 ) -> None:
     """Run every stage of an experiment that is not done, and show its scores."""
+    chosen = _experiment(**locals())
     from ifqa import stages
     from ifqa.report.screen import show_examples, show_scores
 
-    changes = _changes(k=k, retriever=retriever, reader=reader, checkpoint=checkpoint, limit=limit, settings=settings)
-    chosen = _experiment(experiment, changes)
     folder = stages.run(chosen)
     if show and chosen.reader:
         show_examples(chosen, show)
@@ -170,18 +191,13 @@ app.add_typer(verbs.train, name="train")
 app.add_typer(verbs.stats, name="stats")
 
 
-def _experiment(name: str, changes: dict[str, Any]) -> Any:
+def _experiment(experiment: str, settings: list[str] | None, **flags: Any) -> Any:
+    """An experiment as the flags of a verb change it; a flag that is not one of an experiment's settings is passed over."""
     from ifqa.experiment import load_experiment
     from ifqa.variants import override
 
-    return override(load_experiment(name), changes)
-
-
-def _changes(settings: list[str] | None, **flags: Any) -> dict[str, Any]:
-    named = {"checkpoint": "reader.checkpoint"}
-    return {named.get(key, key): value for key, value in flags.items() if value is not None} | verbs.settings_of_flags(
-        settings
-    )
+    changes = {_FLAGS[name]: value for name, value in flags.items() if name in _FLAGS and value is not None}
+    return override(load_experiment(experiment), changes | verbs.settings_of_flags(settings))
 
 
 def _version(wanted: bool) -> None:

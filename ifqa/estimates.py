@@ -5,19 +5,21 @@ they are there to tell minutes from days, and an estimate says so by its "about"
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ifqa import artifacts, sources
+from ifqa.completions import Request
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus, load_experiment
 from ifqa.files import find_resource, list_resources
 from ifqa.forecast import forecast, memory_here
-from ifqa.inputs import open_reader, questions_of
+from ifqa.inputs import open_llm, open_reader, open_retriever, passages_of, questions_of, rankings_of
 from ifqa.plugins import load, unknown
 from ifqa.provenance import fingerprint, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
+from ifqa.records import Passage, Question
 from ifqa.workers import cores
 
 
@@ -105,6 +107,9 @@ def _experiment(experiment: Experiment) -> list[str]:
     if experiment.retriever:
         fingerprint("retriever", experiment)
         lines.append(f"  retriever {experiment.retriever['name']}, {experiment.retriever['k']} passages a question")
+        if experiment.asks_llm("retriever"):
+            requests = open_retriever(experiment).requests(questions, experiment.retriever["k"])
+            lines.append(f"    {_asking(experiment, requests)}")
     if experiment.reader:
         reader = open_reader(experiment)
         passages = len(questions) * experiment.reader["passages"]
@@ -113,6 +118,8 @@ def _experiment(experiment: Experiment) -> list[str]:
         lines.append(
             f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
         )
+        if experiment.asks_llm("reader"):
+            lines.append(f"    {_asking(experiment, reader.requests(questions, _to_read(experiment, questions)))}")
     wanted = {"retrieve": wanted_retrieve, "read": wanted_read, "score": wanted_score}
     if experiment.retriever is None:
         del wanted["retrieve"]
@@ -123,6 +130,35 @@ def _experiment(experiment: Experiment) -> list[str]:
             f"  {stage}: {'made' if _is_made(experiment.folder / stage, partial(wanted_by, experiment)) else 'to do'}"
         )
     return lines
+
+
+def _to_read(experiment: Experiment, questions: Sequence[Question]) -> list[list[Passage]]:
+    """What the reader will read; where nothing is retrieved yet, as many passages of the usual length."""
+    assert experiment.reader is not None
+    if not experiment.retriever:
+        return [[] for _ in questions]
+    count = experiment.reader["passages"]
+    if _is_made(experiment.folder / "retrieve", partial(wanted_retrieve, experiment)):
+        return list(passages_of(experiment, [ranking[:count] for ranking in rankings_of(experiment, questions)]))
+    return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
+
+
+def _asking(experiment: Experiment, requests: Sequence[Request]) -> str:
+    """What a language model will take for requests: calls, tokens, money."""
+    assert experiment.llm is not None
+    llm, name = open_llm(experiment), f"{experiment.llm['name']} {experiment.llm.get('model', '')}".strip()
+    taken = llm.estimate(requests)
+    if not taken.calls:
+        return f"llm {name}: nothing to ask, {len(requests):,} completions are kept from before"
+    money = (
+        "at an unknown price: add the model to a prices.toml here"
+        if taken.cost is None
+        else f"up to ${taken.cost:,.2f}"
+    )
+    return (
+        f"llm {name}: {taken.calls:,} calls, about {taken.prompt_tokens:,} tokens of prompts and up to "
+        f"{taken.completion_tokens:,} of answers, {money}"
+    )
 
 
 def _is_made(folder: Path, wanted_by: Callable[[], dict[str, Any]]) -> bool:

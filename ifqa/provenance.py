@@ -5,9 +5,10 @@ written here.
 """
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ifqa import artifacts, blocks, queries, sources
 from ifqa.errors import IfqaError
@@ -92,7 +93,7 @@ def wanted_score(experiment: Experiment) -> dict[str, Any]:
     return wanted
 
 
-def fingerprint(kind: str, experiment: Experiment) -> dict[str, Any]:
+def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) -> dict[str, Any]:
     """All that decides what an experiment's retriever or reader does: its settings, its code, and a hash of the files it reads.
 
     Raises:
@@ -100,9 +101,15 @@ def fingerprint(kind: str, experiment: Experiment) -> dict[str, Any]:
     """
     if kind == "reader":
         assert experiment.reader is not None
-        return _fingerprint(kind, experiment.reader, experiment.reader_settings)
-    assert experiment.retriever is not None
-    return _of_retriever(experiment.retriever)
+        made = _fingerprint(kind, experiment.reader, experiment.reader_settings)
+    else:
+        assert experiment.retriever is not None
+        made = _of_retriever(experiment.retriever)
+    if experiment.asks_llm(kind):
+        assert experiment.llm is not None  # or the experiment had been refused
+        own = {key: value for key, value in experiment.llm.items() if key != "name"}
+        made["llm"] = _fingerprint("llm", experiment.llm, own)
+    return made
 
 
 def _of_retriever(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +182,13 @@ def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment],
     folder, command = experiment.folder / stage, f"ifqa {stage} --experiment {experiment.name}"
     found, wanted = finished(folder, command)["wanted"], wanted_by(experiment)
     _require_same(folder, found, wanted, command)
-    return artifacts.identity(wanted)
+    return artifacts.identity(wanted) + _unfinished(folder)
+
+
+def _unfinished(folder: Path) -> str:
+    """What tells one half-answered artifact from the next try at it."""
+    made = finished(folder, "")["made"]
+    return json.dumps(made["files"], sort_keys=True) if made.get("retry") else ""
 
 
 def _require_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any], command: str) -> None:

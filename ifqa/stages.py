@@ -6,12 +6,13 @@ finished, and either finds that its own artifact was made from exactly that alre
 
 import os
 from dataclasses import asdict, dataclass
+from inspect import signature
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ifqa import sources
-from ifqa.artifacts import lock, make, take_over
+from ifqa.artifacts import lock, make, read_manifest, take_over
 from ifqa.blocks import make_shard
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus
@@ -130,6 +131,8 @@ def retrieve(experiment: Experiment) -> Path:
                 chunk = queries[start : start + SEARCHED]
                 rankings += retriever.search(chunk, experiment.retriever["k"])
                 advance(len(chunk))
+        if hasattr(retriever, "told"):
+            work.made |= retriever.told()
         if hasattr(retriever, "made_passages"):
             write_passages(work.folder / "passages.jsonl", retriever.made_passages(questions))
         by_question = dict(zip((question.id for question in questions), rankings, strict=True))
@@ -155,25 +158,27 @@ def read(experiment: Experiment) -> Path:
         if work is None:
             return folder
         path = work.folder / "predictions.jsonl"
-        done = keep_whole_lines(path, multiple_of=CHUNK)
+        reader = open_reader(experiment)
+        size, counts = getattr(reader, "chunk", CHUNK), "advance" in signature(reader.answer).parameters
+        done = keep_whole_lines(path, multiple_of=size)
         if done:
             say(f"{folder}: going on after {done:,} of {len(questions):,} questions")
-        reader = open_reader(experiment)
         top = [ranking[: experiment.reader["passages"]] for ranking in rankings_of(experiment, questions)]
         passages = passages_of(experiment, top[done:])
         with open(path, "ab") as handle, bar(f"reading {experiment.name}", len(questions)) as advance:
             advance(done)
-            for start in range(done, len(questions), CHUNK):
-                chunk = questions[start : start + CHUNK]
-                predictions = reader.answer(chunk, list(islice(passages, CHUNK)))
+            for start in range(done, len(questions), size):
+                chunk = questions[start : start + size]
+                several = list(islice(passages, size))
+                predictions = reader.answer(chunk, several, **({"advance": advance} if counts else {}))
                 check_predictions(experiment.reader["name"], chunk, predictions)
                 for prediction in predictions:
                     write(handle, json_line(asdict(prediction)))
                 handle.flush()
                 os.fsync(handle.fileno())
-                advance(len(chunk))
+                advance(0 if counts else len(chunk))
         work.made |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
-        work.made |= {"label": getattr(reader, "label", "")}
+        work.made |= {"label": getattr(reader, "label", ""), **(reader.told() if hasattr(reader, "told") else {})}
     say(f"{folder}: {len(questions):,} questions answered")
     return folder
 
@@ -207,8 +212,11 @@ def score(experiment: Experiment) -> Path:
                     **benchmark.score(question, prediction),
                     "answer": prediction.answer,
                 }
+        scores = summary.summarise(rows, questions, depth, experiment.seed)
+        made = [read_manifest(experiment.folder / stage) for stage in ("retrieve", "read")]
+        scores["not_asked"] = max(one["made"].get("not_asked", 0) if one else 0 for one in made)
         write_jsonl(work.folder / "per_question.jsonl", rows)
-        write_json(work.folder / "scores.json", summary.summarise(rows, questions, depth, experiment.seed))
+        write_json(work.folder / "scores.json", scores)
     return folder
 
 
@@ -226,9 +234,10 @@ def run(experiment: Experiment) -> Path:
 
 def prepare(experiment: Experiment) -> None:
     """Build the corpus an experiment needs, after a look at what can be wrong without hours of work."""
-    for kind, table in (("retriever", experiment.retriever), ("reader", experiment.reader)):
-        if table:
-            fingerprint(kind, experiment)
+    if experiment.retriever:
+        fingerprint("retriever", experiment)
+    if experiment.reader:
+        fingerprint("reader", experiment)
     if experiment.corpus:
         corpus = load_corpus(experiment.corpus)
         with lock(corpus.folder):

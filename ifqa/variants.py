@@ -13,18 +13,20 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.experiment import Experiment, parse_experiment
 from ifqa.files import create, write
-from ifqa.plugins import unknown
+from ifqa.plugins import load, unknown
 
 
 def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     """The experiment with settings changed, under a name that says which; itself, where nothing really changes.
+
+    What a language model is asked at the same time, and what it may cost, changes no name: the same answers come out of it.
 
     A variant expects nothing: expected values are those of the experiment as it stands.
 
     Args:
         experiment: the one to change.
         changes: "k" (passages retrieved), "retriever", "reader" (plug names), "limit" (first N questions) or
-            "section.setting" such as "retriever.k1" or "reader.passages".
+            "section.setting" such as "retriever.k1", "reader.passages" or "llm.model".
 
     Raises:
         IfqaError: a change is unknown, given twice, or out of range.
@@ -34,7 +36,14 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     changed = _changed(experiment, changes)
     if changed == experiment:
         return experiment
-    telling = [key for key in sorted(changes) if _tells(experiment, changes, key, changed)]
+    silent = (
+        {f"llm.{key}" for key in getattr(load("llm", changed.llm["name"]), "not_identity", ())}
+        if changed.llm
+        else set()
+    )
+    telling = [key for key in sorted(changes) if key not in silent and _tells(experiment, changes, key, changed)]
+    if not telling:
+        return changed
     suffix = "".join(f"+{key}={_file_name(changes[key])}" for key in telling)
     return replace(changed, name=experiment.name + suffix, expected={})
 
@@ -49,10 +58,14 @@ def _tells(experiment: Experiment, changes: Mapping[str, Any], key: str, changed
 
 def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     tables = as_tables(experiment)
-    for key, value in sorted(changes.items()):  # "retriever" before "retriever.k1"
-        section, _, setting = {"k": "retriever.k"}.get(key, key).partition(".")
+    for key, value in sorted(changes.items(), key=lambda one: (one[0] != "llm.name", one[0])):  # names come first
+        section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
         table = tables.get(section)
-        if section in ("retriever", "reader") and setting and setting != "name":
+        if section == "llm" and setting:
+            tables["llm"] = {**(table or {}), setting: value}
+            if setting == "name" and table and table.get("name") != value:  # another one's settings do not hold
+                tables["llm"] = {"name": value}
+        elif section in ("retriever", "reader") and setting and setting != "name":
             if table is None:
                 raise IfqaError(f"experiment {experiment.name} has no [{section}] whose {setting} could change")
             tables[section] = {**table, setting: value}
@@ -72,7 +85,19 @@ def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
             raise unknown(
                 "setting",
                 key,
-                ["k", "limit", "seed", "split", "corpus", "retriever", "reader", "retriever.…", "reader.…"],
+                [
+                    "k",
+                    "limit",
+                    "seed",
+                    "split",
+                    "corpus",
+                    "retriever",
+                    "reader",
+                    "llm",
+                    "retriever.…",
+                    "reader.…",
+                    "llm.…",
+                ],
             )
     if tables.get("reader") and not tables["reader"].get("passages"):
         tables["reader"] = {key: value for key, value in tables["reader"].items() if key != "passages"}
@@ -91,7 +116,7 @@ def write_resolved(experiment: Experiment) -> None:
 
 
 def as_tables(experiment: Experiment) -> dict[str, Any]:
-    keys = ("about", "benchmark", "split", "corpus", "seed", "limit", "retriever", "reader", "expected")
+    keys = ("about", "benchmark", "split", "corpus", "seed", "limit", "retriever", "reader", "llm", "expected")
     return {
         key: value
         for key in keys

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ifqa.errors import IfqaError
-
-CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.toml.")]
+from ifqa.options import CorpusName
 
 train = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
 stats = typer.Typer(help="What there is in a corpus, in numbers.", no_args_is_help=True)
@@ -22,7 +21,7 @@ def check(name: Annotated[str, typer.Argument(help="An experiment or a corpus.")
 
 
 def list_all() -> None:
-    """Experiments, corpora, benchmarks, retrievers and readers there are."""
+    """Experiments, corpora, benchmarks, retrievers, readers, language models and prompts there are."""
     from ifqa.report.screen import show_list
 
     show_list()

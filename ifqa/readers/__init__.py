@@ -3,5 +3,6 @@
 PLUGS = {
     "extractive": "ifqa.readers.extractive:Extractive",
     "fid": "ifqa.readers.fid:Fid",
+    "llm": "ifqa.readers.llm:Llm",
     "predictions": "ifqa.readers.predictions:Predictions",
 }

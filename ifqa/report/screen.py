@@ -1,6 +1,7 @@
 """What the command line shows: scores, one answer with its evidence, and what there is to name."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +30,43 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
     console.print(line, soft_wrap=True)
+    for stage in ("retrieve", "read"):
+        for told in _told(stage, (read_manifest(experiment.folder / stage) or {"made": {}})["made"]):
+            console.print(told, soft_wrap=True)
     manifest = read_manifest(experiment.folder / "read")
     if manifest and manifest["made"].get("trained_on_them"):
         console.print(
             "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
         )
     if manifest and manifest["made"].get("label"):
-        console.print(f"The reader: {plain(manifest['made']['label'])}.", soft_wrap=True)
+        console.print(f"{plain(manifest['made']['label'])}.", soft_wrap=True)
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
     return int(any(verdict(scores["measures"].get(name), row) != OK for name, row in experiment.expected.items()))
+
+
+def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
+    """What a stage that asked a language model took, and what came of it."""
+    if "spent" not in made:
+        return
+    spent = made["spent"]
+    cost = "at an unknown price" if spent["cost"] is None else f"${spent['cost']:,.4f}"
+    tokens = f"{spent['prompt_tokens']:,} + {spent['completion_tokens']:,} tokens"
+    yield f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions kept from before."
+    counts = {
+        "retry": "questions not wholly answered, which the next run asks again",
+        "cut": "questions whose completion was cut at its most tokens",
+        "unparsed": "completions in which the prompt's rule finds no answer",
+        "left_out": "passages left out because the model's window was full",
+    }
+    if told := [f"{made[name]:,} {what}" for name, what in counts.items() if made.get(name)]:
+        yield f"  {'; '.join(told)}."
 
 
 def scores_table(experiment: Experiment, scores: dict[str, Any]) -> Table:
     """A row for each measure: all questions with the 95% interval, numeric ones, the others, and the expected value."""
     partial = f"  PARTIAL: the first {scores['questions']} questions only" if experiment.limit else ""
+    if scores.get("not_asked"):
+        partial += f"  PARTIAL: {scores['not_asked']:,} questions were not asked, and score 0"
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}{partial}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("measure")
@@ -141,5 +165,7 @@ def show_list() -> None:
         console.print(f"variants: {', '.join(variants)}", soft_wrap=True)
     benchmarks = [f"{name} ({', '.join(load('benchmark', name).files)})" for name in names("benchmark")]
     console.print(f"benchmarks: {', '.join(benchmarks)}", soft_wrap=True)
-    for kind in ("retriever", "reader"):
+    for kind in ("retriever", "reader", "llm"):
         console.print(f"{kind}s: {', '.join(names(kind))}", soft_wrap=True)
+    for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
+        console.print(f"{kind}: {', '.join(sorted(list_resources(folder, ending)))}", soft_wrap=True)

@@ -1,0 +1,174 @@
+"""What is asked of a language model, what comes back, and the store that keeps every completion that was paid for."""
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ifqa.files import write
+from ifqa.progress import say
+
+VERSION = 1  # of the store's files
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model: messages of a chat, or a text to go on from; exactly one of the two.
+
+    Attributes:
+        messages: (role, content) in their order; roles are "system", "user" and "assistant".
+        text: the prompt of a model that takes no messages.
+        max_tokens: the answer's room, in tokens.
+        temperature: 0 for the likeliest answer.
+        stop: strings at which the answer ends, themselves left out.
+        sample: tells requests apart that are otherwise the same, where several samples of one prompt are wanted.
+    """
+
+    messages: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    max_tokens: int = 256
+    temperature: float = 0.0
+    stop: tuple[str, ...] = ()
+    sample: int = 0
+
+    def __post_init__(self) -> None:
+        if bool(self.messages) == bool(self.text):
+            raise ValueError("a request has either messages or a text")
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens is {self.max_tokens}; an answer needs room for one token")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model wrote, or why there is nothing.
+
+    Attributes:
+        text: the answer.
+        prompt_tokens, completion_tokens: as the server counted them; 0 where it did not say.
+        finish: why it ended: "stop", "length", ...
+        error: one line where the request failed; the rest is empty then.
+        cached: whether it came out of the store.
+    """
+
+    text: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish: str = ""
+    error: str = ""
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a model was used for: requests sent (retries among them), answers out of the store, tokens, US dollars.
+
+    Tokens of a request whose use the server never told are counted at their upper bound. `cost` is None where the
+    price is unknown.
+    """
+
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+
+def content(model: str, request: Request) -> dict[str, Any]:
+    """All that makes a completion what it is, as JSON would have it: model, messages or text, parameters, sample."""
+    prompt: dict[str, Any] = {"text": request.text}
+    if request.messages:
+        prompt = {"messages": [list(message) for message in request.messages]}
+    parameters = {
+        "max_tokens": request.max_tokens,
+        "temperature": float(request.temperature),
+        "stop": list(request.stop),
+        "sample": request.sample,
+    }
+    return {"model": model, **prompt, **parameters}
+
+
+class Store:
+    """Completions by content: one JSON file each, under the SHA-256 of all that makes it what it is.
+
+    Two models that answer to one name are one model to the store. Any number of threads and processes may use a folder
+    at once: a file is written aside under a name of its own, and its name appears when it is whole and on the disk.
+
+    Args:
+        folder: where they lie, as `ab/abcdef….json`; made when the first is kept.
+    """
+
+    def __init__(self, folder: Path = Path("completions")) -> None:
+        self.folder = Path(folder)
+
+    def path(self, model: str, request: Request) -> Path:
+        """Where the completion of a request lies, or would."""
+        canonical = json.dumps(content(model, request), sort_keys=True, separators=(",", ":"))
+        key = hashlib.sha256(canonical.encode()).hexdigest()
+        return self.folder / key[:2] / f"{key}.json"
+
+    def get(self, model: str, request: Request) -> Completion | None:
+        """The completion of a request if there is one; a file that is torn or another's is passed over, and said."""
+        path = self.path(model, request)
+        try:
+            record = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError):
+            record = None
+        completion = _completion(record, content(model, request))
+        if completion is None:
+            say(f"{path}: not a completion of its request; it will be asked for again")
+        return completion
+
+    def put(self, model: str, request: Request, completion: Completion) -> None:
+        """Keep a completion; on return it is on the disk, under its name.
+
+        Raises:
+            ValueError: it is a failure, which is never kept.
+            OSError: the disk is full, or the folder cannot be written to.
+        """
+        if completion.error:
+            raise ValueError("a failed request has nothing to keep")
+        path = self.path(model, request)
+        kept = {name: value for name, value in asdict(completion).items() if name not in ("error", "cached")}
+        record = {"version": VERSION, "request": content(model, request), "completion": kept}
+        data = json.dumps(record, indent=1).encode() + b"\n"  # ASCII, so that half a surrogate pair can be written
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _sync(self.folder)
+        # Several threads and processes may write one completion at once, each its own file
+        aside = path.with_name(f".{path.stem}.{os.getpid()}.{threading.get_ident()}.tmp")
+        with open(aside, "wb") as handle:
+            write(handle, data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(aside, path)
+        _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Bring the names in a folder to the disk, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _completion(record: Any, wanted: dict[str, Any]) -> Completion | None:
+    """What a file of the store holds, if it is the completion of the wanted request."""
+    if not isinstance(record, Mapping) or record.get("version") != VERSION or record.get("request") != wanted:
+        return None
+    values = record.get("completion")
+    kinds = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}
+    if not isinstance(values, Mapping) or set(values) != set(kinds):
+        return None
+    if not all(isinstance(values[name], kind) for name, kind in kinds.items()):
+        return None
+    return replace(Completion(**values), cached=True)

@@ -1,0 +1,7 @@
+"""Language models by name. One is a class with `complete(requests, advance) -> list[Completion]` and `count(text)`."""
+
+PLUGS = {
+    "openai": "ifqa.llms.openai:OpenAI",
+    "hf": "ifqa.llms.hf:HF",
+    "replay": "ifqa.llms.replay:Replay",
+}

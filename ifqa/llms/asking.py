@@ -1,0 +1,205 @@
+"""Many requests to one server at once: bounded, paced, tried again, within a budget, each answer kept as it comes."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from ifqa.completions import Completion, Request
+from ifqa.errors import IfqaError
+from ifqa.llms.failures import Failure
+from ifqa.llms.money import Budget, Room
+from ifqa.progress import say
+
+BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
+LONGEST_BACKOFF = 30.0
+LONGEST_WAIT = 120.0  # a server that asks for more is not waited for
+GRACE = 5.0  # seconds that an interrupt gives to what is in flight, for it is paid for
+
+
+@dataclass
+class Round:
+    """One call's worth of requests, and what they share.
+
+    Attributes:
+        name: how the server is called in what is said.
+        send: asks once.
+        keep: stores a completion, in a thread; nothing is handed on before it has returned.
+        room: tokens of prompt and answer that a request cannot exceed.
+        budget: what is set aside and spent.
+        retries: further tries of a request.
+        interval: seconds from one request to the next, 0 for no pace.
+        arrived: told each request's number and how it ended.
+    """
+
+    name: str
+    send: Callable[[Request], Awaitable[Completion | Failure]]
+    keep: Callable[[Request, Completion], None]
+    room: Callable[[Request], tuple[int, int]]
+    budget: Budget
+    retries: int
+    interval: float
+    arrived: Callable[[int, Completion], None]
+    _stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    _settled: asyncio.Event = field(default_factory=asyncio.Event)
+    _why: str = ""
+    _next_turn: float = 0.0
+    _answered: bool = False
+    _said: bool = False
+
+    async def ask(self, requests: list[Request], concurrency: int) -> None:
+        """Ask them all, so many at a time.
+
+        Raises:
+            IfqaError: the server refuses what no further try mends; what was in flight has been kept.
+        """
+        concurrency = min(concurrency, len(requests))
+        numbered = iter(enumerate(requests))
+        with ThreadPoolExecutor(concurrency, "completions") as threads:
+            tasks = [asyncio.create_task(self._work(numbered, threads)) for _ in range(concurrency)]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            except asyncio.CancelledError:
+                self._stop("interrupted")
+                if any(not task.done() for task in tasks):
+                    say(
+                        f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once"
+                    )
+                await asyncio.wait(tasks, timeout=GRACE)
+                raise
+            else:
+                self._stop(self._why)  # one that raised stops the others
+                await asyncio.wait(tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for outcome in ended:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        if self._why:
+            raise IfqaError(self._why)
+
+    async def _work(self, numbered: Iterator[tuple[int, Request]], threads: ThreadPoolExecutor) -> None:
+        for number, request in numbered:
+            completion = await self._one(request, threads)
+            if completion:
+                self.arrived(number, completion)
+            if self._stopped.is_set():
+                return
+
+    async def _one(self, request: Request, threads: ThreadPoolExecutor) -> Completion | None:
+        """A request's completion, kept, or the failure it ends with; None where all was stopped before it was sent."""
+        prompt, answer = self.room(request)
+        words = ""
+        for tried in range(self.retries + 1):
+            while (room := self.budget.reserve(prompt, answer)) is None:
+                if not self.budget.open:  # nobody will hand anything back
+                    return Completion(error=f"{self.budget.refusal}{f' (after {words})' if words else ''}")
+                await self._settled.wait()
+                if self._stopped.is_set():
+                    return None
+            used: tuple[int, int] | None = (0, 0)
+            try:
+                await self._turn()
+                if self._stopped.is_set():
+                    return None
+                used = None  # should it be cut off, the server may have done the work
+                self.budget.calls += 1
+                got = await self.send(request)
+                used = _used(got)
+            finally:
+                self._settle(room, used)
+            if isinstance(got, Completion):
+                # A cancelled wait leaves the thread to its end, so what has come in is kept in any case
+                loop = asyncio.get_running_loop()
+                await asyncio.shield(loop.run_in_executor(threads, self.keep, request, got))
+                self._answered = True
+                return got
+            words = got.words
+            if got.verdict == "alone":
+                return Completion(error=words)
+            if got.verdict == "all":
+                self._stop(f"{self.name}: {words}")
+                return None
+            if got.wait is not None and got.wait > LONGEST_WAIT:
+                self._stop(f"{self.name}: {words}; it asks to wait {got.wait:,.0f} s: run this again then")
+                return None
+            if tried < self.retries:
+                await self._back_off(tried, got)
+            elif got.unreachable and not self._answered:
+                self._stop(f"{self.name}: {words} (after {self.retries + 1} tries; is the server up?)")
+                return None
+            if self._stopped.is_set():
+                return None
+        return Completion(error=f"{words} (after {self.retries + 1} tries)")
+
+    async def _back_off(self, tried: int, failure: Failure) -> None:
+        if not self._said:
+            self._said = True
+            say(f"{self.name}: {failure.words}; such requests are tried again, at most {self.retries} times")
+        if failure.wait is not None:  # it holds for the others as well
+            self._next_turn = max(self._next_turn, asyncio.get_running_loop().time() + failure.wait)
+        longest = min(LONGEST_BACKOFF, BACKOFF * 2.0**tried)
+        await self._pause(longest * random.uniform(0.5, 1.0))  # so that not all come back at once
+
+    async def _turn(self) -> None:
+        """Wait for this request's place in the pace, and for a server that asked for a pause."""
+        now = asyncio.get_running_loop().time()
+        turn = max(now, self._next_turn)
+        self._next_turn = turn + self.interval
+        await self._pause(turn - now)
+
+    async def _pause(self, seconds: float) -> None:
+        """Sleep, but for a stop."""
+        if seconds > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), seconds)
+
+    def _settle(self, room: Room, used: tuple[int, int] | None) -> None:
+        self.budget.settle(room, used)
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    def _stop(self, why: str) -> None:
+        self._why = self._why or why
+        self._stopped.set()
+        self._settled.set()
+
+
+def _used(got: Completion | Failure) -> tuple[int, int] | None:
+    if isinstance(got, Failure):
+        return got.used
+    used = (got.prompt_tokens, got.completion_tokens)
+    return used if any(used) else None
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    """A coroutine to its end, from anywhere: in a thread of its own where this one runs a loop already (Jupyter)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(coroutine)
+        return
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def noted() -> None:
+        task = asyncio.current_task()
+        assert task
+        running.append((asyncio.get_running_loop(), task))
+        await coroutine
+
+    with ThreadPoolExecutor(1, "asking") as thread:
+        future = thread.submit(asyncio.run, noted())
+        try:
+            while not wait([future], timeout=0.2).done:  # a wait without end would not hear an interrupt on Windows
+                pass
+            future.result()
+        except KeyboardInterrupt:
+            with contextlib.suppress(RuntimeError):  # it has ended in the meantime
+                for loop, task in running:
+                    loop.call_soon_threadsafe(task.cancel)
+            raise

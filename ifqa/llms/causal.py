@@ -1,0 +1,116 @@
+"""A causal language model of transformers and its tokenizer out of a folder; no code in it is run."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+from ifqa.errors import IfqaError
+
+MEND = "wanted one that goes on from a text, as Qwen/Qwen2.5-1.5B-Instruct"
+WINDOW = 4096  # of a model whose files do not say it
+#: Tokens of prompts and answers in a batch, padding counted.
+BUDGET = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
+_SHARE = 0.4  # of a GPU's free memory, for keys and values
+_TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
+
+
+def load_model(folder: Path, device: str, precision: str) -> Any:
+    """The network in evaluation mode, on its device, generating by nothing but what it is told.
+
+    Raises:
+        IfqaError: it does not load, is not whole, is no causal language model, or is too large for the device.
+    """
+    import torch
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    from ifqa.dense.encoder import resolve_device
+    from ifqa.encoders import half_precision
+
+    device = resolve_device(device)
+    dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
+    here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        config = AutoConfig.from_pretrained(str(folder), **here)
+        _check_kind(folder, config, [*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()])
+        model, report = AutoModelForCausalLM.from_pretrained(
+            str(folder), config=config, dtype=dtype, weights_only=True, output_loading_info=True, **here
+        )
+    except (
+        OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError, pickle.UnpicklingError, EOFError,
+        StrictDataclassError,
+    ) as error:  # fmt: skip
+        raise IfqaError(
+            f"{folder} does not load as a causal language model: {' '.join(str(error).split())[:200]}; {MEND}"
+        ) from error
+    if wrong := sorted(map(str, {*report["missing_keys"], *report["mismatched_keys"]})):
+        raise IfqaError(
+            f"{folder} is no whole causal language model: {len(wrong)} weights are missing or do not fit, as "
+            f"{wrong[0]}; {MEND}"
+        )
+    try:
+        return model.eval().to(device)
+    except torch.OutOfMemoryError as error:
+        raise IfqaError(f"{folder} does not fit into the memory of {device}; take a smaller model") from error
+
+
+def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
+    """A masked model, for one, loads as a causal one and writes nonsense; its file says what it is."""
+    known = {name for names in causal for name in ([names] if isinstance(names, str) else names)}
+    found = list(config.architectures or [])
+    if config.is_encoder_decoder or (found and not known.intersection(found)):
+        raise IfqaError(f"{folder} is no causal language model but {', '.join(found) or config.model_type}; {MEND}")
+
+
+def load_tokenizer(folder: Path, model: Any) -> Any:
+    """The tokenizer of a model's folder.
+
+    Raises:
+        IfqaError: there is none, it does not load, or it is another model's.
+    """
+    from transformers import AutoTokenizer
+
+    if not any(next(folder.glob(name), None) for name in _TOKENIZERS):
+        raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own into it")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # of JSON of another shape
+        raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
+    vocabulary = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > vocabulary:
+        raise IfqaError(
+            f"the tokenizer of {folder} has {len(tokenizer):,} tokens and the model {vocabulary:,}; copy the model's "
+            "own into it"
+        )
+    return tokenizer
+
+
+def window_of(model: Any) -> int:
+    """Tokens that a model has positions for."""
+    return getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None) or WINDOW
+
+
+def ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The tokens that end an answer, by any of the model's files: a chat's is often not the text's."""
+    config = model.config.get_text_config(decoder=True)
+    named = [model.generation_config.eos_token_id, getattr(config, "eos_token_id", None), tokenizer.eos_token_id]
+    return frozenset(
+        one for several in named for one in (several if isinstance(several, list) else [several]) if one is not None
+    )
+
+
+def room(model: Any) -> int:
+    """Tokens of prompts and answers that the device holds at a time: each has a key and a value in every layer."""
+    import torch
+
+    budget = BUDGET[model.device.type]
+    config = model.config.get_text_config(decoder=True)
+    layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
+    if model.device.type != "cuda" or not layers or not heads:
+        return budget
+    kept = getattr(config, "num_key_value_heads", None) or heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // heads
+    token = 2 * layers * kept * size * model.dtype.itemsize
+    return max(1, min(budget, int(_SHARE * torch.cuda.mem_get_info(model.device)[0] / token)))

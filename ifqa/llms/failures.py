@@ -1,0 +1,103 @@
+"""What a failed request means: try it again, give that one up, or stop asking altogether."""
+
+import email.utils
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import openai
+
+# Codes of errors about one prompt, with which others have nothing to do; servers other than OpenAI's say it in words
+_ALONE_CODES = {
+    "context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "content_filter",
+    "content_policy_violation", "invalid_prompt",
+}  # fmt: skip
+_ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
+_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+_UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
+_SECRETS = re.compile(r"sk-[\w*.…-]+|\b[\w-]*\*{3,}[\w*-]*|(?<=Bearer )\S+", re.I)
+LONGEST_WORDS = 300  # characters of a server's words that are passed on
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request has no completion.
+
+    Attributes:
+        verdict: "again" where another try may help, "alone" where it is this request's own, "all" where every other
+            would fare the same.
+        words: one line, without anything secret.
+        wait: seconds the server asks for before the next try; None where it does not.
+        used: tokens of prompt and answer it took all the same; None where the server may have done the work and did not
+            say how much.
+        unreachable: no server was reached at all.
+    """
+
+    verdict: Literal["again", "alone", "all"]
+    words: str
+    wait: float | None = None
+    used: tuple[int, int] | None = (0, 0)
+    unreachable: bool = False
+
+
+def scrub(text: str, key: str) -> str:
+    """One line of a text, without the key or anything that looks like one, whole or starred out."""
+    text = text.replace(key, "[key]") if key else text
+    text = " ".join(_SECRETS.sub("[key]", text).split())
+    return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
+
+
+def of_status(error: "openai.APIStatusError", key: str) -> Failure:
+    """What an answer of a status other than 2xx means.
+
+    408, 409, 429 and 5xx are tried again, but for a quota that is used up. A 400 is the request's own only where its
+    code, or in want of one its words, speak of its length or content (a context too long, a filter), and a 413 always;
+    every other status (a bad key, no such model, a parameter the model does not take) stops everything.
+    """
+    status = error.status_code
+    code, words = _details(error)
+    said = scrub(f"HTTP {status}: {words}", key)
+    if code in _QUOTA:
+        return Failure("all", f"{said} (no quota is left; add credit, or wait for the next period)")
+    if status in (408, 409, 429) or status >= 500:
+        # A refusal is free; behind a gateway that gave up, the work may have been done
+        used = None if status >= 500 and status != 503 else (0, 0)
+        return Failure("again", said, retry_after(error.response.headers), used)
+    if status == 413 or (status == 400 and (code in _ALONE_CODES or _ALONE_WORDS.search(words))):
+        return Failure("alone", said)
+    if code in _UNSUPPORTED or re.match(r"unsupported (parameter|value)", words, re.I):
+        return Failure("all", f"{said} (the model refuses the setting {error.param or 'named'}; set it otherwise)")
+    hints = {401: "check OPENAI_API_KEY", 403: "the key may not use this model", 404: "check the model and base_url"}
+    return Failure("all", f"{said} ({hints[status]})" if status in hints else said)
+
+
+def _details(error: "openai.APIStatusError") -> tuple[str, str]:
+    """The code and the words of an error's body, whichever of the common shapes it has."""
+    body: Any = error.body
+    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
+        body = body["error"]
+    if not isinstance(body, Mapping):
+        return "", str(body or "no words")
+    codes = [str(body[name]) for name in ("code", "type") if body.get(name)]
+    code = next((one for one in codes if one in _ALONE_CODES | _QUOTA | _UNSUPPORTED), codes[0] if codes else "")
+    words = next((body[name] for name in ("message", "detail", "error") if body.get(name)), body)
+    return code, words if isinstance(words, str) else json.dumps(words)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait as the headers of an answer have it: in milliseconds, in seconds, or up to a date."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        return max(0.0, seconds) if seconds == seconds else None  # not a number says nothing
+    try:
+        then = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, then.timestamp() - time.time())

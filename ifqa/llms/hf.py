@@ -1,0 +1,264 @@
+"""A causal language model of transformers in this process, by its chat template; what is batched together changes no answer."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ifqa.completions import Completion, Request, Spent, Store
+from ifqa.errors import IfqaError
+from ifqa.hub import model_folder, quiet, weights_identity
+from ifqa.llms.causal import MEND, ends, load_model, load_tokenizer, room, window_of
+from ifqa.llms.decoding import Draws, Rows
+from ifqa.plugins import unknown
+from ifqa.progress import say
+
+PRECISIONS = ("auto", "float32", "bfloat16")
+_TOGETHER = 256  # prompts at a time: the logits of all of them are kept
+# What templates of Qwen3 and Llama 3 ask for: an answer alone, and a prompt that is the same on every day.
+_TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
+_OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
+
+
+class HF:
+    """A causal language model of the hub or a folder, run here. Temperature 0 takes the likeliest token at each step.
+
+    A temperature is all that changes the model's probabilities: what its folder says of penalties, top_k and top_p is
+    left aside. Where one is set, a request is drawn by numbers of its own, so that neither its neighbours nor the
+    order of requests matter. In float32 batching changes no answer; in bfloat16 it changes roundings.
+
+    Args:
+        model: a folder, or a name of the hub: safetensors, or weights that are read as tensors alone; never code.
+        device: "cpu", "cuda", "mps", or "auto" for a GPU where there is one.
+        precision: "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies in it.
+        batch_tokens: of prompts and answers in a batch, padding counted; 0 for what suits the device. Halved where the
+            memory is too small, and that said.
+        window: tokens of prompt and answer together; 0 for the model's own.
+        store: the folder that completions are kept in.
+
+    Attributes:
+        name: the model, with a hash of its weights, tokenizer and chat template, and a precision if one was asked for;
+            completions are stored under it.
+        chat: whether it has a chat template, and takes messages; else it takes a text to go on from.
+
+    Raises:
+        IfqaError: the model is not to be had, no causal language model or without a tokenizer, or a setting is wrong.
+    """
+
+    version = 1
+    not_identity = ("device", "batch_tokens", "store")
+
+    def __init__(
+        self, *, model: str, device: str = "auto", precision: str = "auto", batch_tokens: int = 0, window: int = 0,
+        store: str = "completions",
+    ) -> None:  # fmt: skip
+        if not model.strip():
+            raise IfqaError(f"hf: model is empty; {MEND}")
+        if precision not in PRECISIONS:
+            raise unknown("precision of model 'hf'", precision, PRECISIONS)
+        for setting, value in (("batch_tokens", batch_tokens), ("window", window)):
+            if value < 0:
+                raise IfqaError(f"hf: {setting} must be at least 0, found {value}")
+        quiet()
+        folder = model_folder(model)
+        self.model = load_model(folder, device, precision)
+        self.tokenizer = load_tokenizer(folder, self.model)
+        own = window_of(self.model)
+        if window > own:
+            raise IfqaError(f"hf: window is {window:,}, and {model} has no more than {own:,} positions")
+        self.window: int = window or own
+        self.chat = bool(self.tokenizer.chat_template)
+        self.name = f"{folder.resolve().name if Path(model).is_dir() else model}@{self.fingerprint(model)[:16]}"
+        if precision != "auto":
+            self.name += f" {precision}"
+        self.room = batch_tokens or room(self.model)
+        self._ends = ends(self.model, self.tokenizer)
+        self._pad: int = self.tokenizer.pad_token_id or 0
+        self.model.generation_config = self._settings()  # its own would fill in whatever `generate` is not told
+        self._pieces: dict[int, str] = {}
+        self._store = Store(Path(store))
+        self.spent = Spent(cost=0.0)
+
+    def count(self, text: str) -> int:
+        """Tokens of a text, with those that the tokenizer itself puts around one (a chat's: see `prompt_tokens`)."""
+        return len(self._tokenise(text, add_special_tokens=True))
+
+    def prompt_tokens(self, request: Request) -> int:
+        """Tokens of a request's prompt as the model is given it, template and all."""
+        return len(self._ids(request))
+
+    def estimate(self, requests: Sequence[Request]) -> Spent:
+        """What the requests would take; those in the store already, asked twice or too long take nothing."""
+        missing = [one for one in dict.fromkeys(requests) if self._store.get(self.name, one) is None]
+        asked = [(one, ids) for one in missing for ids, problem in [self._prompt(one)] if not problem]
+        prompts, answers = sum(len(ids) for _, ids in asked), sum(one.max_tokens for one, _ in asked)
+        return Spent(len(asked), len(requests) - len(missing), prompts, answers, 0.0)
+
+    def complete(
+        self, requests: Sequence[Request], advance: Callable[[int], None] = lambda done: None
+    ) -> list[Completion]:
+        """Their completions, in order; each is in the store before it is handed out.
+
+        What the store has is not computed, and equal requests are computed once. One whose prompt and answer exceed the
+        window or the memory has `error`.
+
+        Args:
+            requests: what to answer.
+            advance: called with the number of requests done, as they are.
+
+        Raises:
+            IfqaError: messages are given to a model without a chat template, or its weights are damaged.
+        """
+        times = Counter(requests)
+        done: dict[Request, Completion] = {}
+
+        def settle(request: Request, completion: Completion) -> None:
+            done[request] = completion
+            made = not completion.cached and not completion.error
+            self.spent = Spent(
+                self.spent.calls + made,
+                self.spent.cached + (0 if completion.error else times[request] - made),
+                self.spent.prompt_tokens + made * completion.prompt_tokens,
+                self.spent.completion_tokens + made * completion.completion_tokens,
+                0.0,
+            )
+            advance(times[request])
+
+        todo: list[tuple[Request, list[int]]] = []
+        for request in times:
+            if kept := self._store.get(self.name, request):
+                settle(request, kept)
+                continue
+            ids, problem = self._prompt(request)
+            if problem:
+                settle(request, Completion(error=problem))
+            else:
+                todo.append((request, ids))
+        todo.sort(key=lambda one: -len(one[1]) - one[0].max_tokens)
+        while todo:
+            group = todo[: self._together(todo)]
+            completions = self._generate(group)
+            for (request, _), completion in zip(group, completions, strict=False):
+                if not completion.error:
+                    self._store.put(self.name, request, completion)
+                settle(request, completion)
+            todo = todo[len(completions) :]
+        return [done[request] for request in requests]
+
+    def _prompt(self, request: Request) -> tuple[list[int], str]:
+        """Token ids of a prompt, and what is wrong with it."""
+        from jinja2 import TemplateError
+
+        if request.messages and not self.chat:
+            raise IfqaError(f"{self.name} has no chat template and takes no messages; give it a text to go on from")
+        try:
+            ids = self._ids(request)
+        except TemplateError as error:
+            return [], f"the model's chat template refuses the messages: {' '.join(str(error).split())[:200]}"
+        if not ids:
+            return [], "the prompt has no tokens"
+        if len(ids) + request.max_tokens > self.window:
+            return [], (
+                f"a prompt of {len(ids):,} tokens and an answer of up to {request.max_tokens:,} do not fit into the "
+                f"model's window of {self.window:,}"
+            )
+        return ids, ""
+
+    def _ids(self, request: Request) -> list[int]:
+        if not request.messages:
+            return self._tokenise(request.text, add_special_tokens=True)
+        return self._tokenise(self._render(request), add_special_tokens=False)
+
+    def _render(self, request: Request) -> str:
+        from jinja2 import TemplateError
+
+        chat = [{"role": role, "content": content} for role, content in request.messages]
+
+        def render(messages: list[dict[str, str]]) -> str:
+            text: str = self.tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, tokenize=False, **_TEMPLATE
+            )
+            return text
+
+        try:
+            return render(chat)
+        except TemplateError:
+            if chat[0]["role"] != "system" or len(chat) < 2:
+                raise
+        # Gemma's templates, for one, know no system: its text goes before the first message's
+        first, second, *rest = chat
+        return render([second | {"content": f"{first['content']}\n\n{second['content']}"}, *rest])
+
+    def _tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
+        whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no character
+        ids: list[int] = self.tokenizer(whole, add_special_tokens=add_special_tokens)["input_ids"]
+        return ids
+
+    def _together(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
+        """How many of the first are a batch."""
+        longest = most = 0
+        for number, (request, ids) in enumerate(todo[:_TOGETHER]):
+            longest, most = max(longest, len(ids)), max(most, request.max_tokens)
+            if number and (number + 1) * (longest + most) > self.room:
+                return number
+        return min(len(todo), _TOGETHER)
+
+    def _generate(self, group: Sequence[tuple[Request, list[int]]]) -> list[Completion]:
+        """Completions of a batch; of none where the memory was too small for several, and the next batch is smaller."""
+        import torch
+
+        width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
+        device = self.model.device
+        requests = [request for request, _ in group]
+        rows = Rows(requests, self._ends, self._decode, self._piece)
+        padded = torch.tensor([[self._pad] * (width - len(ids)) + ids for _, ids in group], device=device)
+        mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for _, ids in group], device=device)
+        try:
+            with torch.inference_mode():
+                self.model.generate(
+                    input_ids=padded,
+                    attention_mask=mask,
+                    generation_config=self._settings(max_new_tokens=most),
+                    logits_processor=[Draws(requests, str(device))],
+                    stopping_criteria=[rows],
+                )
+        except (RuntimeError, MemoryError) as error:
+            if isinstance(error, RuntimeError) and not _OUT_OF_MEMORY.search(str(error)):
+                raise
+        else:
+            return [rows.completion(row, len(ids)) for row, (_, ids) in enumerate(group)]
+        if device.type == "cuda":  # outside of the handler, whose traceback holds on to the memory
+            torch.cuda.empty_cache()
+        if len(group) == 1:
+            return [Completion(error=f"a prompt of {width:,} tokens does not fit into the memory of {device}")]
+        self.room = max(1, min(self.room, len(group) * (width + most)) // 2)
+        say(f"out of memory with {len(group)} prompts at a time: going on with batches of {self.room:,} tokens")
+        return []
+
+    def _settings(self, **settings: int) -> Any:
+        from transformers import GenerationConfig
+
+        return GenerationConfig(
+            do_sample=False, num_beams=1, use_cache=True, pad_token_id=self._pad,
+            eos_token_id=sorted(self._ends) or None, **settings,
+        )  # fmt: skip
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode([one for one in tokens if one not in self._ends], skip_special_tokens=True)
+        return text
+
+    def _piece(self, token: int) -> str:
+        """The text of one token, each decoded once."""
+        if token not in self._pieces:
+            self._pieces[token] = self._decode([token])
+        return self._pieces[token]
+
+    @classmethod
+    def fingerprint(cls, model: str, **_: Any) -> str:
+        """One hash of the model's files, its tokenizer and chat template among them."""
+        folder = model_folder(model)
+        template = folder / "chat_template.jinja"
+        said = template.read_bytes() if template.exists() else b""
+        return hashlib.sha256(weights_identity(folder).encode() + said).hexdigest()

@@ -1,0 +1,137 @@
+"""What tokens cost, and caps that hold: room is set aside before a request goes out and settled when it is back."""
+
+import ipaddress
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from ifqa.errors import IfqaError
+from ifqa.files import field, find_resource, read_toml
+
+PRICES = "prices.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens put in and got out, the day they held, and where they stood."""
+
+    input: float
+    output: float
+    dated: str = ""
+    source: str = ""
+
+    def of(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """US dollars for so many tokens."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
+
+
+def is_local(url: str) -> bool:
+    """Whether a server is this machine itself."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def price_of(model: str, url: str = "", path: Path | None = None) -> Price | None:
+    """A model's price out of prices.toml; None where it is unknown, which is never taken for nothing.
+
+    The table is looked for in the working directory, then the repository, then the package. A name with a date has
+    the price of the name without, unless the table has it. A server on this machine costs nothing unless the table
+    prices its model.
+
+    Raises:
+        IfqaError: the table is not one; the key is in the message.
+    """
+    path = path or find_resource(PRICES)
+    models: dict[str, Any] = {}
+    dated = source = ""
+    if path:
+        table = read_toml(path)
+        models = field(table, "models", dict, str(path))
+        dated, source = field(table, "dated", str, str(path)), field(table, "source", str, str(path))
+    for name in (model, re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)):
+        if name in models:
+            where = f"{path}: models.{name!r}"
+            values = field(models, name, dict, f"{path}: models")
+            return Price(_dollars(values, "input", where), _dollars(values, "output", where), dated, source)
+    return Price(0.0, 0.0, source="a server on this machine") if is_local(url) else None
+
+
+def _dollars(values: dict[str, Any], key: str, where: str) -> float:
+    value = values.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise IfqaError(f"{where}: {key} must be US dollars per million tokens, found {value!r}")
+    return float(value)
+
+
+class Room(NamedTuple):
+    """What is set aside for one request: tokens of the prompt and the answer; `extra` of the prompt's were learnt."""
+
+    prompt: int
+    completion: int
+    extra: int
+
+
+class Budget:
+    """Tokens spent and set aside, against caps on tokens and on money.
+
+    `spent + set aside` never exceeds a cap, so neither does what is billed, as long as no request takes more than was
+    set aside for it. A server that does count more prompt tokens than the bound raises every later bound by as much.
+    `calls` counts the requests that went out, for whoever sends them.
+
+    Args:
+        price: what tokens cost; None where it is unknown.
+        max_cost: US dollars; 0 for no cap.
+        max_tokens: prompt and completion tokens together; 0 for no cap.
+    """
+
+    def __init__(self, price: Price | None, max_cost: float = 0.0, max_tokens: int = 0) -> None:
+        self.price = price
+        self.max_cost = max_cost
+        self.max_tokens = max_tokens
+        self.calls = 0
+        self.spent = (0, 0)
+        self.aside = (0, 0)
+        self.open = 0
+        self.extra = 0
+
+    def reserve(self, prompt_tokens: int, completion_tokens: int) -> Room | None:
+        """Set room aside for a request that goes out now; None, and nothing set aside, where a cap would be passed."""
+        room = Room(prompt_tokens + self.extra, completion_tokens, self.extra)
+        prompt = self.spent[0] + self.aside[0] + room.prompt
+        completion = self.spent[1] + self.aside[1] + room.completion
+        if self.max_tokens and prompt + completion > self.max_tokens:
+            return None
+        if self.max_cost and self.price and self.price.of(prompt, completion) > self.max_cost:
+            return None
+        self.aside = (self.aside[0] + room.prompt, self.aside[1] + room.completion)
+        self.open += 1
+        return room
+
+    def settle(self, room: Room, used: tuple[int, int] | None) -> None:
+        """Take a request's room back and count what it used; None where that is unknown, and all of it counts."""
+        used = (room.prompt, room.completion) if used is None else used
+        self.aside = (self.aside[0] - room.prompt, self.aside[1] - room.completion)
+        self.spent = (self.spent[0] + used[0], self.spent[1] + used[1])
+        self.open -= 1
+        self.extra = max(self.extra, room.extra + used[0] - room.prompt)
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars spent; None where the price is unknown."""
+        return None if self.price is None else self.price.of(*self.spent)
+
+    @property
+    def refusal(self) -> str:
+        """What is said of a request that did not fit."""
+        caps = [f"${self.max_cost:g} (max_cost)"] if self.max_cost else []
+        caps += [f"{self.max_tokens:,} tokens (max_total_tokens)"] if self.max_tokens else []
+        return f"not asked: the cap of {' and '.join(caps)} leaves no room for it"

@@ -1,0 +1,271 @@
+"""Language models behind OpenAI's API or any server that speaks it: vLLM, Ollama, llama.cpp, `transformers serve`."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from ifqa.completions import Completion, Request, Spent, Store
+from ifqa.errors import IfqaError
+from ifqa.llms.answers import read_answer
+from ifqa.llms.asking import Round, run
+from ifqa.llms.failures import Failure, of_status, scrub
+from ifqa.llms.money import Budget, is_local, price_of
+from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
+from ifqa.progress import say
+
+if TYPE_CHECKING:
+    import openai
+
+OPENAI = "https://api.openai.com/v1"
+KEY = "OPENAI_API_KEY"
+CONNECT = 10.0  # seconds until a server that does not even take the connection counts as not there
+_TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
+
+
+class Estimate(NamedTuple):
+    """What requests would take: those not in the store, their tokens, the answers' room, US dollars (None: unknown)."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+class OpenAI:
+    """A model of a server that speaks OpenAI's API.
+
+    The key is read from the environment's OPENAI_API_KEY when something is asked, and is kept nowhere; a server on this
+    machine needs none. `base_url` alone says where the server is. Caps hold for all that one object asks, which takes one
+    call at a time.
+
+    Args:
+        model: its name at the server.
+        base_url: the server, up to its "/v1"; "" for OpenAI's.
+        concurrency: requests in flight at a time.
+        requests_per_minute: their pace; 0 for none.
+        timeout: seconds until a request that is not answered is given up and tried again.
+        window: tokens of prompt and answer together; 0 takes it from the table by name.
+        form: "chat", "completion", or "auto": completion for the few models that take no messages, else chat.
+        retries: further tries of a request that failed for a passing reason.
+        max_cost: US dollars beyond which nothing is asked; 0 for no cap.
+        max_total_tokens: tokens of prompts and answers beyond which nothing is asked; 0 for no cap.
+        effort: `reasoning_effort` of chat models that reason; "" leaves it to the server. From GPT-5 on, some models take a
+            temperature of 0 with "none" alone.
+        store: the folder that completions are kept in.
+
+    Attributes:
+        name: the model, with its effort if one is set; completions are stored under it.
+        price: US dollars per million tokens, or None where they are unknown.
+
+    Raises:
+        IfqaError: a setting is out of range, or money is capped and the price is unknown.
+    """
+
+    version = 1
+    not_identity = (
+        "base_url", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        model: str,
+        base_url: str = "",
+        concurrency: int = 8,
+        requests_per_minute: int = 0,
+        timeout: float = 60.0,
+        window: int = 0,
+        form: str = "auto",
+        retries: int = 6,
+        max_cost: float = 0.0,
+        max_total_tokens: int = 0,
+        effort: str = "",
+        store: str = "completions",
+    ) -> None:
+        _check(model, base_url, form)
+        for needed in ("openai", "tiktoken"):
+            if find_spec(needed) is None:
+                raise IfqaError(f"llm 'openai' needs {needed}; install it with: pip install {needed}")
+        least = [
+            ("concurrency", concurrency, 1),
+            ("requests_per_minute", requests_per_minute, 0),
+            ("timeout", timeout, 0.001),
+            ("window", window, 0),
+            ("retries", retries, 0),
+            ("max_cost", max_cost, 0),
+            ("max_total_tokens", max_total_tokens, 0),
+        ]
+        for setting, value, bound in least:
+            if not value >= bound:
+                raise IfqaError(f"openai: {setting} must be at least {bound:g}, found {value}")
+        self.model = model
+        self.name = f"{model} effort {effort}" if effort else model
+        self.url = base_url or OPENAI
+        self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
+        self.window = window or window_of(model) or WINDOW
+        if not window and not window_of(model):
+            say(f"{model}: its window is unknown, {WINDOW} tokens are taken; say otherwise with the setting window")
+        self.price = price_of(model, self.url)
+        if max_cost and self.price is None:
+            raise IfqaError(
+                f"max_cost is ${max_cost:g}, but the price of {model!r} is unknown: add it to a prices.toml here"
+            )
+        self._concurrency = concurrency
+        self._interval = 60 / requests_per_minute if requests_per_minute else 0.0
+        self._timeout = timeout
+        self._retries = retries
+        self._effort = effort
+        self._store = Store(Path(store))
+        self._budget = Budget(self.price, max_cost, max_total_tokens)
+        self._cached = 0
+
+    def count(self, text: str) -> int:
+        """Tokens of a text: exactly where the model's vocabulary is on this machine, else by a rule that gives more."""
+        return counter(self.model)(text)
+
+    @property
+    def spent(self) -> Spent:
+        """What this object has used so far."""
+        return Spent(self._budget.calls, self._cached, *self._budget.spent, self._budget.cost)
+
+    def estimate(self, requests: Sequence[Request]) -> Estimate:
+        """What the requests would take; those in the store already and those asked twice take nothing. Sends nothing."""
+        missing = [one for one in dict.fromkeys(requests) if self._store.get(self.name, one) is None]
+        prompt = sum(prompt_tokens(one, self.count) for one in missing)
+        answers = sum(one.max_tokens for one in missing)
+        return Estimate(len(missing), prompt, answers, self.price.of(prompt, answers) if self.price else None)
+
+    def complete(
+        self, requests: Sequence[Request], advance: Callable[[int], None] = lambda done: None
+    ) -> list[Completion]:
+        """Their completions, in order; each is in the store before it is handed out.
+
+        What the store has is not asked for, and equal requests are asked once. One that fails has `error`, and is asked
+        again the next time. An interrupt stops the asking, waits a few seconds for what is in flight, keeps it, and
+        goes on.
+
+        Args:
+            requests: what to ask.
+            advance: called with the number of requests done, as they are.
+
+        Raises:
+            IfqaError: the server refuses what no further try mends (a bad key, no such model, a used-up quota), in its
+                words; what was in flight has been kept.
+        """
+        times: dict[Request, int] = {}
+        for request in requests:
+            times[request] = times.get(request, 0) + 1
+        done: dict[Request, Completion] = {}
+        for request, count in times.items():
+            if completion := self._store.get(self.name, request):
+                done[request] = completion
+                self._cached += count
+                advance(count)
+        missing = [request for request in times if request not in done]
+
+        def arrived(number: int, completion: Completion) -> None:
+            request = missing[number]
+            done[request] = completion
+            if not completion.error:
+                self._cached += times[request] - 1
+            advance(times[request])
+
+        if missing:
+            run(self._ask(missing, _key(self.url), arrived))
+        return [done[request] for request in requests]
+
+    async def _ask(self, missing: list[Request], key: str, arrived: Callable[[int, Completion], None]) -> None:
+        import openai
+
+        # A proxy of the environment is for the world outside
+        capped = self._budget.max_cost or self._budget.max_tokens
+        count = counter(self.model) if capped else at_most  # what the bound is by matters to a cap alone
+        timeout = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
+        web = openai.DefaultAsyncHttpxClient(trust_env=not is_local(self.url))
+        async with openai.AsyncOpenAI(
+            api_key=key, base_url=self.url, timeout=timeout, max_retries=0, http_client=web
+        ) as client:
+            asking = Round(
+                name=f"{self.model} at {urlsplit(self.url).netloc}",
+                send=lambda request: self._send(client, request, key),
+                keep=lambda request, completion: self._store.put(self.name, request, completion),
+                room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
+                budget=self._budget,
+                retries=self._retries,
+                interval=self._interval,
+                arrived=arrived,
+            )
+            await asking.ask(missing, self._concurrency)
+
+    async def _send(self, client: "openai.AsyncOpenAI", request: Request, key: str) -> Completion | Failure:
+        """Ask once."""
+        import httpx2
+        import openai
+
+        path = "/chat/completions" if request.messages else "/completions"
+        try:
+            async with asyncio.timeout(self._timeout):  # the library's own starts anew with every byte
+                # Past the methods for each endpoint, which spend more time on checking types than all the rest takes
+                answer = await client.post(path, body=self._arguments(request), cast_to=httpx2.Response)
+        except openai.APIStatusError as error:
+            return of_status(error, key)
+        except (openai.APIConnectionError, TimeoutError) as error:
+            cause = error.__cause__ or error
+            if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):
+                return Failure("again", scrub(f"cannot connect ({cause})", key), unreachable=True)
+            if isinstance(error, openai.APITimeoutError | TimeoutError):
+                return Failure("again", f"no answer within {self._timeout:g} s", used=None)
+            return Failure("again", scrub(f"connection lost ({cause or type(cause).__name__})", key), used=None)
+        return read_answer(answer.content, bool(request.messages), request.stop)
+
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        """A request as the API takes it.
+
+        OpenAI's own chat takes max_completion_tokens, as max_tokens is refused by its reasoning models; other servers
+        know max_tokens. A temperature of 1 is OpenAI's default, and reasoning models refuse even to be told another.
+        """
+        ours = self.url.startswith(OPENAI)
+        arguments: dict[str, Any] = {"model": self.model}
+        arguments["max_completion_tokens" if ours and request.messages else "max_tokens"] = request.max_tokens
+        if request.messages:
+            arguments["messages"] = [{"role": role, "content": content} for role, content in request.messages]
+        else:
+            arguments["prompt"] = request.text
+        if not (ours and request.temperature == 1):
+            arguments["temperature"] = request.temperature
+        if request.stop:
+            arguments["stop"] = list(request.stop)
+        if self._effort and request.messages:
+            arguments["reasoning_effort"] = self._effort
+        return arguments
+
+
+def _check(model: str, base_url: str, form: str) -> None:
+    if not model.strip():
+        raise IfqaError("openai: model is empty; wanted its name at the server, as in 'gpt-4.1-mini'")
+    if form not in ("auto", "chat", "completion"):
+        raise IfqaError(f"openai: form must be auto, chat or completion, found {form!r}")
+    try:
+        parts = urlsplit(base_url)
+    except ValueError as error:
+        raise IfqaError(f"openai: base_url is no address ({error})") from error
+    if "@" in parts.netloc:
+        raise IfqaError(f"openai: base_url has a name or password in it; put the key into {KEY} instead")
+    if base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise IfqaError(f"openai: base_url must begin with http:// or https://, found {scrub(base_url, '')!r}")
+
+
+def _key(url: str) -> str:
+    """The key of the environment; a stand-in for a server on this machine that asks for none."""
+    key = os.environ.get(KEY, "").strip()
+    if not key and not is_local(url):
+        raise IfqaError(
+            f"{KEY} is not set; {urlsplit(url).hostname} asks for a key (a server on this machine needs none)"
+        )
+    if not all("!" <= character <= "~" for character in key):
+        raise IfqaError(f"{KEY} has a space or a character in it that no key has; copy it again")
+    return key or "none"

@@ -1,0 +1,156 @@
+"""Completions that were recorded, for tests and notebooks: nothing is asked, nothing is spent."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ifqa.completions import VERSION, Completion, Request, Spent, Store, content
+from ifqa.errors import IfqaError
+from ifqa.files import create, field, list_resources, read_jsonl, sha256, write
+from ifqa.llms.tokens import at_most
+from ifqa.plugins import unknown
+
+WINDOW = 1_000_000_000  # everything fits, unless the setting says otherwise
+_REQUEST = {"messages": list, "text": str, "max_tokens": int, "temperature": int | float, "stop": list, "sample": int}
+_COMPLETION = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}
+
+
+class Replay:
+    """A model that says what a recording holds.
+
+    A recording is a file of JSON lines, each as a file of the store: `{"version": 1, "request": {"model": ...,
+    "messages": [[role, content], ...] or "text": ..., "max_tokens": ..., "temperature": ..., "stop": [...], "sample":
+    ...}, "completion": {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. What is left out
+    of a request has `Request`'s default, of a completion 0 or "". A request is found by all but its model.
+
+    Args:
+        path: the file, or the name of a recording that ships with ifqa.
+        window: tokens of prompt and answer together, as when it was recorded; 0 for no bound. Tokens are counted by a
+            rule, as of a model whose vocabulary is unknown.
+
+    Attributes:
+        name: the model that was recorded.
+        chat: whether the recorded requests are messages.
+
+    Raises:
+        IfqaError: there is no such recording, or a line is not of one; the line is in the message.
+    """
+
+    version = 1
+
+    def __init__(self, *, path: str, window: int = 0) -> None:
+        if window < 0:
+            raise IfqaError(f"replay: window must be at least 0, found {window}")
+        self.path = recording(path)
+        self.window = window or WINDOW
+        self._completions, models = _read(self.path)
+        self.name = " and ".join(models) or "replay"
+        self.chat = any(request.messages for request in self._completions)
+        self.spent = Spent(cost=0.0)
+        self.label = f"completions recorded in {self.path.name}, {self.name}"
+
+    def count(self, text: str) -> int:
+        """A number of tokens that a text does not exceed."""
+        return at_most(text)
+
+    def estimate(self, requests: Sequence[Request]) -> Spent:
+        """What the requests would take: nothing."""
+        return Spent(cached=sum(request in self._completions for request in requests), cost=0.0)
+
+    def complete(
+        self, requests: Sequence[Request], advance: Callable[[int], None] = lambda done: None
+    ) -> list[Completion]:
+        """The recorded completions, in the requests' order; one that was not recorded has an error."""
+        missing = Completion(error=f"not recorded in {self.path.name}")
+        found = [self._completions.get(request, missing) for request in requests]
+        cached = sum(not one.error for one in found)
+        self.spent = Spent(cached=self.spent.cached + cached, cost=0.0)
+        advance(len(requests))
+        return found
+
+    @classmethod
+    def fingerprint(cls, path: str, **_: Any) -> str:
+        """SHA-256 of the recording."""
+        return sha256(recording(path))
+
+
+def recording(path: str) -> Path:
+    """The file of a recording: one of that path, or `recordings/NAME.jsonl` that ships with ifqa.
+
+    Raises:
+        IfqaError: there is none.
+    """
+    shipped = list_resources("recordings", ".jsonl")
+    if Path(path).is_file():
+        return Path(path)
+    if path in shipped:
+        return shipped[path]
+    if Path(path).suffix == ".jsonl":
+        raise IfqaError(f"recording not found: {path} does not exist")
+    raise unknown("recording", path, shipped)
+
+
+def record(path: Path, store: Store, model: str, requests: Iterable[Request]) -> int:
+    """Write what a store holds of a model's completions as a recording; returns how many.
+
+    Args:
+        path: of the file; replaced when it is whole.
+        store: what the model kept its completions in.
+        model: its `name`.
+        requests: in the order they are written in, each once.
+
+    Raises:
+        IfqaError: the store has no completion of one; nothing is written then.
+    """
+    kept = {request: store.get(model, request) for request in requests}
+    if missing := sum(completion is None for completion in kept.values()):
+        raise IfqaError(
+            f"{missing} of {len(kept)} requests have no completion of {model} in {store.folder}; ask them first"
+        )
+    with create(path) as handle:
+        for request, completion in kept.items():
+            values = {name: getattr(completion, name) for name in _COMPLETION}
+            line = {"version": VERSION, "request": content(model, request), "completion": values}
+            write(handle, json.dumps(line).encode() + b"\n")  # ASCII, as the store's files
+    return len(kept)
+
+
+def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
+    """Recorded completions by request, and the names of the models they are of."""
+    found: dict[Request, Completion] = {}
+    models: dict[str, None] = {}
+    for number, line in read_jsonl(path):
+        where = f"{path}:{number}"
+        if line.get("version", VERSION) != VERSION:
+            raise IfqaError(f"{where}: a recording of version {line['version']!r}; this ifqa reads {VERSION}")
+        asked, said = field(line, "request", dict, where), field(line, "completion", dict, where)
+        if model := asked.pop("model", ""):
+            models[str(model)] = None
+        request = _request(_checked(asked, _REQUEST, f"{where}: request"), where)
+        completion = Completion(**_checked(said, _COMPLETION, f"{where}: completion"), cached=True)
+        if found.setdefault(request, completion) != completion:
+            raise IfqaError(f"{where}: the same request has another completion further up; leave one of the lines out")
+    return found, list(models)
+
+
+def _checked(values: dict[str, Any], kinds: dict[str, Any], where: str) -> dict[str, Any]:
+    for name, value in values.items():
+        if name not in kinds:
+            raise unknown(f"key ({where})", name, kinds)
+        if not isinstance(value, kinds[name]) or isinstance(value, bool):
+            raise IfqaError(f"{where}: {name!r} is of the wrong kind: {value!r:.80}")
+    return values
+
+
+def _request(values: dict[str, Any], where: str) -> Request:
+    messages, stop = values.pop("messages", []), values.pop("stop", [])
+    for message in messages:
+        if not isinstance(message, list) or [type(one) for one in message] != [str, str]:
+            raise IfqaError(f"{where}: a message must be [role, content], found {message!r:.80}")
+    if not all(isinstance(one, str) for one in stop):
+        raise IfqaError(f"{where}: 'stop' must be a list of strings, found {stop!r:.80}")
+    try:
+        return Request(messages=tuple((role, text) for role, text in messages), stop=tuple(stop), **values)
+    except ValueError as error:
+        raise IfqaError(f"{where}: {error}") from error

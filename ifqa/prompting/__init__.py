@@ -1,0 +1,1 @@
+"""Prompts: what a language model is shown, and the answer in what it writes."""

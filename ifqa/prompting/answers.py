@@ -1,0 +1,163 @@
+"""The answer in what a language model wrote: found by a prompt's own rule, or not at all. Nothing is guessed.
+
+    first line   the first line with something in it, after the marker if it begins with that
+    last marker  what follows the last line that begins with the marker ("Answer:"), on it or on the next
+    whole        all of it, newlines as blanks (a background that GenRead generates), after the marker if it begins so
+
+A marker is found in any case, in bold, quoted, in a list ("3. **Answer:** …"). From an answer, what holds it is taken:
+blanks, bold, quotes, and a full stop at its end that is none of an abbreviation's. A base model that has answered goes on
+with a question of its own, so nothing counts from where, after an answer, a line begins as the prompt's user template
+does ("Question:"). What a reasoning model writes down to "</think>" is not looked at.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from ifqa.prompting.calculator import compute_in
+from ifqa.prompting.values import CalculatorError
+
+Rule = Literal["first line", "last marker", "whole"]
+
+_NOTHING = re.compile(r"[\s`*_#>~-]*")
+_WRAPS = (
+    ("**", "**"),
+    ("__", "__"),
+    ("*", "*"),
+    ("_", "_"),
+    ("`", "`"),
+    ('"', '"'),
+    ("“", "”"),
+    ("'", "'"),
+    ("‘", "’"),
+)
+_ABBREVIATION = re.compile(
+    r"\(?(?:[^\W\d_]|[^\W\d_]{1,3}(?:\.[^\W\d_]{1,3})+|jr|sr|inc|ltd|co|corp|bros|st|mt|dr|vs|etc)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """An answer, the answer in the real world where the prompt asks for that, and why there is no answer."""
+
+    answer: str
+    factual: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """How a prompt's answers are found.
+
+    Attributes:
+        rule: as above.
+        answer: the answer's marker, "Answer:", or "".
+        factual: the marker of the answer in the real world, or "".
+        labels: what lines of the prompt's user template begin with.
+        calculator: whether "[[1859 + 6]]" in an answer is computed.
+    """
+
+    rule: Rule
+    answer: str
+    factual: str
+    labels: tuple[str, ...]
+    calculator: bool
+
+    def parse(self, completion: str) -> Parsed:
+        """The answer in a completion; where there is none, the answer is "" and `problem` says why in one line."""
+        *thought, text = completion.split("</think>")
+        if not thought and completion.lstrip().startswith("<think>"):
+            return Parsed("", problem="cut short before it ended thinking")
+        if not text.strip():
+            return Parsed("", problem="empty")
+        lines = self._own_lines(text)
+        if self.rule == "whole":
+            background = " ".join(" ".join(self._from_first(lines)).split())
+            return Parsed(background, problem="" if background else "empty")
+        factual, _ = self._computed(self._marked(lines, self.factual) or "")
+        if self.rule == "first line":
+            found = next((line for line in self._from_first(lines) if not _NOTHING.fullmatch(line)), "")
+            missing = "empty"
+        else:
+            marked = self._marked(lines, self.answer)
+            found = marked or ""
+            missing = f"no line {self.answer!r}" if marked is None else f"nothing after {self.answer!r}"
+        answer, problem = self._computed(found)
+        return Parsed(answer, factual, problem or ("" if answer else missing))
+
+    def _own_lines(self, text: str) -> list[str]:
+        """The lines up to where a model that has answered goes on with a question of its own."""
+        lines, answered = text.split("\n"), False
+        for n, line in enumerate(lines):
+            if answered and line.lstrip().startswith(self.labels):
+                return lines[:n]
+            answered |= bool(line.strip()) if self.rule != "last marker" else _after(self.answer, line) is not None
+        return lines
+
+    def _from_first(self, lines: list[str]) -> list[str]:
+        """The lines from the first with something in it, that one without the marker."""
+        start = next((n for n, line in enumerate(lines) if not _NOTHING.fullmatch(line)), len(lines))
+        return [
+            rest if (rest := _after(self.answer, line)) is not None else line for line in lines[start : start + 1]
+        ] + (lines[start + 1 :])
+
+    def _marked(self, lines: list[str], marker: str) -> str | None:
+        """What follows the last line-initial marker, on its line or the next with something in it; None without one."""
+        found: str | None = None
+        for line in lines:
+            rest = _after(marker, line)
+            if rest is not None:
+                found = rest
+            elif found == "" and not any(_after(other, line) is not None for other in (self.answer, self.factual)):
+                found = "" if _NOTHING.fullmatch(line) else line
+        return found
+
+    def _computed(self, text: str) -> tuple[str, str]:
+        """The answer without what holds it, its expressions computed; and why that cannot be."""
+        answer = clean(text)
+        try:
+            return compute_in(answer) if self.calculator else answer, ""
+        except CalculatorError as error:
+            return "", f"calculator: {error}"
+
+
+def clean(text: str) -> str:
+    """An answer without blanks, bold, code marks or quotes around it, and without a full stop that ends a sentence."""
+    for _ in range(8):  # around each other
+        before, text = text, text.strip()
+        for opening, closing in _WRAPS:
+            inner = text[len(opening) : -len(closing)]
+            if text == f"{opening}{inner}{closing}" and opening not in inner and closing not in inner:
+                text = inner.strip()
+        if text.endswith(".") and not text.endswith("..") and not _abbreviated(text[:-1]):
+            text = text[:-1]
+        if text == before:
+            break
+    return text
+
+
+def _abbreviated(text: str) -> bool:
+    last = text.rsplit(maxsplit=1)[-1:]
+    return bool(last and _ABBREVIATION.fullmatch(last[0]))
+
+
+def _after(marker: str, line: str) -> str | None:
+    """What stands on a line after its marker; None if it does not begin with it."""
+    match = _pattern(marker).match(line) if marker else None
+    if match is None:
+        return None
+    rest = line[match.end() :].strip()
+    around = match["around"][::-1]  # "**Answer: 1865**"
+    closed = match["closed"].strip() or match["closed_after"]
+    return rest.removesuffix(around) if around and not closed else rest
+
+
+@cache
+def _pattern(marker: str) -> re.Pattern[str]:
+    before = r"[\s>#*_+\"'`-]{0,20}?(?:\d+[.)]\s*)?(?P<around>[*_\"'`]{0,4})"
+    word = re.escape(marker.removesuffix(":"))
+    colon = ":" if marker.endswith(":") else r"\b"
+    return re.compile(
+        rf"{before}{word}(?P<closed>[\s*_\"'`]*){colon}(?P<closed_after>[*_]{{1,2}}(?=\s|$)|)", re.IGNORECASE
+    )

@@ -1,0 +1,244 @@
+"""Arithmetic and dates that a language model asks for: "1890 + 5", "3 March 1912 + 2 years", "15% of 240".
+
+An expression is read by the tokenizer and the recursive descent below, and by nothing of Python's: it has no names, no
+attributes, no calls. Length, depth and the size of every value are bounded, so that no expression takes long.
+
+    sum      = product (("+" | "-") product)*
+    product  = sign (("*" | "/" | "//" | "%" | "of") sign)*           "of" multiplies: 15% of 240
+    sign     = ("+" | "-")* power
+    power    = percent ("**" ["-"] power)?                            -2 ** 2 is -4, as in Python
+    percent  = atom "%"?                                              where no operand follows the "%"
+    atom     = number | number unit | date | "(" sum ")" | "year of" atom | (unit | "age") "from" atom "to" atom
+
+Numbers are exact fractions: 0.1 + 0.2 is 0.3, and // and % round down as in Python. A date is "3 March 1912", "March 3,
+1912" or "1912-03-03" (without blanks; "1912 - 3 - 3" subtracts). Units are days, weeks, months and years, in whole
+numbers: they move a date, and years also a year, as in "1890 + 5 years". A month too short for the day ends on its last.
+"""
+
+import re
+from datetime import date
+from fractions import Fraction
+from typing import Literal
+
+from ifqa.prompting.values import CalculatorError as CalculatorError
+from ifqa.prompting.values import Span, Value, add, bounded, day, elapsed, multiply, number, power, span
+
+_LENGTH = 200  # characters of an expression
+_DEPTH = 30  # parentheses and powers inside each other
+_EXPRESSIONS = 20  # in one answer
+_SMALLEST = Fraction(1, 10**12)
+_DECIMALS = 6
+
+_MONTHS = "January February March April May June July August September October November December".split()
+_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
+_NTH = "(?:st|nd|rd|th)?"
+_TOKEN = re.compile(
+    rf"""(?P<blank>[ \t]+)
+    |(?P<date>(?P<y1>[0-9]{{4}})-(?P<n>[0-9]{{2}})-(?P<d1>[0-9]{{2}})(?![0-9])
+        |(?P<d2>[0-9]{{1,2}}){_NTH}[ ]+(?P<m2>{_MONTH})\.?,?[ ]+(?P<y2>[0-9]{{4}})(?![0-9])
+        |(?P<m3>{_MONTH})\.?[ ]+(?P<d3>[0-9]{{1,2}}){_NTH},?[ ]+(?P<y3>[0-9]{{4}})(?![0-9]))
+    |(?P<number>[0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)
+    |(?P<word>[a-z]+)
+    |(?P<sign>\*\*|//|[-+*/%()])""",
+    re.IGNORECASE | re.VERBOSE | re.ASCII,
+)
+_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**"})
+_UNITS = ("day", "week", "month", "year")
+_WORDS = frozenset({*_UNITS, "of", "from", "to", "age"})
+
+_Kind = Literal["number", "date", "word", "sign", "end"]
+
+
+def compute(expression: str) -> str:
+    """The value of an expression as text.
+
+    Whole numbers are plain ("10000"), others rounded to six decimals (below 1, to six digits) without trailing zeros,
+    dates American ("April 15, 2003") as IfQA's answers write them.
+
+    Raises:
+        CalculatorError: it is no expression, divides by zero, or is longer, deeper or larger than the bounds allow.
+    """
+    value = evaluate(expression)
+    return f"{_MONTHS[value.month - 1]} {value.day}, {value.year}" if isinstance(value, date) else _format(value)
+
+
+def evaluate(expression: str) -> Fraction | date:
+    """The value of an expression, numbers exact but for roots.
+
+    Raises:
+        CalculatorError: as `compute` does.
+    """
+    if len(expression) > _LENGTH:
+        raise CalculatorError(f"an expression of {len(expression)} characters; at most {_LENGTH} are read")
+    parser = _Parser(_tokens(expression.translate(_SIGNS)))
+    value = parser.sum()
+    if parser.kind != "end":
+        raise CalculatorError(f"{parser.text!r} where an operator was wanted")
+    if isinstance(value, Span):
+        raise CalculatorError("a length of time alone; add it to a date, or leave the unit outside")
+    return value
+
+
+def compute_in(text: str) -> str:
+    """`text` with every expression in double brackets replaced by its value: "[[1890 + 5]]" becomes "1895".
+
+    Raises:
+        CalculatorError: a bracket is not closed, an expression has no value, or there are more than 20.
+    """
+    parts: list[str] = []
+    start = 0
+    while (opened := text.find("[[", start)) >= 0:
+        closed = text.find("]]", opened)
+        if closed < 0:
+            raise CalculatorError("'[[' without ']]'")
+        if len(parts) == 2 * _EXPRESSIONS:
+            raise CalculatorError(f"more than {_EXPRESSIONS} expressions")
+        parts += [text[start:opened], compute(text[opened + 2 : closed])]
+        start = closed + 2
+    return "".join([*parts, text[start:]])
+
+
+def _tokens(text: str) -> list[tuple[_Kind, str, Fraction | date | None]]:
+    """Kind, text and, of numbers and dates, value of each token."""
+    tokens: list[tuple[_Kind, str, Fraction | date | None]] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise CalculatorError(f"unexpected character {text[position]!a}")
+        position, found = match.end(), match.group()
+        if match["date"]:
+            tokens.append(("date", found, _date(match)))
+        elif match["number"]:
+            tokens.append(("number", found, bounded(Fraction(found.replace(",", "")))))
+        elif match["word"]:
+            word = found.lower()
+            word = word.removesuffix("s") if word.removesuffix("s") in _UNITS else word
+            if word not in _WORDS:
+                raise CalculatorError(f"unknown word {found!r}")
+            tokens.append(("word", word, None))
+        elif match["sign"]:
+            tokens.append(("sign", found, None))
+    return tokens
+
+
+def _date(match: re.Match[str]) -> date:
+    month = int(match["n"]) if match["n"] else _month(match["m2"] or match["m3"])
+    try:
+        return date(
+            int(match["y1"] or match["y2"] or match["y3"]), month, int(match["d1"] or match["d2"] or match["d3"])
+        )
+    except ValueError as error:
+        raise CalculatorError(f"no such date {match.group()!r}; a minus wants blanks on both sides") from error
+
+
+def _month(name: str) -> int:
+    return next(n for n, month in enumerate(_MONTHS, start=1) if month[:3].lower() == name[:3].lower())
+
+
+class _Parser:
+    """The grammar above, one method a rule; the token to be read next is `kind`, `text` and `value`."""
+
+    def __init__(self, tokens: list[tuple[_Kind, str, Fraction | date | None]]) -> None:
+        self.rest = tokens[::-1]
+        self.depth = 0
+        self.advance()
+
+    def advance(self) -> None:
+        self.kind, self.text, self.value = self.rest.pop() if self.rest else ("end", "the end", None)
+
+    def take(self, *texts: str) -> str:
+        """The next token, if it is one of these, and "" if it is not."""
+        if self.kind not in ("sign", "word") or self.text not in texts:
+            return ""
+        taken = self.text
+        self.advance()
+        return taken
+
+    def demand(self, text: str) -> None:
+        if not self.take(text):
+            raise CalculatorError(f"{self.text!r} where {text!r} was wanted")
+
+    def sum(self) -> Value:
+        value = self.product()
+        while sign := self.take("+", "-"):
+            value = add(value, self.product(), 1 if sign == "+" else -1)
+        return value
+
+    def product(self) -> Value:
+        value = self.sign()
+        while sign := self.take("*", "/", "//", "%", "of"):
+            value = multiply(value, self.sign(), sign)
+        return value
+
+    def sign(self) -> Value:
+        negative, signed = False, False
+        while sign := self.take("+", "-"):
+            negative, signed = negative != (sign == "-"), True
+        value = self.power()
+        if not signed:
+            return value
+        return -number(value, "a sign") if negative else number(value, "a sign")
+
+    def power(self) -> Value:
+        value = self.percent()
+        if not self.take("**"):
+            return value
+        negative = bool(self.take("-"))
+        exponent = number(self.nested("power"), "**")
+        return power(number(value, "**"), -exponent if negative else exponent)
+
+    def percent(self) -> Value:
+        value = self.atom()
+        if (self.kind, self.text) == ("sign", "%") and not self.operand_after():
+            self.advance()
+            return number(value, "%") / 100
+        return value
+
+    def operand_after(self) -> bool:
+        """Whether an operand follows the token: "7 % 2" is a remainder; "7%", "7% - 2" and "7% of 2" are shares."""
+        kind, text, _ = self.rest[-1] if self.rest else ("end", "", None)
+        return kind in ("number", "date") or text in ("(", *_UNITS, "age")
+
+    def nested(self, rule: Literal["sum", "power", "atom"]) -> Value:
+        self.depth += 1
+        if self.depth > _DEPTH:
+            raise CalculatorError(f"nested deeper than {_DEPTH}")
+        value = self.sum() if rule == "sum" else self.power() if rule == "power" else self.atom()
+        self.depth -= 1
+        return value
+
+    def atom(self) -> Value:
+        value = self.value
+        if value is not None:
+            self.advance()
+            if isinstance(value, Fraction) and (unit := self.take(*_UNITS)):
+                return span(value, unit)
+            return value
+        if self.take("("):
+            inside = self.nested("sum")
+            self.demand(")")
+            return inside
+        unit = self.take(*_UNITS, "age")
+        if not unit:
+            raise CalculatorError(f"{self.text!r} where a number or a date was wanted")
+        if unit == "year" and self.take("of"):
+            return Fraction(day(self.nested("atom"), "'year of'").year)
+        self.demand("from")
+        start = day(self.nested("atom"), "'from'")
+        self.demand("to")
+        return Fraction(elapsed(start, day(self.nested("atom"), "'to'"), unit))
+
+
+def _format(value: Fraction) -> str:
+    if value.denominator == 1:
+        return str(value.numerator)
+    if abs(value) < _SMALLEST:
+        raise CalculatorError("too small a number")
+    places, size = _DECIMALS, abs(value)
+    while size < Fraction(1, 10) and abs(value) < 1:
+        places, size = places + 1, size * 10
+    scaled = round(abs(value) * 10**places)
+    digits = str(scaled).rjust(places + 1, "0")
+    text = f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
+    return f"-{text}" if value < 0 and scaled else text

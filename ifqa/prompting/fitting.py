@@ -1,0 +1,101 @@
+"""As many passages in a prompt as a language model has room for."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ifqa.plugins import unknown
+from ifqa.prompting.demos import Demo
+from ifqa.prompting.prompts import Messages, Prompt
+from ifqa.records import Passage
+
+Order = Literal["best first", "best last"]
+
+_MESSAGE_TOKENS = 8  # what a chat template puts around a message, and once around all: more than those in use do
+_CHAT_TOKENS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A request's prompt that fits the room there is.
+
+    Attributes:
+        messages, text, stop: of the request; exactly one of the first two is filled, unless there is a `problem`.
+        passages: those shown, best first.
+        left_out: how many there was no room for.
+        tokens: what the prompt takes, never too few.
+        problem: why there is none.
+    """
+
+    messages: Messages = ()
+    text: str = ""
+    stop: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    left_out: int = 0
+    tokens: int = 0
+    problem: str = ""
+
+
+def fit(
+    prompt: Prompt,
+    question: str,
+    passages: Sequence[Passage],
+    demos: Sequence[Demo],
+    chat: bool,
+    count: Callable[[str], int],
+    room: int,
+    order: Order = "best first",
+) -> Fitted:
+    """The prompt with as many of the passages as there is room for, from the best on; without any if none fits.
+
+    Args:
+        prompt: the prompt.
+        question: the question asked.
+        passages: best first.
+        demos: all of them are shown.
+        chat: whether messages are wanted, or one text.
+        count: tokens of a text, never too few.
+        room: tokens that the prompt may take: the model's window less the answer's.
+        order: whether the best passage stands first, or last, next to the question.
+
+    Raises:
+        IfqaError: the order is unknown, or a demonstration lacks what the prompt shows of one.
+    """
+    if order not in get_args(Order):
+        raise unknown("order of passages", order, get_args(Order))
+
+    n_passages = len(passages) if prompt.reads_passages else 0
+
+    def with_best(n: int) -> Fitted:
+        chosen = passages[:n] if order == "best first" else passages[:n][::-1]
+        messages, text = prompt.render(question, chosen, demos, chat)
+        tokens = _count(messages, text, count)
+        stop = () if chat else prompt.stop
+        return Fitted(messages, text, stop, tuple(passages[:n]), n_passages - n, tokens)
+
+    best = with_best(n_passages)
+    if best.tokens <= room:
+        return best
+    best = with_best(0)
+    if best.tokens > room:
+        shown = f" and {len(demos)} demonstrations" if demos else ""
+        return Fitted(
+            left_out=n_passages,
+            tokens=best.tokens,
+            problem=f"the question{shown} take {best.tokens} tokens, and there is room for {room}",
+        )
+    low, high = 0, n_passages  # so many fit, so many do not
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = with_best(middle)
+        if tried.tokens <= room:
+            low, best = middle, tried
+        else:
+            high = middle
+    return best
+
+
+def _count(messages: Messages, text: str, count: Callable[[str], int]) -> int:
+    if not messages:
+        return count(text)
+    return _CHAT_TOKENS + sum(_MESSAGE_TOKENS + count(content) for _, content in messages)

@@ -1,0 +1,261 @@
+"""Prompts: a file of `prompts/*.toml` -> what is sent to a language model, and the answer in what comes back.
+
+A prompt file says what it is for (`about`), where it comes from (`source`), whether it `reads_passages`, how many tokens
+the answer may take (`max_tokens`), where a completion stops (`stop`: nothing, or a newline alone), its templates
+and, under `[parse]`, how the answer is found. Templates hold placeholders in braces ("{{" is a brace):
+
+    system      none; what the model is told first, empty for nothing
+    passage     {number} (from 1), {title} and {text} of one passage. Where a passage has no title, {title} goes, and so
+                does what stands between it and the next placeholder
+    no_passages none; what stands for {passages} where there is none
+    user        {question}, and {passages} where the prompt reads passages
+    assistant   what the model is to write: {answer}, {factual} (the answer in the real world), {background} (the texts
+                of the passages), and the reasoning by the names listed in `steps`
+
+The chat form is the system's message, those of the demonstrations, and the user's. The completion form is one text that
+ends with what the assistant's template begins with, so that the model goes on from there. What is put in for a
+placeholder is never looked at again: a passage with braces or with "Answer:" in it is text.
+"""
+
+import re
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from ifqa.errors import IfqaError
+from ifqa.files import find_resource, list_resources, read_toml
+from ifqa.plugins import unknown
+from ifqa.prompting.answers import Parsed, Parser, Rule
+from ifqa.prompting.demos import Demo
+from ifqa.records import Passage
+
+Messages = tuple[tuple[str, str], ...]
+_Template = tuple[tuple[str, str], ...]  # literal text, and the placeholder after it or ""
+
+_BETWEEN = "\n\n"
+_TEXTS = ("about", "source", "user", "assistant")
+_OPTIONAL = ("system", "passage", "no_passages")
+_KEYS = (*_TEXTS, *_OPTIONAL, "reads_passages", "max_tokens", "stop", "steps", "calculator", "parse")
+_FILLED = ("answer", "factual", "background")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt file, checked.
+
+    Attributes:
+        path: the file.
+        max_tokens: room for the completion.
+        stop: stop strings of the completion form; a chat model ends by itself, and may begin with a newline.
+        steps: the reasoning that a demonstration must have.
+        calculator: whether expressions in double brackets in the answer are computed.
+    """
+
+    name: str
+    path: Path
+    about: str
+    source: str
+    reads_passages: bool
+    max_tokens: int
+    stop: tuple[str, ...]
+    steps: tuple[str, ...]
+    calculator: bool
+    system: str
+    passage: _Template
+    no_passages: str
+    user: _Template
+    assistant: _Template
+    parser: Parser
+
+    def render(
+        self, question: str, passages: Sequence[Passage], demos: Sequence[Demo], chat: bool
+    ) -> tuple[Messages, str]:
+        """What to send: (role, content) of each message and no text, or no message and the text.
+
+        Passages stand in the order given; a prompt that reads none leaves them out.
+
+        Raises:
+            IfqaError: a demonstration lacks what the prompt shows of one.
+        """
+        shown = [(self._user(demo.question, demo.passages), self.show(demo)) for demo in demos]
+        asked = self._user(question, passages)
+        if chat:
+            system = [("system", self.system)] if self.system else []
+            turns = [turn for user, reply in shown for turn in (("user", user), ("assistant", reply))]
+            return (*system, *turns, ("user", asked)), ""
+        told = [self.system] if self.system else []
+        return (), _BETWEEN.join([*told, *(f"{user}\n{reply}" for user, reply in shown), f"{asked}\n{self.opening}"])
+
+    def show(self, demo: Demo) -> str:
+        """What the model should have written for a demonstration.
+
+        Raises:
+            IfqaError: the demonstration lacks something of it.
+        """
+        background = " ".join(passage.text for passage in demo.passages)
+        answer = demo.expression if self.calculator and demo.expression else demo.answer
+        known = {"answer": answer, "factual": demo.factual, "background": background, **demo.steps}
+        for _, placeholder in self.assistant:
+            if placeholder and not known.get(placeholder, "").strip():
+                raise IfqaError(
+                    f"prompt {self.name!r} shows {placeholder!r} of each demonstration, and that of {demo.question[:60]!r} "
+                    f"has none; take demonstrations that do, such as 'sample', or none"
+                )
+        return _fill(self.assistant, known)
+
+    def parse(self, completion: str) -> Parsed:
+        """The answer in a completion, of either form; where there is none, the answer is "" and `problem` says why."""
+        return self.parser.parse(completion)
+
+    @property
+    def opening(self) -> str:
+        """What the assistant's template begins with, which the completion form ends with."""
+        return self.assistant[0][0].rstrip()
+
+    def _user(self, question: str, passages: Sequence[Passage]) -> str:
+        untitled = _without(self.passage, "title")
+        texts = [
+            _fill(
+                self.passage if one.title.strip() else untitled,
+                {"number": str(n), "title": one.title, "text": one.text},
+            )
+            for n, one in enumerate(passages if self.reads_passages else (), start=1)
+        ]
+        return _fill(self.user, {"question": question, "passages": _BETWEEN.join(texts) if texts else self.no_passages})
+
+
+def prompt_path(name: str) -> Path:
+    """The file of a prompt.
+
+    Raises:
+        IfqaError: there is none of that name.
+    """
+    path = find_resource(f"prompts/{name}.toml") if re.fullmatch(r"\w[\w.-]*", name) else None
+    if path is None:
+        raise unknown("prompt", name, list_resources("prompts", ".toml"))
+    return path
+
+
+def load_prompt(name: str) -> Prompt:
+    """The prompt of `prompts/NAME.toml`.
+
+    Raises:
+        IfqaError: there is no such file, or something in it is unknown, missing, of the wrong type, or does not fit.
+    """
+    path = prompt_path(name)
+    return parse_prompt(name, path, read_toml(path))
+
+
+def parse_prompt(name: str, path: Path, table: Mapping[str, Any]) -> Prompt:
+    """A prompt from its file's table; `path` opens every error message."""
+    where = str(path)
+    _check_keys(table, _KEYS, f"{where}: key")
+    texts = {key: _of(table, key, str, where).strip() for key in _TEXTS}
+    texts |= {key: _of({key: "", **table}, key, str, where).strip() for key in _OPTIONAL}
+    reads = _of(table, "reads_passages", bool, where)
+    steps = tuple(_of({"steps": [], **table}, "steps", list, where))
+    stop = tuple(_of(table, "stop", list, where))
+    if stop not in ((), ("\n",)):
+        raise IfqaError(f'{where}: stop must be [] or ["\\n"], found {list(stop)!r}; other stop strings cut answers')
+    max_tokens = _of(table, "max_tokens", int, where)
+    if isinstance(max_tokens, bool) or max_tokens < 1:
+        raise IfqaError(f"{where}: max_tokens must be a whole number from 1, found {max_tokens!r}")
+    for key in ("passage", "no_passages"):
+        if bool(texts[key]) != reads:
+            wanted = (
+                "is missing, and the prompt reads passages" if reads else "is set, and the prompt reads no passages"
+            )
+            raise IfqaError(f"{where}: {key!r} {wanted}")
+    user = _template(texts["user"], "user", ["question", "passages"] if reads else ["question"], where)
+    parse = _of(table, "parse", dict, where)
+    _check_keys(parse, ("rule", "answer", "factual"), f"{where}: key of [parse]")
+    if parse.get("rule") not in get_args(Rule):
+        raise unknown(f"{where}: rule of [parse]", str(parse.get("rule")), get_args(Rule))
+    markers = {key: _of({key: "", **parse}, key, str, f"{where}: [parse]") for key in ("answer", "factual")}
+    calculator: bool = _of({"calculator": False, **table}, "calculator", bool, where)
+    labels = re.findall(r"^[A-Z][\w ]*:", "{}".join(literal for literal, _ in user), re.MULTILINE)
+    prompt = Prompt(
+        name=name,
+        path=path,
+        about=texts["about"],
+        source=texts["source"],
+        reads_passages=reads,
+        max_tokens=max_tokens,
+        stop=stop,
+        steps=steps,
+        calculator=calculator,
+        system=texts["system"],
+        passage=_template(texts["passage"], "passage", ["text"] if reads else [], where, ["number", "title"]),
+        no_passages=texts["no_passages"],
+        user=user,
+        assistant=_template(texts["assistant"], "assistant", steps, where, _FILLED),
+        parser=Parser(parse["rule"], markers["answer"], markers["factual"], tuple(labels), calculator),
+    )
+    _check_parse(prompt, where)
+    return prompt
+
+
+def _check_parse(prompt: Prompt, where: str) -> None:
+    """That the prompt's own rule finds the answer in what the prompt wants written, in both forms."""
+    steps = dict.fromkeys(prompt.steps, "word")
+    demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), steps, factual="seven")
+    shown = prompt.show(demo)
+    factual = "seven" if prompt.parser.factual else ""
+    for form in (shown, shown.removeprefix(prompt.opening)):
+        parsed = prompt.parse(form)
+        if parsed != Parsed("forty-two", factual):
+            raise IfqaError(
+                f"{where}: [parse] does not find the answer in what 'assistant' has the model write "
+                f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"
+            )
+
+
+def _template(text: str, key: str, required: Iterable[str], where: str, optional: Iterable[str] = ()) -> _Template:
+    """A template as its literal texts, each with the placeholder after it."""
+    required, optional = list(required), list(optional)
+    try:
+        pieces = list(string.Formatter().parse(text))
+    except ValueError as error:
+        raise IfqaError(f"{where}: {key!r}: {error}; a brace that is text is written twice") from error
+    for _, placeholder, form, conversion in pieces:
+        if placeholder is not None and (placeholder not in (*required, *optional) or form or conversion):
+            name = placeholder + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
+            raise unknown(f"{where}: placeholder of {key!r}", name, (*required, *optional))
+    there = {placeholder for _, placeholder, _, _ in pieces}
+    if missing := [name for name in required if name not in there]:
+        raise IfqaError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; put it where that is to stand")
+    return tuple((literal, placeholder or "") for literal, placeholder, _, _ in pieces)
+
+
+def _fill(template: _Template, values: Mapping[str, str]) -> str:
+    return "".join(literal + (values[placeholder] if placeholder else "") for literal, placeholder in template)
+
+
+def _without(template: _Template, name: str) -> _Template:
+    """A template without a placeholder, and without what stands between that and the next one."""
+    kept: list[tuple[str, str]] = []
+    dropped = False
+    for literal, placeholder in template:
+        kept.append(("" if dropped and placeholder else literal, "" if placeholder == name else placeholder))
+        dropped = placeholder == name
+    return tuple(kept)
+
+
+def _of(table: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+    value = table.get(key)
+    blank = isinstance(value, str) and not value.strip() and key in _TEXTS
+    of_texts = not isinstance(value, list) or all(isinstance(one, str) for one in value)
+    if not isinstance(value, kind) or not of_texts or blank:
+        wanted = {str: "text", bool: "true or false", int: "a whole number", list: "a list of texts", dict: "a table"}[
+            kind
+        ]
+        raise IfqaError(f"{where}: {key!r} must be {wanted}, found {'nothing' if value is None else repr(value)}")
+    return value
+
+
+def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise unknown(where, key, known)

@@ -1,0 +1,129 @@
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.completions import Completion, Request, Store
+
+CHAT = Request(messages=(("system", "Be brief."), ("user", "If it rained?")))
+DONE = Completion("Wet — nass.", 12, 3, "stop")
+
+
+def test_what_is_kept_comes_back_marked_as_cached(tmp_path):
+    store = Store(tmp_path)
+    assert store.get("m", CHAT) is None
+    store.put("m", CHAT, DONE)
+    assert store.get("m", CHAT) == replace(DONE, cached=True)
+    assert Store(tmp_path).get("m", CHAT) == replace(DONE, cached=True)
+
+
+def test_a_file_lies_under_its_key_and_can_be_read_by_anybody(tmp_path):
+    store = Store(tmp_path)
+    store.put("m", CHAT, DONE)
+    (path,) = tmp_path.rglob("*.json")
+    assert path == store.path("m", CHAT)
+    assert path.parent.name == path.stem[:2]
+    assert len(path.stem) == 64
+    record = json.loads(path.read_text())
+    assert record["request"]["messages"] == [["system", "Be brief."], ["user", "If it rained?"]]
+    assert record["completion"] == {"text": DONE.text, "prompt_tokens": 12, "completion_tokens": 3, "finish": "stop"}
+
+
+def test_a_key_does_not_change_from_one_version_to_the_next():
+    assert Store().path("m", CHAT).stem[:12] == "88f518051eda"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(CHAT, sample=1),
+        replace(CHAT, temperature=0.7),
+        replace(CHAT, max_tokens=10),
+        replace(CHAT, stop=("\n",)),
+        replace(CHAT, messages=CHAT.messages[1:]),
+        Request(text="If it rained?"),
+    ],
+)
+def test_any_difference_makes_another_key(other):
+    assert Store().path("m", other) != Store().path("m", CHAT)
+    assert Store().path("n", CHAT) != Store().path("m", CHAT)
+
+
+def test_a_whole_number_and_its_float_are_one_temperature():
+    assert Store().path("m", replace(CHAT, temperature=1)) == Store().path("m", replace(CHAT, temperature=1.0))
+
+
+@given(st.text(st.characters()), st.text(st.characters(), min_size=1))
+def test_any_text_comes_back_as_it_was(tmp_path_factory, answer, prompt):
+    store = Store(tmp_path_factory.mktemp("store"))
+    request = Request(text=prompt)
+    store.put("m", request, Completion(answer))
+    assert store.get("m", request) == Completion(answer, cached=True)
+
+
+def test_a_failure_is_never_kept(tmp_path):
+    with pytest.raises(ValueError, match="nothing to keep"):
+        Store(tmp_path).put("m", CHAT, Completion(error="HTTP 500"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [b"", b'{"version": 1, "requ', b"[]", b"\xff\xfe", b'{"version": 9}', b"null"])
+def test_a_torn_or_foreign_file_is_passed_over_and_written_anew(tmp_path, capsys, words):
+    store = Store(tmp_path)
+    store.put("m", CHAT, DONE)
+    store.path("m", CHAT).write_bytes(words)
+    assert store.get("m", CHAT) is None
+    assert "asked for again" in capsys.readouterr().err
+    store.put("m", CHAT, DONE)
+    assert store.get("m", CHAT)
+
+
+def test_a_completion_of_another_request_is_not_taken(tmp_path):
+    store = Store(tmp_path)
+    store.put("m", CHAT, DONE)
+    other = replace(CHAT, sample=1)
+    store.path("m", other).parent.mkdir(exist_ok=True)
+    store.path("m", CHAT).rename(store.path("m", other))
+    assert store.get("m", other) is None
+
+
+def test_a_request_is_messages_or_text():
+    with pytest.raises(ValueError, match="either messages or a text"):
+        Request()
+    with pytest.raises(ValueError, match="either messages or a text"):
+        Request(messages=CHAT.messages, text="and")
+    with pytest.raises(ValueError, match="room for one token"):
+        Request(text="a", max_tokens=0)
+
+
+WRITER = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from ifqa.completions import Completion, Request, Store
+store = Store(sys.argv[1])
+def work(n):
+    request = Request(text=f"prompt {n % 50}")
+    store.put("m", request, Completion(f"answer {n % 50} " * 200))
+    assert store.get("m", request).text == f"answer {n % 50} " * 200
+with ThreadPoolExecutor(8) as threads:
+    list(threads.map(work, range(300)))
+"""
+
+
+def test_processes_and_threads_that_write_the_same_completions_leave_them_whole(tmp_path):
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stderr=subprocess.PIPE) for _ in range(2)
+    ]
+    for writer in writers:
+        _, err = writer.communicate()
+        assert writer.returncode == 0, err.decode()
+        assert err == b""
+    store = Store(tmp_path)
+    assert [store.get("m", Request(text=f"prompt {n}")).text for n in range(50)] == [
+        f"answer {n} " * 200 for n in range(50)
+    ]
+    assert sorted(path.suffix for path in tmp_path.rglob("*") if path.is_file()) == [".json"] * 50

@@ -1,0 +1,338 @@
+"""The reader that asks a language model, GenRead, and the stages around them, against a scripted server on loopback."""
+
+import json
+import math
+import re
+
+import pytest
+from openai_server import Reply, error, serving
+
+from ifqa import stages
+from ifqa.errors import IfqaError
+from ifqa.estimates import check
+from ifqa.experiment import load_experiment
+from ifqa.files import read_json
+from ifqa.inputs import _open_llm, open_reader
+from ifqa.llms.openai import OpenAI
+from ifqa.plugins import load
+from ifqa.readers.llm import Llm
+from ifqa.records import Passage, Question
+from ifqa.report.screen import show_scores
+from ifqa.retrievers.genread import GenRead
+from ifqa.variants import override
+
+KEY = "sk-canary-4711-do-not-tell"
+PASSAGES = [Passage(f"p{n}", "Mill", f"The mill of town {n} was built in {1800 + n} by Bo Carr.") for n in range(6)]
+QUESTIONS = [Question(f"t/{n}", f"If the mill {n} had burned, when?", (str(1900 + n),)) for n in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    _open_llm.cache_clear()
+
+
+def model(server, **settings):
+    return OpenAI(**{"model": "gpt-4o-mini", "base_url": server.url, "retries": 0, "window": 4096} | settings)
+
+
+def answers(text):
+    return lambda prompt, time, body: Reply(text=text)
+
+
+def asked(server):
+    """What the model was told last in each request, in the order of the questions."""
+    told = [body["messages"][-1]["content"] for body in server.bodies]
+    return sorted(told, key=lambda text: re.findall(r"mill (\d)", text))
+
+
+def test_each_question_is_asked_with_its_passages_and_the_answer_is_taken_out_of_the_text():
+    with serving(answers("Reasoning: it is so.\nAnswer: **1901**.")) as server:
+        reader = Llm(model(server), prompt="open-book-cot")
+        predictions = reader.answer(QUESTIONS, [PASSAGES[:2], PASSAGES[2:3], []])
+    assert [one.question_id for one in predictions] == [one.id for one in QUESTIONS]
+    assert {one.answer for one in predictions} == {"1901"}
+    assert predictions[0].completion == "Reasoning: it is so.\nAnswer: **1901**."
+    assert [one.passage_ids for one in predictions] == [("p0", "p1"), ("p2",), ()]
+    first = asked(server)[0]
+    assert [passage.text in first for passage in PASSAGES[:3]] == [True, True, False]
+    assert first.index(PASSAGES[0].text) < first.index(PASSAGES[1].text)
+    assert reader.told()["spent"]["calls"] == 3
+
+
+def test_a_closed_book_is_shown_no_passage():
+    with serving(answers("Answer: 1901")) as server:
+        prediction = Llm(model(server), prompt="closed-book").answer(QUESTIONS[:1], [PASSAGES])[0]
+    assert "Bo Carr" not in asked(server)[0]
+    assert (prediction.answer, prediction.passage_ids) == ("1901", ())
+
+
+def test_the_best_passage_may_stand_next_to_the_question():
+    with serving(answers("Answer: 1")) as server:
+        prediction = Llm(model(server), order="best last").answer(QUESTIONS[:1], [PASSAGES[:3]])[0]
+    places = [asked(server)[0].index(passage.text) for passage in PASSAGES[:3]]
+    assert places == sorted(places, reverse=True)
+    assert prediction.passage_ids == ("p0", "p1", "p2")
+
+
+def test_passages_beyond_the_window_are_left_out_from_the_worst_on_and_counted():
+    with serving(answers("Answer: 1")) as server:
+        reader = Llm(model(server, window=330), prompt="open-book")
+        prediction = reader.answer(QUESTIONS[:1], [PASSAGES])[0]
+    assert 0 < len(prediction.passage_ids) < 6
+    assert prediction.passage_ids == tuple(f"p{n}" for n in range(len(prediction.passage_ids)))
+    assert reader.told()["left_out"] == 6 - len(prediction.passage_ids)
+
+
+def test_a_question_beyond_the_window_is_a_failure_and_nothing_is_asked():
+    with serving(answers("Answer: 1")) as server:
+        reader = Llm(model(server, window=400))
+        long = Question("t/9", "If " + "so it were and " * 500 + "what?", ("1",))
+        predictions = reader.answer([long, QUESTIONS[0]], [[], []])
+    assert re.match(r"not asked: the question take", predictions[0].error)
+    assert predictions[1].answer == "1"
+    assert server.requests == 1
+    assert reader.told()["retry"] == 0  # another try would find it as long
+
+
+def test_what_the_prompts_rule_finds_no_answer_in_is_a_counted_failure():
+    with serving(answers("I cannot say.")) as server:
+        reader = Llm(model(server), prompt="open-book-cot")
+        prediction = reader.answer(QUESTIONS[:1], [PASSAGES[:1]])[0]
+    assert prediction.answer == ""
+    assert prediction.error.startswith("unparsed: ")
+    assert prediction.completion == "I cannot say."
+    assert (reader.told()["unparsed"], reader.told()["retry"]) == (1, 0)
+
+
+def test_the_answer_most_samples_agree_on_counts():
+    texts = iter(["Answer: The Mill", "Answer: 1902", "no", "Answer: mill.", "Answer: 1902"])
+    with serving(lambda prompt, time, body: Reply(text=next(texts))) as server:
+        reader = Llm(model(server, concurrency=1), prompt="open-book-cot", samples=5, temperature=0.7)
+        prediction = reader.answer(QUESTIONS[:1], [PASSAGES[:1]])[0]
+    assert prediction.answer == "The Mill"  # as often as 1902, and first
+    assert prediction.score == pytest.approx(math.log(2 / 5))
+    assert server.requests == 5
+
+
+def test_a_calculation_in_the_answer_is_computed():
+    with serving(answers("Factual answer: 1890\nAnswer: [[1890 + 5]]")) as server:
+        found = Llm(model(server), prompt="counterfactual-calculator").answer(QUESTIONS[:1], [PASSAGES[:1]])[0]
+        plain = Llm(model(server), prompt="counterfactual").answer(QUESTIONS[:1], [PASSAGES[:1]])[0]
+    assert found.answer == "1895"
+    assert plain.answer == "[[1890 + 5]]"
+
+
+def test_written_demonstrations_are_shown_before_the_question_and_carry_their_setting():
+    with serving(answers("Answer: 1")) as server:
+        reader = Llm(model(server), prompt="counterfactual", demos="sample", shots=2)
+        reader.answer(QUESTIONS[:1], [PASSAGES[:1]])
+    roles = [message["role"] for message in server.bodies[0]["messages"]]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert reader.setting == "sample"
+
+
+def test_drawn_demonstrations_are_training_questions_and_another_seed_draws_others():
+    train = {one.text for one in load("benchmark", "sample")().questions("train")}
+    shown = {}
+    with serving(answers("Answer: 1")) as server:
+        for seed in (0, 1):
+            Llm(model(server), demos="sample/train", shots=3, seed=seed).answer(QUESTIONS[:1], [[]])
+            users = [one["content"] for one in server.bodies[-1]["messages"] if one["role"] == "user"][:-1]
+            shown[seed] = {text for text in train for user in users if text in user}
+    assert [len(one) for one in shown.values()] == [3, 3]
+    assert shown[0] != shown[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"prompt": "open-bok"}, "did you mean 'open-book'"),
+        ({"demos": "sampl"}, "did you mean 'sample'"),
+        ({"shots": 3}, "shots wants demos"),
+        ({"demos": "sample/train"}, "Set shots"),
+        ({"samples": 3}, "at temperature 0 are all the same"),
+        ({"samples": 0}, "samples.*1 or more"),
+        ({"temperature": 3.0}, "from 0 to 2"),
+        ({"order": "worst first"}, "order of reader 'llm'"),
+    ],
+)
+def test_settings_out_of_range_are_refused_in_one_line(settings, message):
+    with serving() as server, pytest.raises(IfqaError, match=message) as refused:
+        Llm(model(server), **settings)
+    assert "\n" not in str(refused.value)
+
+
+def test_demonstrations_without_reasoning_are_refused_by_a_prompt_that_shows_it():
+    with serving() as server, pytest.raises(IfqaError, match="has none; take demonstrations that do"):
+        Llm(model(server), prompt="counterfactual", demos="sample/train", shots=2).answer(QUESTIONS[:1], [[]])
+
+
+def test_genread_writes_passages_without_newlines_and_any_reader_can_have_them():
+    with serving(lambda prompt, time, body: Reply(text=f"Of {prompt[-40:]}\n\nIt was so.")) as server:
+        retriever = GenRead(model(server))
+        rankings = retriever.search(QUESTIONS, 5)
+    assert [[hit.passage_id for hit in one] for one in rankings] == [[f"genread/t/{n}/0"] for n in range(3)]
+    passages = retriever.made_passages(QUESTIONS)
+    assert [passage.id for passage in passages] == [f"genread/t/{n}/0" for n in range(3)]
+    assert all("\n" not in passage.text and passage.text.endswith("It was so.") for passage in passages)
+    assert all((body["temperature"], body["max_tokens"]) == (0.0, 300) for body in server.bodies)
+
+
+def test_genread_samples_k_passages_and_a_failed_one_is_none():
+    def plan(prompt, time, body):
+        return error(500, "no") if "mill 1" in prompt else Reply(text=f"text {time}")
+
+    with serving(plan) as server:
+        retriever = GenRead(model(server), temperature=0.9)
+        rankings = retriever.search(QUESTIONS, 2)
+    assert [len(one) for one in rankings] == [2, 0, 2]
+    assert retriever.told()["retry"] == 1
+    with serving() as server, pytest.raises(IfqaError, match="reads passages"):
+        GenRead(model(server), prompt="open-book")
+
+
+# The stages: an experiment over the sample
+
+
+def experiment(server, name="sample", **changes):
+    base = {"reader": "llm", "reader.prompt": "closed-book", "llm.model": "gpt-4o-mini", "llm.base_url": server.url}
+    return override(load_experiment(name), base | {"llm.retries": 0, "limit": 12} | changes)
+
+
+@pytest.fixture
+def closed(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/closed.toml").write_text(
+        'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n[llm]\nmodel = "gpt-4o-mini"\n'
+    )
+    return "closed"
+
+
+def test_a_question_that_failed_is_asked_again_by_the_next_run_and_nothing_else_is(closed, capsys):
+    down = {"now": True}
+
+    def plan(prompt, time, body):
+        return error(500, "sorry") if down["now"] and "Scott" in prompt else Reply(text="Answer: x")
+
+    with serving(plan) as server:
+        chosen = experiment(server, closed, limit=83)
+        folder = stages.run(chosen)
+        manifest = read_json(chosen.folder / "read/manifest.json")["made"]
+        failed = manifest["retry"]
+        assert failed > 0
+        assert read_json(folder / "scores.json")["n_failed"] == failed
+        assert show_scores(chosen, folder) == 0
+        assert f"{failed} questions not wholly answered" in capsys.readouterr().out
+        before, down["now"] = server.requests, False
+        stages.run(experiment(server, closed, limit=83))
+        assert server.requests == before + failed
+        assert read_json(folder / "scores.json")["n_failed"] == 0
+        stages.run(experiment(server, closed, limit=83))
+        assert server.requests == before + failed
+
+
+def test_a_cap_gives_a_partial_result_that_says_so_and_a_higher_one_goes_on_in_the_same_folder(closed, capsys):
+    with serving(lambda prompt, time, body: Reply(text="Answer: x", usage=(100, 30))) as server:
+        chosen = experiment(server, closed, limit=83, **{"llm.max_total_tokens": 5000, "llm.concurrency": 32})
+        folder = stages.run(chosen)
+        assert sum(server.tokens) <= 5000
+        scores = read_json(folder / "scores.json")
+        assert 0 < scores["not_asked"] < 83
+        assert scores["questions"] == 83
+        show_scores(chosen, folder)
+        assert f"PARTIAL: {scores['not_asked']} questions were not asked" in capsys.readouterr().out.replace("\n", " ")
+        more = experiment(server, closed, limit=83, **{"llm.max_total_tokens": 4_000_000})
+        assert more.folder == chosen.folder
+        assert read_json(stages.run(more) / "scores.json")["not_asked"] == 0
+        assert server.requests == 83
+
+
+def test_what_it_will_take_is_said_before_and_nothing_is_sent(closed):
+    with serving(answers("Answer: x")) as server:
+        chosen = experiment(server, closed)
+        stages._keep_resolved(chosen)
+        told = check(chosen.name)
+        assert re.search(
+            r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", told
+        )
+        assert server.requests == 0
+        stages.run(chosen)
+        assert "nothing to ask, 12 completions are kept" in check(chosen.name)
+
+
+def test_demonstrations_of_the_other_setting_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("ifqa.readers.llm.load_demos", lambda name: type(
+        "Of", (), {"setting": "ifqa/few", "demos": ()})())  # fmt: skip
+    monkeypatch.setattr(Llm, "_shown", lambda self, asked: type("Of", (), {"setting": "ifqa/few", "demos": ()})())
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/x.toml").write_text(
+        'benchmark = "ifqa"\nsplit = "full-dev"\n[reader]\nname = "llm"\ndemos = "sample"\n[llm]\nmodel = "gpt-4o-mini"\n'
+    )
+    with pytest.raises(IfqaError, match="trained on ifqa/few and may not be tested on ifqa/full"):
+        open_reader(load_experiment("x"))
+
+
+def test_genread_is_retrieved_scored_and_read(tmp_path):
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/gen.toml").write_text(
+        'benchmark = "sample"\nsplit = "dev"\nlimit = 5\n[retriever]\nname = "genread"\nk = 1\n'
+        '[reader]\nname = "llm"\nprompt = "genread-read"\npassages = 1\n[llm]\nmodel = "gpt-4o-mini"\n'
+    )
+    with serving(
+        lambda prompt, time, body: Reply(text="Answer: x" if "Background" in prompt else "Some text.")
+    ) as server:
+        chosen = override(load_experiment("gen"), {"llm.base_url": server.url})
+        assert chosen.name == "gen"  # where a model is changes nothing
+        folder = stages.run(chosen)
+        assert server.requests == 10
+    scores = read_json(folder / "scores.json")
+    assert "gold_any@1" in scores["measures"]
+    lines = (chosen.folder / "read/predictions.jsonl").read_text().splitlines()
+    assert [json.loads(line)["passage_ids"] for line in lines] == [[f"genread/sample/dev/{n}/0"] for n in range(5)]
+
+
+def test_a_plug_that_asks_without_a_model_named_is_refused():
+    with pytest.raises(IfqaError, match=r"'llm' asks a language model; name one: .* --model NAME"):
+        override(load_experiment("sample"), {"reader": "llm"})
+    with pytest.raises(IfqaError, match="setting of llm 'openai' 'model' is missing"):
+        override(load_experiment("sample"), {"reader": "llm", "llm.concurrency": 3})
+    with pytest.raises(IfqaError, match="did you mean 'concurrency'"):
+        override(load_experiment("sample"), {"reader": "llm", "llm.model": "m", "llm.concurency": 3})
+
+
+def test_the_key_is_in_no_file_and_in_no_output(tmp_path, closed, capsys):
+    def plan(prompt, time, body):
+        return error(401, f"Incorrect API key provided: {KEY}. See it.", "invalid_api_key")
+
+    with serving(plan) as server, pytest.raises(IfqaError) as refused:
+        stages.run(experiment(server, closed))
+    with serving(answers("Answer: x")) as server:
+        chosen = experiment(server, closed)
+        show_scores(chosen, stages.run(chosen))
+    told = capsys.readouterr()
+    everything = [
+        told.out,
+        told.err,
+        str(refused.value),
+        *(path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()),
+    ]
+    assert not [text for text in everything if "canary" in text]
+
+
+def test_the_shipped_recording_answers_the_prompt_as_it_is():
+    chosen = load_experiment("sample-llm")
+    folder = stages.run(chosen)
+    made = read_json(chosen.folder / "read/manifest.json")["made"]
+    assert (made["retry"], made["unparsed"], made["spent"]["calls"]) == (0, 1, 0)
+    rows = [json.loads(line) for line in (folder / "per_question.jsonl").read_text().splitlines()]
+    assert [row["answer"] for row in rows[4:7]] == ["5-4", "14.7 kilometres", "1009 feet"]  # computed
+
+
+def test_another_kind_of_model_takes_over_no_setting_of_the_first():
+    changed = override(load_experiment("sample-llm"), {"llm.model": "m", "llm.name": "openai"})
+    assert (changed.llm["name"], changed.llm["model"], "path" in changed.llm) == ("openai", "m", False)
+    assert changed.name == "sample-llm+llm.model=m+llm.name=openai"
+    cheaper = override(load_experiment("sample-llm"), {"llm.model": "m", "llm.name": "openai", "llm.max_cost": 2.0})
+    assert (cheaper.name, cheaper.llm["max_cost"]) == (changed.name, 2.0)

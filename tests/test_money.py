@@ -1,0 +1,225 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.completions import Request
+from ifqa.errors import IfqaError
+from ifqa.files import find_resource, read_json, read_toml
+from ifqa.llms import tokens
+from ifqa.llms.money import Budget, Price, is_local, price_of
+from ifqa.llms.tokens import at_most, most_prompt_tokens, prompt_tokens, window_of
+
+TABLE = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"big" = { input = 3, output = 12.5 }\n'
+
+
+def table(tmp_path, text):
+    path = tmp_path / "prices.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_price_is_per_million_tokens(tmp_path):
+    price = price_of("big", path=table(tmp_path, TABLE))
+    assert price == Price(3.0, 12.5, "2026-01-02", "there")
+    assert price.of(2_000_000, 100_000) == pytest.approx(7.25)
+
+
+def test_an_unknown_price_is_unknown_and_never_nothing(tmp_path):
+    assert price_of("small", path=table(tmp_path, TABLE)) is None
+    assert price_of("bigger", path=table(tmp_path, TABLE)) is None
+    assert Budget(None).cost is None
+
+
+def test_a_name_with_a_date_has_its_models_price_unless_it_has_its_own(tmp_path):
+    path = table(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n')
+    assert price_of("big-2025-12-31", path=path).input == 3
+    assert price_of("big-2026-03-01", path=path).input == 9
+    assert price_of("big-1231", path=path) is None
+
+
+def test_a_table_in_the_working_directory_takes_the_place_of_ours(tmp_path, monkeypatch):
+    assert price_of("gpt-4.1-mini").output == 1.60
+    table(tmp_path, TABLE)
+    monkeypatch.chdir(tmp_path)
+    assert price_of("gpt-4.1-mini") is None
+    assert price_of("big").input == 3
+
+
+def test_every_model_of_our_table_has_a_price_above_nothing():
+    for model in read_toml(find_resource("prices.toml"))["models"]:
+        price = price_of(model)
+        assert 0 < price.input <= price.output
+        assert price.dated
+        assert price.source
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[models", "not TOML"),
+        ('dated = ""\nsource = ""\n', "'models' is missing"),
+        (TABLE.replace("12.5", '"12.5"'), "output must be US dollars per million tokens, found '12.5'"),
+        (TABLE.replace("12.5", "-1"), "found -1"),
+        (TABLE.replace("12.5", "nan"), "found nan"),
+        (TABLE.replace("output", "out"), "output must be"),
+        (TABLE.replace('dated = "2026-01-02"', ""), "'dated' is missing"),
+    ],
+)
+def test_a_table_that_is_wrong_is_refused_by_name(tmp_path, text, words):
+    with pytest.raises(IfqaError, match="prices.toml.*" + words):
+        price_of("big", path=table(tmp_path, text))
+
+
+def test_a_server_on_this_machine_costs_nothing_unless_its_model_is_priced(tmp_path):
+    path = table(tmp_path, TABLE)
+    assert price_of("any", "http://localhost:8000/v1", path).of(10**6, 10**6) == 0
+    assert price_of("big", "http://localhost:8000/v1", path).input == 3
+    assert price_of("any", "http://10.0.0.7:8000/v1", path) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://127.0.0.1:1/v1", True),
+        ("http://[::1]:1/v1", True),
+        ("http://LOCALHOST", True),
+        ("https://api.openai.com/v1", False),
+        ("http://localhost.example.com", False),
+        ("http://127.example.com", False),
+        ("", False),
+    ],
+)
+def test_which_server_is_this_machine(url, local):
+    assert is_local(url) is local
+
+
+@given(st.integers(0, 10**6), st.floats(0.0001, 5), st.integers(1, 3000))
+def test_what_is_spent_and_set_aside_never_passes_a_cap(seed, max_cost, max_tokens):
+    draw = random.Random(seed)
+    price = Price(draw.uniform(0, 30), draw.uniform(0, 60))
+    budget = Budget(price, max_cost, max_tokens)
+    billed, rooms = [0, 0], []
+    for _ in range(100):
+        if rooms and draw.random() < 0.4:
+            room = rooms.pop(draw.randrange(len(rooms)))
+            used = (draw.randint(0, room.prompt), draw.randint(0, room.completion))
+            budget.settle(room, used if draw.random() < 0.8 else None)
+            billed = [one + more for one, more in zip(billed, used, strict=True)]
+        elif room := budget.reserve(draw.randint(1, 200), draw.randint(1, 100)):
+            rooms.append(room)
+        assert price.of(*billed) <= max_cost + 1e-12
+        assert sum(billed) <= max_tokens
+        assert budget.open == len(rooms)
+
+
+def test_a_request_is_let_through_to_the_last_token():
+    budget = Budget(Price(1, 1), 0, 30)
+    room = budget.reserve(10, 10)
+    assert budget.reserve(10, 10) is None
+    budget.settle(room, (5, 5))
+    assert budget.reserve(10, 10)
+    assert "30 tokens" in budget.refusal
+
+
+def test_a_use_that_is_not_told_counts_whole():
+    budget = Budget(Price(1_000_000, 2_000_000))
+    budget.settle(budget.reserve(10, 5), None)
+    assert budget.spent == (10, 5)
+    assert budget.cost == 20
+
+
+def test_a_server_that_counts_more_than_the_bound_raises_the_next_bounds_by_as_much():
+    budget = Budget(None)
+    rooms = [budget.reserve(10, 5) for _ in range(3)]
+    for room in rooms:
+        budget.settle(room, (17, 1))
+    assert budget.reserve(10, 5).prompt == 17
+    assert budget.extra == 7
+
+
+@pytest.mark.parametrize(
+    ("model", "window"),
+    [
+        ("gpt-4o-mini", 128_000),
+        ("gpt-4.1-nano-2025-04-14", 1_047_576),
+        ("gpt-4", 8_192),
+        ("gpt-3.5-turbo-instruct", 4_096),
+        ("gpt-3.5-turbo-0125", 16_385),
+        ("gpt-5.2", 272_000),
+        ("ft:gpt-4o-mini:me", 128_000),
+        ("llama-3", 0),
+    ],
+)
+def test_windows_by_name(model, window):
+    assert window_of(model) == window
+
+
+@given(st.text(st.characters()))
+def test_the_rule_is_between_nothing_and_a_token_a_byte(text):
+    size = len(text.encode("utf-8", "surrogatepass"))
+    assert 0 <= at_most(text) <= size
+    assert (at_most(text) > 0) == (text.strip(" ") != "" or size > 0)
+
+
+@given(st.text(st.characters()), st.text(st.characters()))
+def test_the_rule_of_two_texts_is_no_more_than_of_each(first, second):
+    assert at_most(first + second) <= at_most(first) + at_most(second) <= at_most(first + second) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "real"),  # token counts of cl100k_base as published or plain from its pattern of splitting
+    [
+        ("hello world", 2),
+        ("tiktoken is great!", 6),
+        ("antidisestablishmentarianism", 6),
+        ("2 + 2 = 4", 7),
+        ("お誕生日おめでとう", 9),
+    ],
+)
+def test_the_rule_never_gives_fewer_than_there_are(text, real):
+    assert at_most(text) >= real
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_the_rule_against_the_real_vocabulary_where_it_is_here(name):
+    if not tokens._is_here(name):
+        pytest.skip("its vocabulary is not on this machine")
+    import tiktoken
+
+    encoding = tiktoken.get_encoding(name)
+    records = read_json(find_resource("sample/dev.json"))
+    text = "\n".join(f"{record['question']} {record['context']}" for record in records)
+    for part in range(0, len(text), 1000):
+        assert at_most(text[part : part + 1000]) >= len(encoding.encode(text[part : part + 1000]))
+
+
+def test_no_vocabulary_is_ever_fetched(monkeypatch, tmp_path, capsys):
+    import tiktoken.load
+
+    def fetch(url):
+        raise AssertionError(f"fetched {url}")
+
+    monkeypatch.setattr(tiktoken.load, "read_file", fetch)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    tokens.counter.cache_clear()
+    count = tokens.counter("gpt-4o")
+    assert count("a river") == at_most("a river")
+    assert tokens.counter("gpt-4o")("") == 0
+    assert capsys.readouterr().err.count("exact counts") == 1
+    (tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790").write_bytes(b"torn")  # o200k's place
+    tokens.counter.cache_clear()
+    assert tokens.counter("gpt-4o") is at_most
+    tokens.counter.cache_clear()
+
+
+def test_a_prompts_bound_is_no_less_than_its_count():
+    for request in (
+        Request(messages=(("system", "Be brief."), ("user", "Where would it be?"))),
+        Request(text="Ω≈ç√ 12345 words"),
+    ):
+        assert most_prompt_tokens(request, at_most) >= prompt_tokens(request, at_most)
+        assert (
+            most_prompt_tokens(request, len) >= prompt_tokens(request, len) > sum(map(len, ("Where would it be?",))) - 3
+        )

@@ -1,0 +1,543 @@
+import asyncio
+import email.utils
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from openai_server import Reply, error, serving
+
+from ifqa.completions import Completion, Request, Store
+from ifqa.errors import IfqaError
+from ifqa.llms import asking
+from ifqa.llms.failures import retry_after, scrub
+from ifqa.llms.openai import OPENAI, OpenAI
+
+KEY = "sk-canary-3f9c1e77a0b2"
+PRICED = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(asking, "BACKOFF", 0.002)
+
+
+def ask(*prompts, **more):
+    return [Request(messages=(("user", prompt),), **more) for prompt in prompts]
+
+
+def model(server, **settings):
+    return OpenAI(**{"model": "m", "base_url": server.url, "window": 4096, "retries": 3, **settings})
+
+
+def texts(completions):
+    return [one.text for one in completions]
+
+
+def first(*replies, then=Reply):
+    """A plan: the n-th time a prompt is asked it gets the n-th reply, and an ordinary one after the last."""
+    return lambda prompt, time, asked: replies[time - 1]() if time <= len(replies) else then()
+
+
+def test_completions_come_in_the_order_of_their_requests_however_late_each_is():
+    def plan(prompt, time, asked):
+        return Reply(text=f"to {prompt}", latency=0.03 if int(prompt) % 2 else 0.001)
+
+    with serving(plan) as server:
+        done = model(server, concurrency=4).complete(ask(*map(str, range(12))))
+    assert texts(done) == [f"to {n}" for n in range(12)]
+    assert done[0] == Completion("to 0", 7, 3, "stop")
+    assert 1 < server.most_at_once <= 4
+
+
+def test_what_the_store_has_is_not_asked_for():
+    with serving() as server:
+        model(server).complete(ask("a", "b"))
+        again = model(server)
+        done = again.complete(ask("b", "a", "c"))
+    assert texts(done) == ["to b", "to a", "to c"]
+    assert [one.cached for one in done] == [True, True, False]
+    assert server.asked == {"a": 1, "b": 1, "c": 1}
+    assert (again.spent.calls, again.spent.cached, again.spent.prompt_tokens) == (1, 2, 7)
+
+
+def test_equal_requests_are_asked_once_and_all_are_counted_off():
+    steps = []
+    with serving() as server:
+        done = model(server).complete([*ask("a", "b", "a"), *ask("a", sample=1)], steps.append)
+        model(server).complete(ask("a", "a"), steps.append)
+    assert texts(done) == ["to a", "to b", "to a", "to a"]
+    assert server.asked == {"a": 2, "b": 1}
+    assert sum(steps) == 6
+
+
+def test_nothing_is_asked_of_nobody():
+    asked = OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9)
+    assert asked.complete([]) == []
+    assert asked.spent.calls == 0
+
+
+def test_the_completion_form_and_the_parameters_as_they_are_sent():
+    with serving() as server:
+        plain = model(server, form="completion")
+        assert not plain.chat
+        plain.complete([Request(text="go on", max_tokens=9, temperature=0.5, stop=("\n",))])
+    assert server.bodies == [
+        {
+            "model": "m",
+            "prompt": "go on",
+            "max_tokens": 9,
+            "temperature": 0.5,
+            "stop": ["\n"],
+        }
+    ]
+    with serving() as server:
+        thinking = model(server, effort="low")
+        thinking.complete(ask("a", max_tokens=9))
+    assert server.bodies[0]["reasoning_effort"] == "low"
+    assert (server.bodies[0]["max_tokens"], server.bodies[0]["temperature"]) == (9, 0.0)
+    assert model(server).estimate(ask("a", max_tokens=9)).calls == 1  # another effort is another answer
+
+
+def test_openais_own_chat_gets_the_parameters_its_reasoning_models_take():
+    ours = OpenAI(model="gpt-5-mini")
+    (request,) = ask("a", max_tokens=9, temperature=1.0)
+    assert ours._arguments(request).keys() == {"model", "messages", "max_completion_tokens"}
+    assert ours._arguments(replace(request, temperature=0.0))["temperature"] == 0
+    assert ours.url == OPENAI
+    assert ours.chat
+    assert ours.window == 272_000
+    assert not OpenAI(model="gpt-3.5-turbo-instruct").chat
+
+
+def late():
+    return email.utils.format_datetime(email.utils.localtime(), usegmt=False)
+
+
+PASSING = {
+    "429 with seconds": lambda: error(429, "slow down", "rate_limit_exceeded", {"retry-after": "0.01"}),
+    "429 with milliseconds": lambda: error(429, "slow down", None, {"retry-after-ms": "5"}),
+    "429 with a date": lambda: error(429, "slow down", None, {"retry-after": late()}),
+    "429 with nothing": lambda: error(429, "slow down"),
+    "408": lambda: error(408, "too slow"),
+    "409": lambda: error(409, "locked"),
+    "500": lambda: error(500, "oops"),
+    "502 in HTML": lambda: Reply(502, b"<html>Bad gateway</html>", usage=None),
+    "503": lambda: error(503, "overloaded", None, {"retry-after": "0"}),
+    "no answer in time": lambda: Reply(latency=1.5),
+    "cut before the answer": lambda: Reply(cut="before"),
+    "cut within the answer": lambda: Reply(cut="within"),
+    "malformed JSON": lambda: Reply(body=b'{"choices": [{"mess'),
+    "JSON of another kind": lambda: Reply(body=[1, 2]),
+    "no choices": lambda: Reply(body={"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 0}}),
+    "no text": lambda: Reply(text=None),
+}
+
+
+PATIENCE = {"no answer in time": 0.6}  # seconds
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_what_passes_is_tried_again(name):
+    with serving(first(PASSING[name], PASSING[name])) as server:
+        asked = model(server, timeout=PATIENCE.get(name, 30.0))
+        (done,) = asked.complete(ask("a"))
+    assert (done.text, done.error) == ("answer", "")
+    assert server.asked == {"a": 3}
+    assert asked.spent.calls == 3
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_what_does_not_pass_is_that_requests_failure_and_is_not_kept(name, capsys):
+    def plan(prompt, time, asked):
+        return PASSING[name]() if prompt == "bad" else Reply()
+
+    with serving(plan) as server:
+        asked = model(server, timeout=PATIENCE.get(name, 30.0), retries=1)
+        done = asked.complete(ask("bad", "good"))
+    assert texts(done) == ["", "answer"]
+    assert "after 2 tries" in done[0].error
+    assert len(list(Path().glob("completions/*/*"))) == 1
+    assert capsys.readouterr().err.count("tried again") == 1
+    with serving() as server:
+        assert texts(model(server).complete(ask("bad", "good"))) == ["to bad", "answer"]
+        assert server.asked == {"bad": 1}
+
+
+ALONE = {
+    "a context too long": lambda: error(400, "too long", "context_length_exceeded"),
+    "a context too long for vLLM": lambda: Reply(
+        400,
+        {"object": "error", "message": "This model's maximum context length is 16 tokens.", "code": 400},
+        usage=None,
+    ),
+    "a filtered prompt": lambda: error(400, "no", "content_filter"),
+    "a payload too large": lambda: error(413, "too large"),
+    "a filtered answer": lambda: Reply(text=None, finish="content_filter"),
+    "an answer of nothing but reasoning": lambda: Reply(text="", finish="length"),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_what_is_wrong_with_one_request_stops_no_other(name):
+    def plan(prompt, time, asked):
+        return ALONE[name]() if prompt == "bad" else Reply()
+
+    with serving(plan) as server:
+        done = model(server, concurrency=1).complete(ask("bad", "good"))
+    assert [bool(one.error) for one in done] == [True, False]
+    assert server.asked == {"bad": 1, "good": 1}
+
+
+def test_an_empty_answer_is_an_answer():
+    with serving(lambda prompt, time, asked: Reply(text="")) as server:
+        assert model(server).complete(ask("a")) == [Completion("", 7, 3, "stop")]
+        assert model(server).complete(ask("a"))[0].cached
+
+
+STOPPING = {
+    "401": (lambda: error(401, f"Incorrect API key provided: {KEY}", "invalid_api_key"), "check OPENAI_API_KEY"),
+    "401 in stars": (lambda: error(401, "Incorrect API key: sk-cana*******0b2"), "Incorrect API key"),
+    "403": (lambda: error(403, "not for you"), "not for you"),
+    "404": (lambda: error(404, "The model `m` does not exist", "model_not_found"), "`m` does not exist"),
+    "404 of FastAPI": (lambda: Reply(404, {"detail": "Not Found"}, usage=None), "check the model and base_url"),
+    "400": (lambda: error(400, "what is this?"), "what is this"),
+    "402": (lambda: error(402, "pay first"), "pay first"),
+    "422": (lambda: error(422, "no such field"), "no such field"),
+    "a parameter the model refuses": (
+        lambda: error(400, "Unsupported value: 0", "unsupported_value", param="temperature"),
+        "refuses the setting temperature",
+    ),
+    "quota": (lambda: error(429, "You exceeded your current quota", "insufficient_quota"), "exceeded your current"),
+    "a wait of an hour": (lambda: error(429, "daily limit", None, {"retry-after": "3600"}), "wait 3,600 s"),
+}
+
+
+@pytest.mark.parametrize("name", STOPPING)
+def test_what_no_retry_mends_stops_everything_at_once_and_what_is_in_flight_is_kept(name):
+    reply, words = STOPPING[name]
+
+    def plan(prompt, time, asked):
+        return reply() if prompt == "0" else Reply(latency=0.1)
+
+    with serving(plan) as server:
+        with pytest.raises(IfqaError, match=words) as caught:
+            model(server, concurrency=4).complete(ask(*map(str, range(50))))
+        assert server.requests == 4
+    assert len(str(caught.value).splitlines()) == 1
+    assert len(list(Path().glob("completions/*/*.json"))) == 3
+
+
+def test_a_server_that_is_not_there_is_said_so_after_the_tries():
+    with pytest.raises(IfqaError, match=r"cannot connect.*after 2 tries; is the server up"):
+        OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9, retries=1).complete(ask("a", "b"))
+
+
+def test_a_pause_the_server_asks_for_holds_for_all():
+    times = []
+
+    def plan(prompt, number, asked):
+        times.append(time.monotonic())
+        return error(429, "slow", None, {"retry-after": "0.5"}) if len(times) == 1 else Reply(latency=0.25)
+
+    with serving(plan) as server:
+        done = model(server, concurrency=2).complete(ask("a", "b", "c", "d"))
+    assert texts(done) == ["answer"] * 4
+    assert len([one for one in times if one < times[0] + 0.5]) <= 2  # what was in flight when it was asked
+
+
+def test_the_pace_is_kept():
+    with serving() as server:
+        asked = model(server, requests_per_minute=1200, concurrency=8)
+        began = time.monotonic()
+        asked.complete(ask(*"abcdefgh"))
+        assert time.monotonic() - began >= 7 * 0.05
+
+
+def use(prompt, time, asked):
+    """Usage as a server may count it: anything up to what a byte a token makes, and up to the answer's room."""
+    draw = random.Random(f"{prompt} {time}")
+    return draw.randint(1, len(prompt) + 20), draw.randint(1, asked["max_tokens"])
+
+
+def rough(prompt, time, asked):
+    """A server with troubles, which bills what it worked on."""
+    tokens = use(prompt, time, asked)
+    trouble = random.Random(f"trouble {prompt} {time}").random()
+    if trouble < 0.1:
+        return error(429, "slow", None, {"retry-after": "0"})
+    if trouble < 0.2:
+        return Reply(cut="before", usage=tokens)
+    return Reply(usage=tokens, latency=0.005)
+
+
+@pytest.mark.parametrize("trouble", [False, True])
+def test_the_servers_own_tally_never_passes_a_cap_on_tokens(trouble):
+    prompts = [f"{n} " + "word " * (n % 90) for n in range(300)]
+    plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
+    with serving(plan) as server:
+        asked = model(server, concurrency=32, max_total_tokens=20_000, retries=6)
+        done = asked.complete(ask(*prompts, max_tokens=60))
+    assert sum(server.tokens) <= asked.spent.prompt_tokens + asked.spent.completion_tokens <= 20_000
+    assert trouble or sum(server.tokens) > 19_000  # and it is used up, but for one request's room
+    refused = [one for one in done if one.error]
+    assert refused
+    assert all("the cap of 20,000 tokens" in one.error for one in refused)
+    assert len(refused) + len(list(Path().glob("completions/*/*.json"))) == 300
+
+
+@pytest.mark.parametrize("trouble", [False, True])
+def test_the_servers_own_tally_never_passes_a_cap_on_money(trouble):
+    Path("prices.toml").write_text(PRICED)
+    plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
+    with serving(plan) as server:
+        asked = model(server, concurrency=32, max_cost=1.5)
+        asked.complete(ask(*map(str, range(300)), max_tokens=60))
+    bill = asked.price.of(*server.tokens)
+    assert bill <= asked.spent.cost + 1e-9 <= 1.5 + 1e-9
+    assert trouble or bill > 1.4
+
+
+def test_what_was_refused_is_asked_by_the_next_run():
+    with serving() as server:
+        asked = model(server, max_total_tokens=575)  # room for one of them and 26 tokens
+        done = asked.complete(ask(*"abcdef"))
+        assert sum(bool(one.error) for one in done) == 3
+        assert texts(model(server).complete(ask(*"abcdef"))) == [f"to {letter}" for letter in "abcdef"]
+        assert server.requests == 6
+
+
+def test_a_cap_on_money_needs_a_price():
+    with pytest.raises(IfqaError, match=r"the price of 'mystery' is unknown: add it to a prices\.toml"):
+        OpenAI(model="mystery", max_cost=1.0)
+    assert OpenAI(model="mystery").price is None
+
+
+def test_an_estimate_counts_what_is_not_in_the_store_and_sends_nothing():
+    Path("prices.toml").write_text(PRICED)
+    with serving() as server:
+        asked = model(server)
+        asked.complete(ask("a"))
+        calls, prompt, answers, cost = asked.estimate([*ask("a", "b", "c", "c", max_tokens=256)])
+        assert server.requests == 1
+    assert (calls, answers) == (2, 512)
+    assert prompt > 2
+    assert cost == pytest.approx((prompt * 100 + 512 * 400) / 1e6)
+    assert OpenAI(model="mystery", window=9).estimate(ask("a")).cost is None
+
+
+def test_it_works_inside_a_running_loop():
+    async def cell(server):
+        return model(server).complete(ask("a"))
+
+    with serving() as server:
+        assert texts(asyncio.run(cell(server))) == ["to a"]
+
+
+def test_a_proxy_of_the_environment_is_not_for_a_server_on_this_machine(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with serving() as server:
+        assert texts(model(server).complete(ask("a"))) == ["to a"]
+
+
+def test_a_key_is_needed_but_for_a_server_on_this_machine(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(IfqaError, match=r"OPENAI_API_KEY is not set; api\.openai\.com asks for a key"):
+        OpenAI(model="gpt-4.1").complete(ask("a"))
+    with serving() as server:
+        assert texts(model(server).complete(ask("a"))) == ["to a"]
+    assert server.keys == {"Bearer none"}
+    monkeypatch.setenv("OPENAI_API_KEY", f"{KEY} …")
+    with pytest.raises(IfqaError, match="copy it again") as caught:
+        OpenAI(model="gpt-4.1").complete(ask("a"))
+    assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [*PASSING, *ALONE, *STOPPING])
+def test_the_key_is_in_no_file_no_line_and_no_traceback(name, capfd, tmp_path):
+    table = {**PASSING, **ALONE, **{one: reply for one, (reply, _) in STOPPING.items()}}
+
+    def plan(prompt, time, asked):
+        reply = table[name]()
+        if isinstance(reply.body, dict) and "error" in reply.body:
+            reply.body["error"]["message"] += f" (you sent Bearer {KEY}, {KEY[:9]}***)"
+        return reply
+
+    shown = ""
+    with serving(plan) as server:
+        asked = model(server, retries=1, timeout=PATIENCE.get(name, 30.0))
+        try:
+            shown += str(asked.complete(ask("a", "b")))
+        except IfqaError:
+            shown += traceback.format_exc()
+        assert server.keys == {f"Bearer {KEY}"}
+    out, err = capfd.readouterr()
+    shown += out + err + repr(asked) + str(vars(asked)) + str(asked.spent)
+    shown += "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert "canary" not in shown
+    assert KEY[:9] not in shown
+
+
+INTERRUPTED = """
+import sys, threading
+from ifqa.completions import Request
+from ifqa.llms.openai import OpenAI
+model = OpenAI(model="m", base_url=sys.argv[1], concurrency=4, window=9)
+try:
+    model.complete([Request(messages=(("user", str(n)),)) for n in range(1000)], lambda done: print(done, flush=True))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_an_interrupt_loses_nothing_and_goes_on(tmp_path):
+    with serving(latency=0.05) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-c", INTERRUPTED, server.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(10):
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 0, err
+        assert out.splitlines()[-1] == "interrupted"
+        assert "keeping what is in flight" in err
+        assert 10 <= server.requests < 100
+        store = Store(tmp_path / "completions")
+        kept = [n for n in range(1000) if store.get("m", *ask(str(n)))]
+        assert len(kept) == server.requests
+
+
+def test_an_interrupt_in_a_running_loop_goes_on_as_well():
+    async def cell(asked):
+        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+        asked.complete(ask(*map(str, range(1000))))
+
+    with serving(latency=0.05) as server:
+        loop = asyncio.new_event_loop()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                loop.run_until_complete(cell(model(server, concurrency=2)))
+        finally:
+            loop.close()
+        assert len(list(Path().glob("completions/*/*.json"))) == server.requests
+
+
+def test_one_object_goes_on_after_an_interrupt(monkeypatch):
+    monkeypatch.setattr(asking, "GRACE", 0.05)
+    with serving(lambda prompt, time, asked: Reply(latency=0.5 if time == 1 else 0.001)) as server:
+        asked = model(server, max_total_tokens=10**6)
+        timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            asked.complete(ask("a", "b"))
+        timer.join()
+        assert asked._budget.open == 0
+        assert asked._budget.aside == (0, 0)
+        assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
+
+
+def test_a_full_disk_is_no_failure_of_the_server(monkeypatch):
+    def put(self, name, request, completion):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Store, "put", put)
+    with serving() as server, pytest.raises(OSError, match="No space left"):
+        model(server, concurrency=3).complete(ask(*map(str, range(20))))
+    assert server.requests <= 6
+
+
+TWO = """
+import sys
+from ifqa.completions import Request
+from ifqa.llms.openai import OpenAI
+model = OpenAI(model="m", base_url=sys.argv[1], concurrency=16, window=9)
+done = model.complete([Request(messages=(("user", str(n)),)) for n in range(200)])
+assert [one.text for one in done] == [f"to {n}" for n in range(200)]
+"""
+
+
+def test_two_processes_share_a_store(tmp_path):
+    with serving() as server:
+        both = [subprocess.Popen([sys.executable, "-c", TWO, server.url], stderr=subprocess.PIPE) for _ in range(2)]
+        for process in both:
+            assert process.communicate() == (None, b"")
+            assert process.returncode == 0
+        assert 200 <= server.requests <= 400
+        before = server.requests
+        done = model(server).complete(ask(*map(str, range(200))))
+        assert all(one.cached for one in done)
+        assert server.requests == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"concurrency": 0}, "concurrency must be at least 1, found 0"),
+        ({"max_cost": -1.0}, "max_cost must be at least 0"),
+        ({"max_cost": float("nan")}, "max_cost must be at least 0, found nan"),
+        ({"timeout": 0.0}, "timeout must be at least"),
+        ({"form": "text"}, "form must be auto, chat or completion, found 'text'"),
+        ({"model": " "}, "model is empty"),
+        ({"base_url": "localhost:8000"}, "base_url must begin with http"),
+        ({"base_url": "http://me:sk-secret@host/v1"}, "put the key into OPENAI_API_KEY"),
+        ({"base_url": "http://[::1"}, "base_url is no address"),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(settings, words):
+    with pytest.raises(IfqaError, match=words) as caught:
+        OpenAI(**{"model": "m", **settings})
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["openai", "tiktoken"])
+def test_a_library_that_is_not_installed_is_named(missing, monkeypatch):
+    monkeypatch.setattr(sys.modules["ifqa.llms.openai"], "find_spec", lambda name: None if name == missing else name)
+    with pytest.raises(IfqaError, match=f"needs {missing}; install it with: pip install {missing}"):
+        OpenAI(model="m")
+
+
+def test_an_unknown_window_is_said(capsys):
+    assert OpenAI(model="llama").window == 4096
+    assert "window is unknown, 4096" in capsys.readouterr().err
+    assert OpenAI(model="llama", window=8192).window == 8192
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.05"}, 0.05),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, float("inf")),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+    ],
+)
+def test_the_wait_a_server_asks_for(headers, seconds):
+    assert retry_after(headers) == seconds
+
+
+def test_a_date_to_come_is_waited_for():
+    then = email.utils.formatdate(time.time() + 60, usegmt=True)
+    assert 57 < retry_after({"retry-after": then}) <= 60
+
+
+def test_words_are_scrubbed_to_one_line():
+    assert scrub("a\nkey abc is\twrong", "abc") == "a key [key] is wrong"
+    assert scrub("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "") == "Authorization: Bearer [key] [key]"
+    assert "***" not in scrub("Incorrect API key provided: abcd****wxyz. See", "")
+    assert len(scrub("x" * 1000, "")) == 301

@@ -1,0 +1,133 @@
+"""Recorded completions: what was said is said again, and nothing else."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.completions import Completion, Request, Spent, Store
+from ifqa.errors import IfqaError
+from ifqa.llms.replay import Replay, record
+from ifqa.plugins import check_settings, load
+
+CHAT = Request(messages=(("system", "Be brief."), ("user", "If Wick had no harbour?")), stop=("\n",), max_tokens=9)
+TEXT = Request(text="If Wick had no harbour,", temperature=0.7, sample=2)
+SAID = Completion("Lybster, – é", 12, 3, "stop")
+
+
+def written(path, *lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_what_a_store_holds_is_recorded_and_replayed(tmp_path, monkeypatch):
+    store = Store(tmp_path / "completions")
+    store.put("tiny@1234", CHAT, SAID)
+    store.put("tiny@1234", TEXT, Completion("they would\nland", 5, 4, "length"))
+    path = tmp_path / "made" / "two.jsonl"
+    assert record(path, store, "tiny@1234", [CHAT, TEXT, CHAT]) == 2
+    model, heard = Replay(path=str(path)), []
+    found = model.complete([TEXT, CHAT, CHAT], heard.append)
+    assert [one.text for one in found] == ["they would\nland", SAID.text, SAID.text]
+    assert found[1] == Completion("Lybster, – é", 12, 3, "stop", cached=True)
+    assert (model.name, model.chat, sum(heard)) == ("tiny@1234", True, 3)
+    assert model.spent == Spent(cached=3, cost=0.0)
+    assert model.estimate([CHAT, TEXT, CHAT]) == Spent(cached=3, cost=0.0)
+
+
+def test_what_was_not_recorded_is_an_error_of_that_request(tmp_path):
+    path = written(tmp_path / "a.jsonl", {"request": {"text": "Wick"}, "completion": {"text": "harbour"}})
+    model = Replay(path=str(path))
+    found = model.complete([Request(text="Wick"), Request(text="Wick", temperature=0.5), Request(text="Wick ")])
+    assert [one.error for one in found] == ["", "not recorded in a.jsonl", "not recorded in a.jsonl"]
+    assert found[0].text == "harbour"
+    assert (model.name, model.chat) == ("replay", False)
+    assert model.spent.cached == 1
+    assert model.complete([]) == []
+
+
+def test_files_of_a_store_one_after_another_are_a_recording(tmp_path):
+    store = Store(tmp_path / "completions")
+    for request in (CHAT, TEXT):
+        store.put("gpt-4.1", request, SAID)
+    files = sorted((tmp_path / "completions").rglob("*.json"))
+    path = written(tmp_path / "all.jsonl", *(json.loads(file.read_text()) for file in files))
+    assert [one.text for one in Replay(path=str(path)).complete([CHAT, TEXT])] == [SAID.text] * 2
+
+
+def test_only_what_the_store_has_can_be_recorded(tmp_path):
+    store = Store(tmp_path / "completions")
+    store.put("tiny", CHAT, SAID)
+    with pytest.raises(IfqaError, match=r"1 of 2 requests have no completion of tiny in .*; ask them first"):
+        record(tmp_path / "a.jsonl", store, "tiny", [CHAT, TEXT])
+    with pytest.raises(IfqaError, match="2 of 2"):
+        record(tmp_path / "a.jsonl", store, "other", [CHAT, TEXT])
+    assert not (tmp_path / "a.jsonl").exists()
+
+
+texts = st.text(st.characters(), min_size=1, max_size=20)  # half surrogate pairs among them
+requests = st.builds(
+    Request, messages=st.lists(st.tuples(st.sampled_from(["system", "user"]), texts), min_size=1, max_size=3).map(tuple),
+    max_tokens=st.integers(1, 500), temperature=st.floats(0, 2), stop=st.lists(texts, max_size=2).map(tuple),
+    sample=st.integers(0, 9),
+) | st.builds(Request, text=texts)  # fmt: skip
+
+
+@given(st.dictionaries(requests, st.builds(Completion, texts, st.integers(0, 99), st.integers(0, 99)), max_size=5))
+def test_any_recording_is_replayed_as_it_was(tmp_path_factory, kept):
+    folder = tmp_path_factory.mktemp("recording")
+    store = Store(folder / "completions")
+    for request, completion in kept.items():
+        store.put("m", request, completion)
+    assert record(folder / "a.jsonl", store, "m", kept) == len(kept)
+    found = Replay(path=str(folder / "a.jsonl")).complete(list(kept))
+    assert [(one.text, one.prompt_tokens, one.completion_tokens, one.error) for one in found] == [
+        (one.text, one.prompt_tokens, one.completion_tokens, "") for one in kept.values()
+    ]
+
+
+def test_a_recording_that_ships_goes_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recordings").mkdir()
+    path = written(tmp_path / "recordings" / "mine.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}})
+    assert Replay(path="mine").complete([Request(text="a")])[0].text == "b"
+    assert Replay.fingerprint(path="mine", window=3) == Replay.fingerprint(path=str(path))
+    with pytest.raises(IfqaError, match="unknown recording 'mina'; did you mean 'mine'"):
+        Replay(path="mina")
+    with pytest.raises(IfqaError, match=r"recording not found: no/such\.jsonl does not exist"):
+        Replay(path="no/such.jsonl")
+
+
+def test_it_is_a_plug_whose_settings_are_checked(tmp_path):
+    assert load("llm", "replay") is Replay
+    check_settings("setting of llm 'replay'", Replay.__init__, {"path": "x", "window": 2048})
+    path = str(written(tmp_path / "a.jsonl"))
+    assert Replay(path=path, window=2048).window == 2048
+    assert Replay(path=path).count("Wick was dug from 1803 to 1811") >= 8
+    with pytest.raises(IfqaError, match="window must be at least 0"):
+        Replay(path=path, window=-1)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"completion": {}}, "a.jsonl:2: key 'request' is missing"),
+        ({"request": {"text": "b"}}, "a.jsonl:2: key 'completion' is missing"),
+        ({"request": {"text": "b", "max_token": 3}, "completion": {}}, "unknown key .*a.jsonl:2: request.* 'max_token'"),
+        ({"request": {"text": "b"}, "completion": {"error": "x"}}, "unknown key .*a.jsonl:2: completion.* 'error'"),
+        ({"request": {"text": "b", "max_tokens": "3"}, "completion": {}}, "a.jsonl:2: request: 'max_tokens' is of the"),
+        ({"request": {"text": "b", "sample": True}, "completion": {}}, "a.jsonl:2: request: 'sample' is of the wrong"),
+        ({"request": {"text": "b", "max_tokens": 0}, "completion": {}}, "a.jsonl:2: max_tokens is 0"),
+        ({"request": {}, "completion": {}}, "a.jsonl:2: a request has either messages or a text"),
+        ({"request": {"messages": [["user"]]}, "completion": {}}, "a.jsonl:2: a message must be"),
+        ({"request": {"messages": [{"role": "user"}]}, "completion": {}}, "a.jsonl:2: a message must be"),
+        ({"request": {"text": "b", "stop": [1]}, "completion": {}}, "a.jsonl:2: 'stop' must be a list of strings"),
+        ({"request": {"text": "a"}, "completion": {"text": "other"}}, "a.jsonl:2: the same request has another"),
+        ({"version": 9, "request": {"text": "b"}, "completion": {}}, "a.jsonl:2: a recording of version 9"),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_not_of_a_recording_is_said_with_its_number(tmp_path, line, said):
+    path = written(tmp_path / "a.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}}, line)
+    with pytest.raises(IfqaError, match=said):
+        Replay(path=str(path))

@@ -1,0 +1,60 @@
+"""A chat model of a few thousand random weights with a tokenizer of its own, made in a moment."""
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GenerationConfig, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+END, TURN, PAD = "<|im_end|>", "<|im_start|>", "<|endoftext|>"
+TEXTS = [
+    "If the bridge had been built in 1890, who would have opened it? The mayor Anna Berg would have opened the bridge.",
+    "The harbour of Wick was dug from 1803 to 1811 by the engineer Thomas Telford.\nAnswer: Thomas Telford\n",
+    "Question: If Wick had no harbour, where would the boats land?\nAnswer: They would land in the next town.\n",
+]
+TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+POSITIONS = 512
+
+
+def tokenizer(template=TEMPLATE):
+    """Byte pairs learnt from a few sentences, so that every text has tokens and a newline is one of them."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    made.train_from_iterator(
+        TEXTS,
+        trainers.BpeTrainer(
+            vocab_size=320, special_tokens=[PAD, TURN, END], initial_alphabet=alphabet, show_progress=False
+        ),
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token=END, pad_token=PAD, chat_template=template, padding_side="left"
+    )
+
+
+def model(words, seed=0, **changes):
+    """A random network whose answers hang on the whole prompt; now and then they have a newline, and an end."""
+    torch.manual_seed(seed)
+    end = words.convert_tokens_to_ids(END)
+    settings = {
+        "vocab_size": len(words), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": POSITIONS,
+        "tie_word_embeddings": False, "eos_token_id": end, "bos_token_id": None, "pad_token_id": 0,
+        "initializer_range": 0.2,
+    }  # fmt: skip
+    made = Qwen2ForCausalLM(Qwen2Config(**settings | changes)).eval()
+    with torch.no_grad():
+        made.lm_head.weight[words("\n")["input_ids"][0]] *= 2.0
+        made.lm_head.weight[end] *= 1.5
+    made.generation_config = GenerationConfig(eos_token_id=end, pad_token_id=0)
+    return made
+
+
+def save(folder, seed=0, template=TEMPLATE, **changes):
+    """A model's folder, as the hub has them."""
+    words = tokenizer(template)
+    model(words, seed, **changes).save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
