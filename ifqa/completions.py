@@ -76,6 +76,15 @@ class Spent:
     completion_tokens: int = 0
     cost: float | None = None
 
+    def since(self, before: "Spent") -> "Spent":
+        """What came on top of an earlier state."""
+        cost = None if self.cost is None else self.cost - (before.cost or 0.0)
+        counts = [
+            getattr(self, name) - getattr(before, name)
+            for name in ("calls", "cached", "prompt_tokens", "completion_tokens")
+        ]
+        return Spent(*counts, cost)
+
 
 def content(model: str, request: Request) -> dict[str, Any]:
     """All that makes a completion what it is, as JSON would have it: model, messages or text, parameters, sample."""

@@ -75,6 +75,7 @@ class Llm:
         self.setting = self._shown([]).setting if demos else ""
         self.label = getattr(llm, "label", "")
         self._counts: Counter[str] = Counter()
+        self._before = llm.spent  # by the retriever, which may have asked the same model
 
     def answer(
         self,
@@ -122,7 +123,7 @@ class Llm:
     def told(self) -> dict[str, Any]:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
         names = ("retry", "not_asked", "unparsed", "left_out", "cut")
-        return {name: self._counts[name] for name in names} | {"spent": asdict(self.llm.spent)}
+        return {name: self._counts[name] for name in names} | {"spent": asdict(self.llm.spent.since(self._before))}
 
     @classmethod
     def fingerprint(cls, prompt: str = "open-book", demos: str = "", **_: Any) -> str:

@@ -39,6 +39,7 @@ class GenRead:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
         self._made: dict[str, list[Passage]] = {}
         self._failed = self._not_asked = 0
+        self._before = llm.spent
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
@@ -74,7 +75,11 @@ class GenRead:
 
     def told(self) -> dict[str, Any]:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
-        return {"retry": self._failed, "not_asked": self._not_asked, "spent": asdict(self.llm.spent)}
+        return {
+            "retry": self._failed,
+            "not_asked": self._not_asked,
+            "spent": asdict(self.llm.spent.since(self._before)),
+        }
 
     @classmethod
     def fingerprint(cls, prompt: str = "genread-generate", **_: Any) -> str:
