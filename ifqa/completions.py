@@ -79,11 +79,10 @@ class Spent:
     def since(self, before: "Spent") -> "Spent":
         """What came on top of an earlier state."""
         cost = None if self.cost is None else self.cost - (before.cost or 0.0)
-        counts = [
-            getattr(self, name) - getattr(before, name)
-            for name in ("calls", "cached", "prompt_tokens", "completion_tokens")
-        ]
-        return Spent(*counts, cost)
+        return Spent(
+            self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
+            self.completion_tokens - before.completion_tokens, cost,
+        )  # fmt: skip
 
 
 def content(model: str, request: Request) -> dict[str, Any]:
