@@ -60,6 +60,21 @@ def convert(
     print(convert_file(source, to, k, benchmark, split, force, scores))
 
 
+def compare(
+    first: Annotated[str, typer.Argument(help="An experiment that was scored.")],
+    second: Annotated[str, typer.Argument(help="Another one over the same questions.")],
+    measure: Annotated[
+        str, typer.Option(help="Measure whose largest differences are shown; none: F1, or gold_any@5.")
+    ] = "",
+    show: Annotated[int, typer.Option(min=0, help="How many of those.")] = 10,
+) -> None:
+    """Whether one experiment is better than another: a paired test, and the questions they differ most on."""
+    from ifqa.experiment import load_experiment
+    from ifqa.report.compare import show_comparison
+
+    show_comparison(load_experiment(first), load_experiment(second), measure, show)
+
+
 Benchmark = Annotated[str, typer.Option(help="Benchmark to train on.")]
 Split = Annotated[str, typer.Option(help="Its training split.")]
 Negatives = Annotated[str, typer.Option("--corpus", help="Corpus whose BM25 index gives the negatives.")]
@@ -190,4 +205,5 @@ MORE: dict[str, Callable[..., None]] = {
     "doctor": doctor,
     "data": data,
     "convert": convert,
+    "compare": compare,
 }

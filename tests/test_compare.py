@@ -1,0 +1,88 @@
+"""Two experiments side by side: the same questions, the right sign, and no markup out of an answer."""
+
+import json
+
+import pytest
+
+from ifqa import stages
+from ifqa.errors import IfqaError
+from ifqa.experiment import load_experiment
+from ifqa.plugins import load
+from ifqa.report.compare import compare, largest_differences, show_comparison
+from ifqa.scoring.statistics import paired_randomization
+from ifqa.variants import override
+
+READ = 'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "{}.jsonl"\n'
+
+
+@pytest.fixture
+def questions():
+    return load("benchmark", "sample")().questions("dev")
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch, questions):
+    """A answers the first 20 questions rightly, B the first 10 and the last 30, one of those with markup around it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "experiments").mkdir()
+    right = {"a": range(20), "b": [*range(10), *range(53, 83)]}
+    for name, numbers in right.items():
+        lines = [
+            {"question_id": one.id, "answer": one.answers[0] if n in numbers else "[bold]never[/bold]"}
+            for n, one in enumerate(questions)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        (tmp_path / f"experiments/{name}.toml").write_text(READ.format(name))
+        stages.run(load_experiment(name))
+    return load_experiment("a"), load_experiment("b")
+
+
+def test_the_second_is_measured_against_the_first(two):
+    em = next(one for one in compare(*two) if one.measure == "EM")
+    assert (em.won, em.lost, em.tied) == (30, 10, 43)
+    assert em.first == pytest.approx(100 * 20 / 83, abs=0.01)
+    assert em.second == pytest.approx(100 * 40 / 83, abs=0.01)
+    assert em.more == pytest.approx(100 * 20 / 83, abs=0.01)
+    assert em.low < em.more < em.high
+    first, second = [1.0] * 20 + [0.0] * 63, [1.0] * 10 + [0.0] * 43 + [1.0] * 30
+    assert em.p == paired_randomization(first, second, seed=0)
+
+
+def test_turned_round_the_sign_turns_and_p_stays(two):
+    for one, other in zip(compare(*two), compare(*reversed(two)), strict=True):
+        assert (one.measure, one.p) == (other.measure, other.p)
+        assert one.more == pytest.approx(-other.more)
+        assert (one.won, one.lost) == (other.lost, other.won)
+
+
+def test_an_experiment_differs_from_itself_in_nothing(two):
+    assert {(one.more, one.p, one.won, one.lost) for one in compare(two[0], two[0])} == {(0.0, 1.0, 0, 0)}
+    assert largest_differences(two[0], two[0], "EM", 10) == []
+
+
+def test_the_largest_differences_come_first_and_are_real(two, questions):
+    found = largest_differences(*two, "EM", 10)
+    assert [one for one, _, _ in found] == [question.id for question in questions[10:20]]
+    assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in found)
+
+
+def test_the_screen_shows_answers_as_they_are(two, capsys):
+    show_comparison(*two, "EM", 3)
+    told = capsys.readouterr().out
+    assert "[bold]never[/bold]" in told
+    assert "83 questions" in told
+
+
+def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
+    (tmp_path / "experiments/gold.toml").write_text('benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n')
+    with pytest.raises(IfqaError, match="make it with: ifqa run gold"):
+        compare(two[0], load_experiment("gold"))
+    stages.run(load_experiment("gold"))
+    with pytest.raises(IfqaError, match="no measure in common"):
+        compare(two[0], load_experiment("gold"))
+    few = override(two[0], {"limit": 5})
+    stages.run(few)
+    with pytest.raises(IfqaError, match=r"83 questions, .* 5, 5 of them the same"):
+        compare(two[0], few)
+    with pytest.raises(IfqaError, match="did you mean 'EM'"):
+        largest_differences(*two, "EMM", 3)
