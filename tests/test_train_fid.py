@@ -191,6 +191,13 @@ def test_the_best_by_dev_is_kept_and_known(tmp_path: Path, start: str) -> None:
     assert (reader.setting, reader.label, reader.conventions.max_tokens) == ("ifqa/full", "", 40)
 
 
+def test_a_training_shorter_than_the_time_between_evaluations_is_evaluated_at_its_end(
+    tmp_path: Path, start: str
+) -> None:
+    trained(tmp_path / "made", start, dev=(QUESTIONS[:2], RANKINGS[:2]), steps=1, evaluate_every=100)
+    assert json.loads((tmp_path / "made/manifest.json").read_text())["made"]["best_step"] == 1
+
+
 def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(tmp_path: Path, start: str) -> None:
     trained(tmp_path / "made", start, steps=1)
     before = (tmp_path / "made/manifest.json").read_bytes()

@@ -100,7 +100,8 @@ def resolve(recipe: str = "ifqa", **changes: Any) -> Recipe:
         raise IfqaError(
             f"training setting batch: wanted a multiple of {size}, what the devices take at once, found {chosen.batch}"
         )
-    return replace(chosen, device=resolve_device(chosen.device))
+    every = min(chosen.evaluate_every, chosen.steps)
+    return replace(chosen, evaluate_every=every, device=resolve_device(chosen.device))
 
 
 def train(
