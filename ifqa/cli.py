@@ -185,6 +185,27 @@ def run(
     raise typer.Exit(show_scores(chosen, folder))
 
 
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(help="An experiment or a corpus.")],
+    k: K = None,
+    retriever: RetrieverName = None,
+    reader: ReaderName = None,
+    checkpoint: CheckpointName = None,
+    prompt: Prompt = None,
+    model: Model = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    limit: Limit = None,
+    settings: Set = None,
+) -> None:
+    """Everything but the work: names, settings, files, and what it will take in disk, memory, time and money."""
+    changes = _changes(**locals())
+    from ifqa.estimates import check as check_all
+
+    print(check_all(name, changes))
+
+
 for name, verb in verbs.MORE.items():
     app.command(name)(verb)
 app.add_typer(verbs.train, name="train")
@@ -192,12 +213,22 @@ app.add_typer(verbs.stats, name="stats")
 
 
 def _experiment(experiment: str, settings: list[str] | None, **flags: Any) -> Any:
-    """An experiment as the flags of a verb change it; a flag that is not one of an experiment's settings is passed over."""
+    """An experiment as the flags of a verb change it."""
     from ifqa.experiment import load_experiment
     from ifqa.variants import override
 
+    return override(load_experiment(experiment), _changes(settings, **flags))
+
+
+def _changes(settings: list[str] | None, **flags: Any) -> dict[str, Any]:
+    """What flags change of an experiment; a flag that is not one of an experiment's settings is passed over."""
     changes = {_FLAGS[name]: value for name, value in flags.items() if name in _FLAGS and value is not None}
-    return override(load_experiment(experiment), changes | verbs.settings_of_flags(settings))
+    told = verbs.settings_of_flags(settings)
+    if twice := sorted(changes.keys() & told.keys()):
+        raise IfqaError(
+            f"{twice[0]} is given twice: {changes[twice[0]]} by a flag of its own, {told[twice[0]]} by --set"
+        )
+    return changes | told
 
 
 def _version(wanted: bool) -> None:

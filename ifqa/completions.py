@@ -4,9 +4,10 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from ifqa.files import write
@@ -85,6 +86,12 @@ class Spent:
         )  # fmt: skip
 
 
+def tokens_of(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+    """Tokens of prompts and of answers, whenever they were paid for; each completion once for each time it was asked for."""
+    several = [before, *((one.prompt_tokens, one.completion_tokens) for one in completions)]
+    return sum(one for one, _ in several), sum(one for _, one in several)
+
+
 def content(model: str, request: Request) -> dict[str, Any]:
     """All that makes a completion what it is, as JSON would have it: model, messages or text, parameters, sample."""
     prompt: dict[str, Any] = {"text": request.text}
@@ -117,6 +124,16 @@ class Store:
         canonical = json.dumps(content(model, request), sort_keys=True, separators=(",", ":"))
         key = hashlib.sha256(canonical.encode()).hexdigest()
         return self.folder / key[:2] / f"{key}.json"
+
+    def probe(self) -> None:
+        """Try whether a file can be made, before anything is paid for that could then not be kept.
+
+        Raises:
+            OSError: it cannot.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=self.folder):
+            pass
 
     def get(self, model: str, request: Request) -> Completion | None:
         """The completion of a request if there is one; a file that is torn or another's is passed over, and said."""

@@ -1,7 +1,9 @@
-"""What retrieval found, for other tools: an experiment's run as the ctxs JSON of DPR and FiD or as TREC, ctxs as TREC.
+"""Runs, questions and judgements as other tools write and read them.
 
-DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not written here. What other tools found
-comes in with the retriever `run`, which reads both.
+Of an experiment's run: the ctxs JSON of DPR and FiD, TREC, and TREC's qrels; a ctxs JSON as TREC. Of questions (an
+experiment's, a split's, a file's): Pyserini's topics, SQuAD, lm-eval's JSON lines, the IfQA release's layout, and qrels
+over a whole corpus. DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not written here. What
+other tools found comes in with the retriever `run`, which reads runs and ctxs.
 """
 
 import sys
@@ -11,29 +13,39 @@ from pathlib import Path
 
 from ifqa.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.errors import IfqaError
-from ifqa.experiment import Experiment, load_experiment
+from ifqa.experiment import Experiment, load_corpus, load_experiment
 from ifqa.files import require
+from ifqa.formats import WRITERS, read_qrels, read_questions, write_qrels
 from ifqa.inputs import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.passages import PassageStore, fetch
 from ifqa.plugins import load, unknown
-from ifqa.progress import say
-from ifqa.provenance import wanted_score
-from ifqa.records import Hit, Question
+from ifqa.progress import bar, say
+from ifqa.provenance import up_to_date_passages, wanted_score
+from ifqa.records import Hit, Question, gold_id
 from ifqa.retrievers.run import Run
 from ifqa.runs import write_run
+from ifqa.scoring.coverage import GoldGrams
+from ifqa.scoring.retrieval import COVERED_SHARE, covers
 
-_FILES = (".json", ".jsonl", ".trec", ".gz", ".xz", ".bz2", ".pkl")
+_FILES = (".json", ".jsonl", ".trec", ".tsv", ".gz", ".xz", ".bz2", ".pkl")
+_BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "lm-eval"}
+_FORMATS = ("ctxs", "trec", "qrels", *WRITERS)
+_WHY_LEFT_OUT = {
+    "squad": "none of their gold passages holds an answer, and SQuAD can only say that there is none",
+    "ifqa": "they have no answer, and the layout wants one",
+}
 
 
 def convert(
     source: str, to: Path, k: int | None = None, benchmark: str = "ifqa", split: str | None = None, force: bool = False,
-    scores: str = "run",
+    scores: str = "run", form: str = "", corpus: str = "", qrels: Path | None = None,
 ) -> Path:  # fmt: skip
-    """Write what was retrieved into a file of another format; that file.
+    """Write a run, questions or judgements into a file of another format; that file.
 
     Args:
-        source: an experiment whose run is done, to a `.json` (ctxs, with the passages' texts) or a `.trec`; or a ctxs
-            file, to a `.trec`.
-        to: the file to write; its suffix says the format.
+        source: an experiment (for its run: whose run is done), a benchmark's split ("ifqa:full-dev"), or a file:
+            a ctxs JSON, to a TREC run, or questions as `formats.read_questions` reads them.
+        to: the file to write; its suffix says the format, if `form` does not.
         k: only the first so many passages of each question; None: all.
         benchmark: whose questions a ctxs file's are, if there is a `split`.
         split: the split to find them in, by id or text as the retriever `run` does; the TREC run then has our ids.
@@ -41,10 +53,13 @@ def convert(
         force: whether a file that is there is overwritten.
         scores: "run" for an experiment's ranking as it is, "reader" for its passages as the reader scored them, best first:
             FiD's `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
+        form: "ctxs" (.json), "trec" (.trec), "qrels" (.qrels), "topics" (.tsv), "lm-eval" (.jsonl), "squad" or "ifqa".
+        corpus: for qrels, judge every passage of this corpus, not the run's; for `qrels`, where their passages are.
+        qrels: judgements of the source's questions: their relevant passages become the gold ones.
 
     Raises:
         IfqaError: `to` is there or of another format, the run is not done or not what the experiment says now, or the
-            ctxs file is not fit.
+            file is not fit.
     """
     if k is not None and k < 1:
         raise IfqaError(f"--k, the number of passages to keep, must be at least 1; found {k}")
@@ -54,30 +69,173 @@ def convert(
     if is_file:
         refuse_pickle(require(Path(source), "file"))
     elif split is not None:
-        raise IfqaError(f"--split {split} is for a ctxs file; experiment {source} knows its split")
-    if to.suffix not in (".json", ".trec"):
-        raise IfqaError(f"--to {to}: wanted a file that ends in .json (ctxs) or .trec")
+        raise IfqaError(f"--split {split} is for a ctxs file; {source} says its split itself")
+    form = _format(to, form)
     if to.is_dir() or (to.exists() and not force):
         raise IfqaError(f"{to} is {'a folder' if to.is_dir() else 'there already; overwrite it with --force'}")
-    count = _from_file(Path(source), to, k, benchmark, split) if is_file else _from_experiment(source, to, k, scores)
-    say(f"{to}: passages of {count:,} questions")
+    _check_options(form, k, split, scores, corpus, qrels)
+    if form in ("ctxs", "trec"):
+        count = _from_file if is_file else _from_experiment
+        say(f"{to}: passages of {count(source, to, form, k, benchmark, split, scores):,} questions")
+    elif form == "qrels" and not corpus:
+        if is_file or ":" in source:
+            raise IfqaError(
+                f"qrels of {source}: wanted --corpus, whose passages are judged, or an experiment with a run"
+            )
+        experiment, questions, rankings = _run_of(source)
+        say(_judge_run(experiment, questions, [ranking[:k] for ranking in rankings], to))
+    elif form == "qrels":
+        say(_judge_corpus(corpus, _questions(source, is_file), to))
+    else:
+        questions = _questions(source, is_file)
+        if qrels:
+            questions = _with_gold(questions, read_qrels(qrels), corpus)
+        written = WRITERS[form](to, questions)
+        left_out = f"; {len(questions) - written:,} left out: {_WHY_LEFT_OUT[form]}" if written < len(questions) else ""
+        say(f"{to}: {written:,} questions{left_out}")
     return to
 
 
-def _from_experiment(name: str, to: Path, k: int | None, scores: str) -> int:
-    experiment = load_experiment(name)
+def _format(to: Path, form: str) -> str:
+    if form and form not in _FORMATS:
+        raise unknown("--format", form, _FORMATS)
+    if to.suffix in (".gz", ".xz", ".bz2"):
+        raise IfqaError(f"--to {to}: files are written plain; leave off {to.suffix} and compress it after")
+    if not form and to.suffix not in _BY_SUFFIX:
+        endings = ", ".join(f"{suffix} ({name})" for suffix, name in _BY_SUFFIX.items())
+        raise IfqaError(f"--to {to}: wanted a file that ends in {endings}, or --format {' | '.join(_FORMATS)}")
+    return form or _BY_SUFFIX[to.suffix]
+
+
+def _check_options(form: str, k: int | None, split: str | None, scores: str, corpus: str, qrels: Path | None) -> None:
+    of_questions = form in WRITERS
+    for option, given, fits, wants in (
+        ("--k", k, not of_questions and not (form == "qrels" and corpus), "ctxs, TREC runs and qrels of a run"),
+        (
+            "--split",
+            split,
+            form == "trec",
+            "a ctxs file that becomes a TREC run; a split's questions are BENCHMARK:SPLIT",
+        ),
+        ("--scores", scores != "run", form in ("ctxs", "trec"), "ctxs and TREC runs"),
+        ("--corpus", corpus, form == "qrels" or qrels, "qrels"),
+        (
+            "--qrels",
+            qrels,
+            of_questions and corpus,
+            "questions (topics, squad, lm-eval, ifqa), with --corpus NAME beside it",
+        ),
+    ):
+        if given and not fits:
+            raise IfqaError(f"{option} does not go with --format {form}: it is for {wants}")
+
+
+def _questions(source: str, is_file: bool) -> list[Question]:
+    if is_file:
+        return read_questions(Path(source))
+    if ":" not in source:
+        return questions_of(load_experiment(source))
+    benchmark, _, split = source.rpartition(":")
+    questions: list[Question] = load("benchmark", benchmark)().questions(split)
+    return questions
+
+
+def _with_gold(questions: Sequence[Question], judged: dict[str, dict[str, int]], corpus: str) -> list[Question]:
+    """The questions with the texts of their relevant passages, in the judgements' order, as their gold passages."""
+    if questions and not judged.keys() & {question.id for question in questions}:
+        found = next(iter(judged), "nothing")
+        raise IfqaError(f"--qrels judges other questions: wanted ids like {questions[0].id}, found {found}")
+    up_to_date_passages(load_corpus(corpus))
+    stores = [PassageStore(load_corpus(corpus).folder / "passages")]
+    relevant = [[name for name, rel in judged.get(one.id, {}).items() if rel > 0] for one in questions]
+    texts = [tuple(passage.text for passage in fetch(stores, names)) for names in relevant]
+    return [replace(one, gold_passages=gold) for one, gold in zip(questions, texts, strict=True)]
+
+
+def _run_of(name: str) -> tuple[Experiment, list[Question], list[list[Hit]]]:
+    """An experiment without its reader, its questions and its run, if that is what the experiment says now."""
+    experiment = replace(load_experiment(name), reader=None)
     if experiment.retriever is None:
         raise IfqaError(f"experiment {name} has no [retriever], so no run to convert")
-    tag = f"ifqa-{experiment.retriever['name']}"
-    if scores == "run":
-        experiment = replace(experiment, reader=None)
-    wanted_score(experiment)  # stops where run, passages or predictions are not what the experiment says now
+    wanted_score(experiment)  # stops where run or passages are not what the experiment says now
     questions = questions_of(experiment)
-    rankings = rankings_of(experiment, questions) if scores == "run" else _rankings_of_reader(experiment, questions)
+    return experiment, questions, rankings_of(experiment, questions)
+
+
+def _judge_run(
+    experiment: Experiment, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]], to: Path
+) -> str:
+    """Qrels of a run: each of its passages covers a gold passage (1) or not (0); what was not retrieved is not judged.
+
+    But for a gold passage that the corpus holds as it is: `gold/…` is relevant, found or not.
+    """
+    judged: dict[str, dict[str, int]] = {}
+    held = set[str]()
+    if experiment.corpus:
+        golds = {gold_id(text) for question in questions for text in question.gold_passages}
+        held = set(PassageStore(load_corpus(experiment.corpus).folder / "passages").find(golds))
+    for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
+        if question.gold_passages:
+            judged[question.id] = {
+                one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages
+            } | {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
+    return _write_judged(to, questions, judged) + "; passages that the run did not find are not judged"
+
+
+def _judge_corpus(name: str, questions: Sequence[Question], to: Path) -> str:
+    """Qrels over a whole corpus: every passage that covers a gold passage (1); any other is not relevant."""
+    corpus = load_corpus(name)
+    up_to_date_passages(corpus)
+    asking: dict[str, list[str]] = {}
+    for question in questions:
+        for text in dict.fromkeys(question.gold_passages):
+            asking.setdefault(text, []).append(question.id)
+    judged: dict[str, dict[str, int]] = {question.id: {} for question in questions if question.gold_passages}
+    grams, golds, store = GoldGrams(list(asking)), list(asking), PassageStore(corpus.folder / "passages")
+    with bar(f"judging {name}", len(store)) as advance:
+        for number, passage in enumerate(store, start=1):
+            for gold, share in grams.shares(passage.text).items():
+                for question_id in asking[golds[gold]] if share >= COVERED_SHARE else []:
+                    judged[question_id][passage.id] = 1
+            if number % 1_000 == 0:
+                advance(1_000)
+    return _write_judged(to, questions, judged) + f"; every other passage of {name} is not relevant"
+
+
+def _write_judged(to: Path, questions: Sequence[Question], judged: dict[str, dict[str, int]]) -> str:
+    # Tools average over the questions that qrels name, so one without a line would silently leave the denominator.
+    for question in questions:
+        if question.id in judged and not judged[question.id]:
+            judged[question.id] = {gold_id(question.gold_passages[0]): 0}
+    if not judged:
+        raise IfqaError(f"qrels judge by gold passages, and none of the {len(questions):,} questions has one")
+    lines = write_qrels(to, judged)
+    relevant = sum(sum(one.values()) for one in judged.values())
+    without = sum(not any(one.values()) for one in judged.values())
+    unknown_ = f"; {len(questions) - len(judged):,} left out: no gold passage" if len(judged) < len(questions) else ""
+    return (
+        f"{to}: {lines:,} judgements, {relevant:,} relevant, of {len(judged):,} questions, {without:,} of them without a "
+        f"relevant passage{unknown_}"
+    )
+
+
+def _from_experiment(
+    name: str, to: Path, form: str, k: int | None, benchmark: str, split: str | None, scores: str
+) -> int:
+    if ":" in name:
+        raise IfqaError(
+            f"{name} is questions; wanted --format qrels, {', '.join(WRITERS)}, or for {form} an experiment"
+        )
+    experiment, questions, rankings = _run_of(name)
+    if scores == "reader":
+        experiment = load_experiment(name)
+        wanted_score(experiment)
+        rankings = _rankings_of_reader(experiment, questions)
     rankings = [ranking[:k] for ranking in rankings]
-    if to.suffix == ".json":
+    if form == "ctxs":
         return write_ctxs(to, questions, rankings, passages_of(experiment, rankings))
-    return _write_trec(to, questions, rankings, tag)
+    assert experiment.retriever is not None
+    return _write_trec(to, questions, rankings, f"ifqa-{experiment.retriever['name']}")
 
 
 def _rankings_of_reader(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:
@@ -94,11 +252,14 @@ def _rankings_of_reader(experiment: Experiment, questions: Sequence[Question]) -
     ]
 
 
-def _from_file(path: Path, to: Path, k: int | None, benchmark: str, split: str | None) -> int:
+def _from_file(source: str, to: Path, form: str, k: int | None, benchmark: str, split: str | None, scores: str) -> int:
+    path = Path(source)
     if not is_ctxs(path):
         raise IfqaError(f"{path}: wanted an experiment, or a ctxs JSON ([{{...}}, ...]); found neither")
-    if to.suffix != ".trec":
-        raise IfqaError(f"{path} has ctxs already; wanted --to FILE.trec, found {to}")
+    if form != "trec":
+        raise IfqaError(
+            f"{path}: ctxs are made of an experiment; wanted --to FILE.trec, or --format {', '.join(WRITERS)}"
+        )
     if split is not None:
         questions = load("benchmark", benchmark)().questions(split)
         return _write_trec(to, questions, Run(str(path)).search(questions, k or sys.maxsize), "ctxs")

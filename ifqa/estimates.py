@@ -5,33 +5,42 @@ they are there to tell minutes from days, and an estimate says so by its "about"
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ifqa import artifacts, sources
 from ifqa.completions import Request
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus, Experiment, load_corpus, load_experiment
+from ifqa.experiment import Corpus, Experiment, load_corpus, load_experiment, retriever_tables, search_settings
 from ifqa.files import find_resource, list_resources
 from ifqa.forecast import forecast, memory_here
-from ifqa.inputs import open_llm, open_reader, open_retriever, passages_of, questions_of, rankings_of
-from ifqa.plugins import load, unknown
+from ifqa.inputs import open_llm, open_reader, passages_of, questions_of, rankings_of
+from ifqa.plugins import load, takes, unknown
 from ifqa.provenance import fingerprint, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
+from ifqa.queries import rewrite
 from ifqa.records import Passage, Question
+from ifqa.variants import override
 from ifqa.workers import cores
 
 
-def check(name: str) -> str:
-    """Check an experiment or a corpus without doing its work, and say what it will take.
+def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Check an experiment or a corpus without doing its work, and say what it will take; writes nothing.
+
+    `changes` to an experiment are as `override` takes them.
 
     Raises:
         IfqaError: something is unknown, missing or will not fit; or nothing has that name.
     """
     if find_resource(f"experiments/{name}.toml") or find_resource(f"experiments/{name}/experiment.toml"):
-        return "\n".join(_experiment(load_experiment(name)))
+        return "\n".join(_experiment(override(load_experiment(name), changes)))
     if find_resource(f"indexes/{name}.toml"):
+        if changes:
+            raise IfqaError(
+                f"{min(changes)} is an experiment's, and {name} is a corpus; change its indexes/{name}.toml"
+            )
         return "\n".join(_corpus(load_corpus(name)))
     raise unknown(
         "experiment or corpus", name, {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
@@ -108,8 +117,7 @@ def _experiment(experiment: Experiment) -> list[str]:
         fingerprint("retriever", experiment)
         lines.append(f"  retriever {experiment.retriever['name']}, {experiment.retriever['k']} passages a question")
         if experiment.asks_llm("retriever"):
-            requests = open_retriever(experiment).requests(questions, experiment.retriever["k"])
-            lines.append(f"    {_asking(experiment, requests)}")
+            lines.append(f"    {_asking(experiment, _to_retrieve(experiment, questions))}")
     if experiment.reader:
         reader = open_reader(experiment)
         passages = len(questions) * experiment.reader["passages"]
@@ -130,6 +138,17 @@ def _experiment(experiment: Experiment) -> list[str]:
             f"  {stage}: {'made' if _is_made(experiment.folder / stage, partial(wanted_by, experiment)) else 'to do'}"
         )
     return lines
+
+
+def _to_retrieve(experiment: Experiment, questions: Sequence[Question]) -> list[Request]:
+    """What the retriever and its parts will ask a language model; no index is opened for it."""
+    assert experiment.retriever is not None
+    requests: list[Request] = []
+    for table in retriever_tables(experiment.retriever):
+        if takes("retriever", table["name"], "llm"):
+            part = load("retriever", table["name"])(llm=open_llm(experiment), **search_settings(table))
+            requests += part.requests(rewrite(questions, table.get("query", "question")), table["k"])
+    return requests
 
 
 def _to_read(experiment: Experiment, questions: Sequence[Question]) -> list[list[Passage]]:

@@ -243,6 +243,8 @@ def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
     plug = load("llm", _text({"name": name}, "name", f"{where}: [llm]"))
     own = {key: value for key, value in table.items() if key != "name"}
     check_settings(f"{where}: setting of llm {name!r}", plug.__init__, own)
+    if hasattr(plug, "refuse"):
+        plug.refuse(**own)
     return {"name": name, **settings_of(plug.__init__), **own}
 
 

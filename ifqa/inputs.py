@@ -93,8 +93,8 @@ def _refuse_other_setting(what: str, plug: Any, experiment: Experiment) -> None:
     tested = benchmark.setting(experiment.split) if known_benchmark else ""
     if tested and trained != tested:
         raise IfqaError(
-            f"{what} was trained on {trained} and may not be tested on {tested}, "
-            "which holds the same questions; train one on that setting's training split"
+            f"{what} {getattr(plug, 'learnt', 'was trained on')} {trained} and may not be tested on {tested}, "
+            "which holds the same questions; take that setting's training split"
         )
 
 

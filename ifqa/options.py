@@ -14,8 +14,8 @@ CheckpointName = Annotated[
 ]
 Prompt = Annotated[str | None, typer.Option("--prompt", help="Prompt of the reader 'llm': a file prompts/NAME.toml.")]
 Model = Annotated[str | None, typer.Option("--model", help="Language model that is asked.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="US dollars it may cost; 0: no cap.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens it may take in all; 0: no cap.")]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="US dollars this run may cost; 0: no cap.")]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens this run may take; 0: no cap.")]
 Limit = Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")]
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting: retriever.k1=1.2, reader.passages=10. Repeatable.")

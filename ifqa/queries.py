@@ -58,3 +58,12 @@ class Part:
         """Its rankings of the questions."""
         rankings: list[list[Hit]] = self.retriever.search(rewrite(questions, self.query), self.k)
         return rankings
+
+
+def told_by(parts: Sequence[Part]) -> dict[str, Any]:
+    """What those parts tell that ask a language model, all of them the same: of each count the highest, and what it spent."""
+    told: dict[str, Any] = {}
+    for part in parts:
+        for name, value in getattr(part.retriever, "told", dict)().items():
+            told[name] = max(told.get(name, 0), value) if isinstance(value, int) else value
+    return told

@@ -139,7 +139,7 @@ def retrieve(experiment: Experiment) -> Path:
         write_run(work.folder / "run.trec", by_question, tag=f"ifqa-{experiment.retriever['name']}")
         work.made |= {"questions": len(questions), "hits": sum(map(len, rankings))}
         work.made |= {"trained_on_them": was_trained_on(retriever, experiment)}
-    say(f"{folder}: {work.made['hits']:,} passages for {len(questions):,} questions")
+    say(f"{folder}: {work.made['hits']:,} passages for {len(questions):,} questions{_again(work.made)}")
     return folder
 
 
@@ -179,7 +179,7 @@ def read(experiment: Experiment) -> Path:
                 advance(0 if counts else len(chunk))
         work.made |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
         work.made |= {"label": getattr(reader, "label", ""), **(reader.told() if hasattr(reader, "told") else {})}
-    say(f"{folder}: {len(questions):,} questions answered")
+    say(f"{folder}: {len(questions):,} questions answered{_again(work.made)}")
     return folder
 
 
@@ -277,6 +277,11 @@ def ask(experiment: Experiment, text: str) -> Asked:
     prediction = open_reader(experiment).answer([question], [passages])[0]
     by_id = {passage.id: passage for passage in passages}
     return Asked(prediction, [by_id[passage_id] for passage_id in prediction.passage_ids])
+
+
+def _again(made: dict[str, Any]) -> str:
+    """How many questions a language model is to be asked again, where there are any."""
+    return f"; {made['retry']:,} of them not wholly, which the next run asks again" if made.get("retry") else ""
 
 
 def _keep_resolved(experiment: Experiment) -> None:

@@ -15,6 +15,8 @@ from ifqa.experiment import Experiment, parse_experiment
 from ifqa.files import create, write
 from ifqa.plugins import load, unknown
 
+_LONGEST = 200  # bytes of a folder's name
+
 
 def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     """The experiment with settings changed, under a name that says which; itself, where nothing really changes.
@@ -36,6 +38,7 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     changed = _changed(experiment, changes)
     if changed == experiment:
         return experiment
+    _refuse_unasked(changed, changes)
     silent = (
         {f"llm.{key}" for key in getattr(load("llm", changed.llm["name"]), "not_identity", ())}
         if changed.llm
@@ -44,8 +47,20 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     telling = [key for key in sorted(changes) if key not in silent and _tells(experiment, changes, key, changed)]
     if not telling:
         return changed
-    suffix = "".join(f"+{key}={_file_name(changes[key])}" for key in telling)
-    return replace(changed, name=experiment.name + suffix, expected={})
+    name = experiment.name + "".join(f"+{key}={_file_name(changes[key])}" for key in telling)
+    if len(name.encode()) > _LONGEST:
+        raise IfqaError(
+            f"so many changes make too long a name ({name[:60]}…); write them into an experiments/NAME.toml"
+        )
+    return replace(changed, name=name, expected={})
+
+
+def _refuse_unasked(experiment: Experiment, changes: Mapping[str, Any]) -> None:
+    """A language model that nobody asks is a flag forgotten, and not a model's scores."""
+    named = [key for key in changes if key.partition(".")[0] == "llm"]
+    if named and not experiment.asks_llm("retriever") and not experiment.asks_llm("reader"):
+        asked = " and ".join(repr(one["name"]) for one in (experiment.retriever, experiment.reader) if one)
+        raise IfqaError(f"{min(named)} is of a language model, which {asked} do not ask; add --reader llm")
 
 
 def _tells(experiment: Experiment, changes: Mapping[str, Any], key: str, changed: Experiment) -> bool:

@@ -1,4 +1,4 @@
-"""The verbs beside the main path: check, list, doctor, data, convert, stats and train; arguments to one call each."""
+"""The verbs beside the main path: list, doctor, data, convert, stats and train; arguments to one call each."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,14 +10,7 @@ from ifqa.errors import IfqaError
 from ifqa.options import CorpusName
 
 train = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
-stats = typer.Typer(help="What there is in a corpus, in numbers.", no_args_is_help=True)
-
-
-def check(name: Annotated[str, typer.Argument(help="An experiment or a corpus.")]) -> None:
-    """Everything but the work: names, settings, files, and what it will take in disk, memory and time."""
-    from ifqa.estimates import check as check_all
-
-    print(check_all(name))
+stats = typer.Typer(help="What there is in a corpus or a benchmark, in numbers.", no_args_is_help=True)
 
 
 def list_all() -> None:
@@ -46,18 +39,29 @@ def data(
 
 
 def convert(
-    source: Annotated[str, typer.Argument(help="An experiment whose run is done, or a ctxs JSON file.")],
-    to: Annotated[Path, typer.Option("--to", help="File to write: .json (ctxs, as DPR and FiD) or .trec.")],
+    source: Annotated[
+        str, typer.Argument(help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions.")
+    ],
+    to: Annotated[
+        Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (lm-eval).")
+    ],
+    form: Annotated[
+        str, typer.Option("--format", help="Else: ctxs, trec, qrels, topics, lm-eval, squad, ifqa (the release's).")
+    ] = "",
     k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
     benchmark: Annotated[str, typer.Option(help="Benchmark of a ctxs file's questions.")] = "ifqa",
     split: Annotated[str | None, typer.Option(help="Its split; none: the ids in the file.")] = None,
     scores: Annotated[str, typer.Option(help="run, or reader: its scores of the passages it read.")] = "run",
+    corpus: Annotated[str, typer.Option(help="For qrels: judge all passages of this corpus, not a run's.")] = "",
+    qrels: Annotated[
+        Path | None, typer.Option(help="Judgements of the questions; relevant passages (of --corpus) become gold.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
-    """Write what was retrieved for other tools: an experiment's run as ctxs JSON or TREC, a ctxs JSON as TREC."""
+    """Write runs, questions and judgements for other tools: ctxs, TREC, qrels, topics, SQuAD, lm-eval, the release's."""
     from ifqa.convert import convert as convert_file
 
-    print(convert_file(source, to, k, benchmark, split, force, scores))
+    print(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
 
 
 def compare(
@@ -75,6 +79,8 @@ def compare(
     show_comparison(load_experiment(first), load_experiment(second), measure, show)
 
 
+Figure = Annotated[Path | None, typer.Option(help="Also draw it: a file .svg, .png or .pdf.")]
+Json = Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")]
 Benchmark = Annotated[str, typer.Option(help="Benchmark to train on.")]
 Split = Annotated[str, typer.Option(help="Its training split.")]
 Negatives = Annotated[str, typer.Option("--corpus", help="Corpus whose BM25 index gives the negatives.")]
@@ -160,8 +166,8 @@ def stats_passages(
         list[str] | None, typer.Option("--split", help="Look for its gold passages, too: full-dev. Repeatable.")
     ] = None,
     benchmark: Annotated[str, typer.Option(help="Benchmark whose splits they are.")] = "ifqa",
-    figure: Annotated[Path | None, typer.Option(help="Also draw it: a file .svg, .png or .pdf.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")] = None,
+    figure: Figure = None,
+    json: Json = None,
     workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
 ) -> None:
     """Pages, passages, words, lengths, and how many of a benchmark's gold passages a corpus holds."""
@@ -170,10 +176,7 @@ def stats_passages(
     from ifqa.plugins import load
     from ifqa.report import passages as report
 
-    if figure:
-        report.check_figure(figure)
-    if wrong := next((path for path in (figure, json) if path and (path.is_dir() or not path.parent.is_dir())), None):
-        raise IfqaError(f"{wrong} cannot be written: it is a folder, or the folder it should lie in is not there")
+    _check_written(figure, json)
     gold = {split: load("benchmark", benchmark)().questions(split) for split in splits or []}
     stats = report.measure(load_corpus(corpus), gold, workers)
     report.show(corpus, stats)
@@ -181,6 +184,38 @@ def stats_passages(
         write_json(json, report.stats_json(stats))
     if figure:
         report.draw(stats, figure)
+
+
+@stats.command("questions")
+def stats_questions(
+    benchmark: Annotated[str, typer.Option(help="Benchmark whose questions they are.")] = "ifqa",
+    splits: Annotated[
+        list[str] | None,
+        typer.Option("--split", help="One of its splits: full-dev. Repeatable; none: all that are there."),
+    ] = None,
+    figure: Figure = None,
+    json: Json = None,
+) -> None:
+    """Lengths, kinds of answers, question words, and the questions that splits share; the paper's values beside them."""
+    from ifqa.files import write_json
+    from ifqa.report import questions as report
+
+    _check_written(figure, json)
+    measured = report.measure(benchmark, splits or ())
+    report.show(measured)
+    if json:
+        write_json(json, report.stats_json(measured))
+    if figure:
+        report.draw(measured, figure)
+
+
+def _check_written(figure: Path | None, json: Path | None) -> None:
+    from ifqa.report.passages import check_figure
+
+    if figure:
+        check_figure(figure)
+    if wrong := next((path for path in (figure, json) if path and (path.is_dir() or not path.parent.is_dir())), None):
+        raise IfqaError(f"{wrong} cannot be written: it is a folder, or the folder it should lie in is not there")
 
 
 def settings_of_flags(pairs: list[str] | None) -> dict[str, Any]:
@@ -200,7 +235,6 @@ def settings_of_flags(pairs: list[str] | None) -> dict[str, Any]:
 
 
 MORE: dict[str, Callable[..., None]] = {
-    "check": check,
     "list": list_all,
     "doctor": doctor,
     "data": data,

@@ -1,5 +1,8 @@
 import json
 import pickle
+import statistics
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -7,9 +10,13 @@ from ifqa import stages
 from ifqa.convert import convert
 from ifqa.ctxs import read_ctxs
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment
-from ifqa.inputs import questions_of
+from ifqa.experiment import load_corpus, load_experiment
+from ifqa.formats import read_qrels, read_questions
+from ifqa.inputs import passages_of, questions_of
+from ifqa.passages import PassageStore
+from ifqa.records import gold_id
 from ifqa.runs import read_run
+from ifqa.scoring.retrieval import covers, score_ranking
 
 GOLD = 'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'
 CLOSED = 'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "p.jsonl"\n'
@@ -99,6 +106,18 @@ def test_a_run_that_is_not_what_the_experiment_says_is_refused(work):
     ("source", "to", "settings", "complaint"),
     [
         ("mine", "x.csv", {}, "ends in .json"),
+        ("mine", "x.tsv.gz", {}, "leave off .gz"),
+        ("mine", "x.json", {"form": "sqaud"}, "did you mean 'squad'"),
+        ("mine", "x.tsv", {"k": 2}, "--k does not go with --format topics"),
+        ("mine", "x.jsonl", {"scores": "reader"}, "--scores does not go with --format lm-eval"),
+        ("mine", "x.trec", {"corpus": "gold"}, "--corpus does not go with --format trec"),
+        ("topics.tsv", "x.jsonl", {"qrels": Path("x.qrels")}, "--qrels does not go .* with --corpus NAME"),
+        ("sample:dev", "x.trec", {}, "sample:dev is questions; .* for trec an experiment"),
+        ("sample:dev", "x.qrels", {}, "wanted --corpus"),
+        ("sample:dve", "x.tsv", {}, "did you mean 'dev'"),
+        ("smaple:dev", "x.tsv", {}, "did you mean 'sample'"),
+        ("topics.tsv", "x.json", {"form": "ifqa"}, "would hold no question: wanted one with an answer"),
+        ("topics.tsv", "x.json", {"form": "squad"}, "would hold no question: .* stands in a gold passage"),
         ("mine", "x.json", {"k": 0}, "--k, .* at least 1; found 0"),
         ("mine", "x.json", {"split": "dev"}, "--split dev is for a ctxs file"),
         ("mien", "x.json", {}, "did you mean 'mine'"),
@@ -106,13 +125,14 @@ def test_a_run_that_is_not_what_the_experiment_says_is_refused(work):
         ("none.json", "x.trec", {}, "file not found"),
         ("some/where", "x.trec", {}, "file not found"),
         ("run.trec", "x.json", {}, "wanted an experiment, or a ctxs JSON"),
-        ("ctxs.json", "x.json", {}, "has ctxs already; wanted --to FILE.trec"),
+        ("ctxs.json", "x.json", {}, "ctxs are made of an experiment; wanted --to FILE.trec"),
         ("wikipedia_passages_00", "x.trec", {}, "is a pickle"),
     ],
 )
 def test_what_cannot_be_converted_is_one_line(work, source, to, settings, complaint):
     (work / "experiments/closed.toml").write_text(CLOSED)
     (work / "run.trec").write_text("q Q0 p 1 1.0 t\n")
+    (work / "topics.tsv").write_text("1\tIf so, what?\n")
     (work / "ctxs.json").write_text("[]")
     (work / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
     with pytest.raises(IfqaError, match=complaint) as caught:
@@ -164,3 +184,161 @@ def test_a_reader_without_scores_and_no_reader_are_refused(done, monkeypatch):
     stages.read(load_experiment("read"))
     with pytest.raises(IfqaError, match="'silent:Silent' of read scores no passages"):
         convert("read", done / "x.trec", scores="reader")
+
+
+CORPUS = """
+[[passages.sources]]
+format = "gold"
+benchmark = "sample"
+splits = ["train"]
+"""
+
+
+def without_gold(questions):
+    return [replace(one, gold_passages=()) for one in questions]
+
+
+@pytest.mark.parametrize(
+    ("to", "form", "keeps"),
+    [("x.tsv", "", without_gold), ("x.jsonl", "", list), ("x.json", "ifqa", list), ("x.any.json", "squad", None)],
+)
+def test_the_questions_of_a_split_and_of_an_experiment_come_back(work, to, form, keeps):
+    questions = questions_of(load_experiment("mine"))
+    convert("sample:dev", work / to, form=form)
+    again = {one.id: one for one in read_questions(work / to)}
+    for question in questions:
+        index = question.id.rpartition("/")[2] if form == "ifqa" else question.id
+        if keeps is None and index not in again:
+            continue
+        found = again[index]
+        assert found.text == question.text
+        if to == "x.tsv":
+            assert found.answers == ()
+        elif form == "squad":
+            assert found.gold_passages[0] in question.gold_passages
+            assert {one.lower() for one in found.answers} <= {one.lower() for one in question.answers}
+        else:
+            assert (found.answers, found.gold_passages) == (question.answers, question.gold_passages)
+    before = (work / to).read_bytes()
+    convert("mine", work / to, form=form, force=True)
+    assert (work / to).read_bytes() == before
+
+
+def test_what_squad_cannot_say_is_left_out_and_counted(work, capsys):
+    questions = questions_of(load_experiment("mine"))
+    convert("mine", work / "x.json", form="squad")
+    written = len(read_questions(work / "x.json"))
+    assert 0 < written < len(questions)
+    assert f"{written} questions; {len(questions) - written} left out: none of their gold" in capsys.readouterr().err
+
+
+def test_a_chain_of_formats_ends_where_it_began(work):
+    convert("sample:dev", work / "a.jsonl")
+    convert("a.jsonl", work / "b.json", form="ifqa")
+    convert("b.json", work / "c.jsonl")
+    convert("c.jsonl", work / "d.json", form="ifqa")
+    assert (work / "d.json").read_bytes() == (work / "b.json").read_bytes()
+    original = json.loads((Path(load_experiment.__code__.co_filename).parent / "sample/dev.json").read_text())
+    assert json.loads((work / "b.json").read_text()) == original
+
+
+def test_ctxs_are_questions_too(done):
+    convert("mine", done / "x.json")
+    convert("x.json", done / "x.tsv")
+    assert [one.id for one in read_questions(done / "x.tsv")] == [
+        one.id for one in questions_of(load_experiment("mine"))
+    ]
+
+
+@pytest.fixture
+def searched(work):
+    """BM25's place is taken by a run over a corpus of gold passages: every third passage for every question."""
+    (work / "indexes").mkdir()
+    (work / "indexes/gold.toml").write_text(CORPUS.replace("train", "dev"))
+    stages.build_passages(load_corpus("gold"))
+    ids = [passage.id for passage in PassageStore(work / "indexes/gold/passages")]
+    lines = []
+    for number, question in enumerate(questions_of(load_experiment("mine"))):
+        found = dict.fromkeys([ids[(number + step) % len(ids)] for step in range(0, 12, 3)])
+        lines += [f"{question.id} Q0 {name} 1 {-rank} t\n" for rank, name in enumerate(found)]
+    (work / "other.trec").write_text("".join(lines))
+    (work / "experiments/searched.toml").write_text(
+        'benchmark = "sample"\nsplit = "dev"\ncorpus = "gold"\n[retriever]\nname = "run"\npath = "other.trec"\n'
+    )
+    stages.retrieve(load_experiment("searched"))
+    return work
+
+
+def test_qrels_of_a_run_judge_what_it_found_and_the_gold_passages_of_the_corpus(searched, capsys):
+    convert("searched", searched / "x.qrels")
+    assert "passages that the run did not find are not judged" in capsys.readouterr().err
+    experiment = load_experiment("searched")
+    questions, run = questions_of(experiment), read_run(searched / "experiments/searched/retrieve/run.trec")
+    rankings = [run[one.id] for one in questions]
+    judged = read_qrels(searched / "x.qrels")
+    for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
+        wanted = {one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages}
+        assert judged[question.id] == wanted | {gold_id(text): 1 for text in question.gold_passages}
+
+
+@pytest.mark.parametrize("name", ["searched", "mine"])
+def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(searched, name):
+    import ir_measures
+    from ir_measures import Success
+
+    stages.retrieve(load_experiment("mine"))
+    convert(name, searched / "x.qrels")
+    convert(name, searched / "x.trec")
+    qrels = list(ir_measures.read_trec_qrels(str(searched / "x.qrels")))
+    run = list(ir_measures.read_trec_run(str(searched / "x.trec")))
+    experiment = load_experiment(name)
+    questions = questions_of(experiment)
+    rankings = [read_run(searched / "x.trec")[one.id] for one in questions]
+    texts = [[one.text for one in several] for several in passages_of(experiment, rankings)]
+    for k in (1, 3):
+        ours = [score_ranking(*pair, cutoffs=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]
+        theirs = ir_measures.calc_aggregate([Success @ k], qrels, run)[Success @ k]
+        assert theirs == pytest.approx(statistics.mean(ours))
+
+
+def test_a_question_without_a_relevant_passage_stays_in_everybodys_average(searched):
+    import ir_measures
+    from ir_measures import Success
+
+    (searched / "indexes/train.toml").write_text(CORPUS)
+    stages.build_passages(load_corpus("train"))
+    convert("sample:dev", searched / "x.qrels", corpus="train")
+    questions = questions_of(load_experiment("mine"))
+    judged = read_qrels(searched / "x.qrels")
+    store = list(PassageStore(searched / "indexes/train/passages"))
+    for question in questions:
+        relevant = {one.id: 1 for one in store if any(covers(one.text, gold) for gold in question.gold_passages)}
+        assert judged[question.id] == (relevant or {gold_id(question.gold_passages[0]): 0})
+    run = [ir_measures.ScoredDoc(questions[0].id, "nothing", 1.0)]
+    per_query = list(ir_measures.iter_calc([Success @ 1], ir_measures.read_trec_qrels(str(searched / "x.qrels")), run))
+    assert {one.query_id for one in per_query} == {one.id for one in questions}
+
+
+def test_topics_and_qrels_over_a_corpus_become_questions_with_gold_passages(searched):
+    convert("sample:dev", searched / "x.tsv")
+    convert("sample:dev", searched / "x.qrels", corpus="gold")
+    convert("x.tsv", searched / "x.jsonl", corpus="gold", qrels=Path("x.qrels"))
+    again = {one.id: set(one.gold_passages) for one in read_questions(searched / "x.jsonl")}
+    store = list(PassageStore(searched / "indexes/gold/passages"))
+    for question in questions_of(load_experiment("mine")):
+        assert set(question.gold_passages) <= again[question.id]
+        assert again[question.id] == {
+            one.text for one in store if any(covers(one.text, gold) for gold in question.gold_passages)
+        }
+    (searched / "other.qrels").write_text("q 0 p 1\n")
+    with pytest.raises(IfqaError, match="judges other questions: wanted ids like sample/dev/0, found q"):
+        convert("x.tsv", searched / "y.jsonl", corpus="gold", qrels=Path("other.qrels"))
+    (searched / "other.qrels").write_text("sample/dev/0 0 nowhere 1\n")
+    with pytest.raises(IfqaError, match="nowhere"):
+        convert("x.tsv", searched / "y.jsonl", corpus="gold", qrels=Path("other.qrels"))
+
+
+def test_qrels_of_questions_without_gold_passages_are_refused(searched):
+    convert("sample:dev", searched / "x.tsv")
+    with pytest.raises(IfqaError, match=r"none of the \d+ questions has one"):
+        convert("x.tsv", searched / "x.qrels", corpus="gold")

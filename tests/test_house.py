@@ -27,7 +27,7 @@ LAYERS = [
     ["benchmarks", "retrievers", "readers", "training", "blocks"],
     ["span_model", "queries", "fid", "llms"],
     ["dense", "cross_encoder", "prompting"],
-    ["encoders", "jvm", "numbers", "clauses", "ctxs", "completions"],
+    ["encoders", "jvm", "numbers", "clauses", "ctxs", "formats", "completions"],
     ["passages", "wikipedia"],
     ["scoring", "artifacts", "plugins", "runs", "hub"],
     ["files", "progress", "workers"],

@@ -229,6 +229,7 @@ def test_a_question_that_failed_is_asked_again_by_the_next_run_and_nothing_else_
         stages.run(experiment(server, closed, limit=83))
         assert server.requests == before + failed
         assert read_json(folder / "scores.json")["n_failed"] == 0
+        assert read_json(chosen.folder / "read/manifest.json")["made"]["took"] == [7 * 83, 3 * 83]  # whoever paid
         stages.run(experiment(server, closed, limit=83))
         assert server.requests == before + failed
 
@@ -270,7 +271,7 @@ def test_demonstrations_of_the_other_setting_are_refused(tmp_path, monkeypatch):
     (tmp_path / "experiments/x.toml").write_text(
         'benchmark = "ifqa"\nsplit = "full-dev"\n[reader]\nname = "llm"\ndemos = "sample"\n[llm]\nmodel = "gpt-4o-mini"\n'
     )
-    with pytest.raises(IfqaError, match="trained on ifqa/few and may not be tested on ifqa/full"):
+    with pytest.raises(IfqaError, match="shows demonstrations of ifqa/few and may not be tested on ifqa/full"):
         open_reader(load_experiment("x"))
 
 

@@ -33,6 +33,7 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
         return Failure("alone", "the answer's room was full before any text (reasoning?); raise max_tokens", used=used)
     if not isinstance(text, str):
         return Failure("again", "the answer has no text in it", used=used)
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a pair stands in no file
     end = min((text.index(one) for one in stop if one in text), default=len(text))
     if end < len(text):
         text, finish = text[:end], "stop"

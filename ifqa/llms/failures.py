@@ -20,6 +20,7 @@ _ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|managem
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
 _SECRETS = re.compile(r"sk-[\w*.…-]+|\b[\w-]*\*{3,}[\w*-]*|(?<=Bearer )\S+", re.I)
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # which a terminal would obey
 LONGEST_WORDS = 300  # characters of a server's words that are passed on
 
 
@@ -47,7 +48,7 @@ class Failure:
 def scrub(text: str, key: str) -> str:
     """One line of a text, without the key or anything that looks like one, whole or starred out."""
     text = text.replace(key, "[key]") if key else text
-    text = " ".join(_SECRETS.sub("[key]", text).split())
+    text = " ".join(_CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
     return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
 
 

@@ -123,6 +123,11 @@ class OpenAI:
         self._budget = Budget(self.price, max_cost, max_total_tokens)
         self._cached = 0
 
+    @classmethod
+    def refuse(cls, *, model: str, base_url: str = "", form: str = "auto", **_: Any) -> None:
+        """Refuse what may stand in no file, before it is written into an experiment's: an address with a key in it."""
+        _check(model, base_url, form)
+
     def count(self, text: str) -> int:
         """Tokens of a text: exactly where the model's vocabulary is on this machine, else by a rule that gives more."""
         return counter(self.model)(text)
@@ -175,6 +180,7 @@ class OpenAI:
             advance(times[request])
 
         if missing:
+            self._store.probe()
             run(self._ask(missing, _key(self.url), arrived))
         return [done[request] for request in requests]
 
@@ -255,6 +261,8 @@ def _check(model: str, base_url: str, form: str) -> None:
         raise IfqaError(f"openai: base_url is no address ({error})") from error
     if "@" in parts.netloc:
         raise IfqaError(f"openai: base_url has a name or password in it; put the key into {KEY} instead")
+    if parts.query or parts.fragment:
+        raise IfqaError(f"openai: base_url has something after a '?' or '#'; wanted the address alone, a key in {KEY}")
     if base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
         raise IfqaError(f"openai: base_url must begin with http:// or https://, found {scrub(base_url, '')!r}")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, get_args
 
-from ifqa.completions import Completion, Request
+from ifqa.completions import Completion, Request, tokens_of
 from ifqa.errors import IfqaError
 from ifqa.files import sha256
 from ifqa.plugins import load, unknown
@@ -35,7 +35,7 @@ class Llm:
         order: whether the best passage stands "best first", or "best last", next to the question.
 
     Attributes:
-        setting: that of the demonstrations.
+        setting: that of the demonstrations; `learnt` says so where it is refused.
         label: said with its scores, where the model has one.
 
     Raises:
@@ -44,6 +44,7 @@ class Llm:
     """
 
     version = 1
+    learnt = "shows demonstrations of"
     chunk = 1 << 30  # questions: every completion is kept as it comes in, so nothing is gained by asking in parts
 
     def __init__(
@@ -75,6 +76,7 @@ class Llm:
         self.setting = self._shown([]).setting if demos else ""
         self.label = getattr(llm, "label", "")
         self._counts: Counter[str] = Counter()
+        self._took = (0, 0)
         self._before = llm.spent  # by the retriever, which may have asked the same model
 
     def answer(
@@ -93,11 +95,14 @@ class Llm:
         """
         fitted = self.fitted(questions, passages)
         requests = [request for one in fitted for request in self._requests(one)]
-        completions = iter(self.llm.complete(requests, advance=lambda done: advance(done / self.samples)))
+        answered = self.llm.complete(requests, advance=lambda done: advance(done / self.samples))
+        self._took = tokens_of(answered, self._took)
+        completions = iter(answered)
         predictions = []
         for question, one in zip(questions, fitted, strict=True):
             self._counts["left_out"] += one.left_out
             if one.problem:
+                self._counts["too_long"] += 1
                 advance(1)
                 predictions.append(Prediction(question.id, "", error=f"not asked: {one.problem}"))
             else:
@@ -122,8 +127,9 @@ class Llm:
 
     def told(self) -> dict[str, Any]:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
-        names = ("retry", "not_asked", "unparsed", "left_out", "cut")
-        return {name: self._counts[name] for name in names} | {"spent": asdict(self.llm.spent.since(self._before))}
+        names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
+        spent = {"spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
+        return {name: self._counts[name] for name in names} | spent
 
     @classmethod
     def fingerprint(cls, prompt: str = "open-book", demos: str = "", **_: Any) -> str:
@@ -140,6 +146,8 @@ class Llm:
         """The demonstrations; drawn ones are never among the questions asked, of which some stand in both splits."""
         if "/" not in self._demos:
             written = load_demos(self._demos)
+            if self._shots > (there := len(written.demos)):
+                raise IfqaError(f"wanted {self._shots} demonstrations, found {there} in {self._demos!r}; ask for fewer")
             return replace(written, demos=written.demos[: self._shots or None])
         benchmark, _, split = self._demos.partition("/")
         source = load("benchmark", benchmark)()

@@ -51,11 +51,16 @@ def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
     spent = made["spent"]
     cost = "at an unknown price" if spent["cost"] is None else f"${spent['cost']:,.4f}"
     tokens = f"{spent['prompt_tokens']:,} + {spent['completion_tokens']:,} tokens"
-    yield f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions kept from before."
+    took = "{:,} + {:,}".format(*made["took"])
+    yield (
+        f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions kept from before; all "
+        f"answers together took {took} tokens."
+    )
     counts = {
         "retry": "questions not wholly answered, which the next run asks again",
         "cut": "questions whose completion was cut at its most tokens",
-        "unparsed": "completions in which the prompt's rule finds no answer",
+        "too_long": "questions not asked, as the model's window has no room for one",
+        "unparsed": "questions in whose completions the prompt's rule finds no answer",
         "left_out": "passages left out because the model's window was full",
     }
     if told := [f"{made[name]:,} {what}" for name, what in counts.items() if made.get(name)]:
@@ -66,7 +71,7 @@ def scores_table(experiment: Experiment, scores: dict[str, Any]) -> Table:
     """A row for each measure: all questions with the 95% interval, numeric ones, the others, and the expected value."""
     partial = f"  PARTIAL: the first {scores['questions']} questions only" if experiment.limit else ""
     if scores.get("not_asked"):
-        partial += f"  PARTIAL: {scores['not_asked']:,} questions were not asked, and score 0"
+        partial += f"  PARTIAL: {scores['not_asked']:,} questions were not asked"
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}{partial}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("measure")

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import unknown
-from ifqa.queries import Part
+from ifqa.queries import Part, told_by
 from ifqa.records import Hit, Passage, Question
 
 METHODS = ("rrf", "weighted")
@@ -53,6 +53,10 @@ class Fusion:
         fuse = self._by_rank if self._method == "rrf" else self._by_score
         return [best(fuse(of_one, weights), k) for of_one in zip(*rankings, strict=True)]
 
+    def told(self) -> dict[str, Any]:
+        """What its parts tell of the language model that they ask; nothing where none does."""
+        return told_by(self._parts)
+
     def _by_rank(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
         return by_rank(rankings, weights, self._rrf_k)
 
@@ -63,7 +67,11 @@ class Fusion:
         made = [
             part.retriever.made_passages(questions) for part in self._parts if hasattr(part.retriever, "made_passages")
         ]
-        return list({passage.id: passage for several in made for passage in several}.values())
+        known: dict[str, Passage] = {}
+        for passage in (passage for several in made for passage in several):
+            if known.setdefault(passage.id, passage) != passage:
+                raise IfqaError(f"two parts of fusion made different passages of the id {passage.id!r}; leave one out")
+        return list(known.values())
 
 
 def by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60) -> dict[str, float]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from ifqa.completions import Request
+from ifqa.completions import Request, tokens_of
 from ifqa.errors import IfqaError
 from ifqa.files import sha256
 from ifqa.prompting.fitting import fit
@@ -38,7 +38,8 @@ class GenRead:
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
         self._made: dict[str, list[Passage]] = {}
-        self._failed = self._not_asked = 0
+        self._failed = self._not_asked = self._too_long = 0
+        self._took = (0, 0)
         self._before = llm.spent
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
@@ -46,11 +47,14 @@ class GenRead:
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         asked = [self.requests([question], k) for question in questions]
-        completions = iter(self.llm.complete([request for several in asked for request in several]))
+        answered = self.llm.complete([request for several in asked for request in several])
+        self._took = tokens_of(answered, self._took)
+        completions = iter(answered)
         rankings = []
         for question, several in zip(questions, asked, strict=True):
             came = [next(completions) for _ in several]
             self._failed += any(one.error for one in came)
+            self._too_long += not several
             self._not_asked += any(one.error.startswith("not asked") for one in came)
             texts = [" ".join(self.prompt.parse(one.text).answer.split()) for one in came if not one.error]
             made = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
@@ -78,7 +82,9 @@ class GenRead:
         return {
             "retry": self._failed,
             "not_asked": self._not_asked,
+            "too_long": self._too_long,
             "spent": asdict(self.llm.spent.since(self._before)),
+            "took": self._took,
         }
 
     @classmethod

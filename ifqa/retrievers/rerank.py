@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ifqa.dense import cross_encoder
 from ifqa.errors import IfqaError
-from ifqa.queries import Part, rewrite
+from ifqa.queries import Part, rewrite, told_by
 from ifqa.records import Hit, Passage, Question
 
 WEIGHT = 0.5  # of the model: on a held-out quarter of full-train better than the model alone (README)
@@ -84,6 +84,10 @@ class Rerank:
         ]
         scores = iter(self._model.score(pairs).tolist())
         return [reordered(ranking, list(islice(scores, len(ranking))), self._weight)[:k] for ranking in rankings]
+
+    def told(self) -> dict[str, Any]:
+        """What its part tells of the language model that it asks; nothing where it does not."""
+        return told_by([self._part])
 
     def _passages(self, ranking: Sequence[Hit], made: dict[str, Passage]) -> Iterator[Passage]:
         stored = iter(self._fetch([hit.passage_id for hit in ranking if hit.passage_id not in made]))

@@ -1,0 +1,199 @@
+"""What the questions of a split are, in counts: lengths, answers, kinds of answers, question words, gold passages.
+
+Words are what white space parts, as everywhere a length is given. The IfQA paper (Tables 1 and 2) annotated the kinds of
+answers by hand; the release does not hold that, so `answer_type` is a rule in its place.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ifqa.records import Question
+from ifqa.scoring.answers import is_numeric, normalize
+from ifqa.scoring.forms import forms
+from ifqa.scoring.retrieval import ceiling
+
+TYPES = ("entity", "number", "date", "other")
+QUESTION_WORDS = ("what", "who", "which", "how many", "when", "where", "how", "why", "none")
+PLACES = ("first", "preposition", "later", "none")
+SUBSETS = ("all", "numeric", "other")
+
+_WH = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b(?: (?:many|much)\b)?", re.IGNORECASE)
+_SAME = {"whom": "who", "whose": "who", "how much": "how many"}
+_LEAD = re.compile(r"(?:and |or )?(?:[a-z]+ )?(?:in(?:to)?|on(?:to)?|at|by|for|from|to|towards?|with|under|of|until|after|before|"
+                   r"between|against|during|through|since|within|over|about|among|as|than) ", re.IGNORECASE)  # fmt: skip
+
+_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_DATE_LIKE = re.compile(
+    rf"\b{_MONTH}\b|\b[0-9]{{2,4}}['’]?s\b|\bcentur(?:y|ies)\b|\bdecade\b|\b[0-9]+ (?:bc|ad|bce|ce)\b"
+)
+_YEARS = re.compile(r"(?:[a-z]+[ -])*(?:1[0-9]{3}|20[0-9]{2})(?:\s?[-–/]\s?[0-9]{1,4})?")
+_ASKS_AMOUNT = re.compile(r"\bhow (?:many|much|long|old|far)\b|\bnumber of\b", re.IGNORECASE)
+_ASKS_TIME = re.compile(
+    r"\bwhen\b|\b(?:what|which)(?: [\w-]+)? (?:years?|dates?|months?|days?|decades?|century|time|season)\b",
+    re.IGNORECASE,
+)
+_LINKS = frozenset("of the a an and in on at for to de la le du da del der van von with or from by & - vs. vs".split())
+
+
+@dataclass(frozen=True)
+class QuestionStats:
+    """The questions of a split, counted; a histogram is number of words -> how many have it.
+
+    Attributes:
+        questions: how many; those of one text count as often as they stand.
+        question_words, answer_words, passage_words: histograms of the question, its first answer, and the distinct gold
+            passages.
+        vocabulary: distinct words of the questions, lower-cased, marks left on them.
+        types: the first answers by `answer_type`.
+        asked: the questions by the question word of their main clause; "how many" is also "how much", "who" also "whom"
+            and "whose", "none" asks for yes or no, or with a verb.
+        places: where that word stands in the main clause: first, behind a preposition ("in which"), later, nowhere.
+        several_answers: with more than one answer that differ once normalised.
+        several_meanings: with more than one answer that are not `forms` of one another.
+        yes_no: with the answer yes or no.
+        numeric: whose answers are numbers or dates (`is_numeric`).
+        several_passages: with more than one gold passage.
+        in_gold: subset -> (questions one of whose gold passages holds an answer, questions that have gold passages), for
+            all, numeric and other questions; the share is the ceiling of answer recall.
+    """
+
+    questions: int
+    question_words: Mapping[int, int]
+    answer_words: Mapping[int, int]
+    passage_words: Mapping[int, int]
+    vocabulary: int
+    types: Mapping[str, int]
+    asked: Mapping[str, int]
+    places: Mapping[str, int]
+    several_answers: int
+    several_meanings: int
+    yes_no: int
+    numeric: int
+    several_passages: int
+    in_gold: Mapping[str, tuple[int, int]]
+
+
+def count(questions: Sequence[Question], main_clauses: Sequence[str]) -> QuestionStats:
+    """Count the questions of a split.
+
+    Args:
+        questions: the split's.
+        main_clauses: of each question what is asked, without its if-clause.
+    """
+    answered = [
+        (question, clause) for question, clause in zip(questions, main_clauses, strict=True) if question.answers
+    ]
+    asked = [question_word(clause) for clause in main_clauses]
+    passages = {text for question in questions for text in question.gold_passages}
+    annotated = [question for question in questions if question.gold_passages]
+    held = {kind: [ceiling(question) for question in annotated if kind in _subsets(question)] for kind in SUBSETS}
+    return QuestionStats(
+        questions=len(questions),
+        question_words=_lengths(question.text for question in questions),
+        answer_words=_lengths(question.answers[0] for question, _ in answered),
+        passage_words=_lengths(passages),
+        vocabulary=len({word for question in questions for word in question.text.lower().split()}),
+        types=_counts(TYPES, (answer_type(question, clause) for question, clause in answered)),
+        asked=_counts(QUESTION_WORDS, (word for word, _ in asked)),
+        places=_counts(PLACES, (place for _, place in asked)),
+        several_answers=sum(len(set(map(normalize, question.answers))) > 1 for question in questions),
+        several_meanings=sum(meanings(question.answers) > 1 for question in questions),
+        yes_no=sum(any(normalize(answer) in ("yes", "no") for answer in question.answers) for question in questions),
+        numeric=sum(is_numeric(question.answers) for question in questions),
+        several_passages=sum(len(question.gold_passages) > 1 for question in questions),
+        in_gold={kind: (int(sum(values)), len(values)) for kind, values in held.items()},
+    )
+
+
+def shared(questions_by_split: Mapping[str, Sequence[Question]]) -> dict[str, dict[str, int]]:
+    """How many distinct questions stand in both of two splits, word for word once normalised: split -> split -> count.
+
+    A split with itself gives its distinct questions. What a model has seen in training it cannot be tested on: IfQA's
+    full-train holds 903 of the 1,594 of few-dev.
+    """
+    texts = {
+        split: {normalize(question.text) for question in questions} for split, questions in questions_by_split.items()
+    }
+    return {one: {other: len(own & theirs) for other, theirs in texts.items()} for one, own in texts.items()}
+
+
+def answer_type(question: Question, main_clause: str) -> str:
+    """One of TYPES, by a rule in place of the IfQA paper's annotation.
+
+    Numbers and dates are told from the rest by `is_numeric`. Of those, a date is what has a month, a decade, a century or
+    a year, or answers "when" or "which year"; where an amount is asked for ("how many"), only what has a month.
+    Of the rest, an entity is a name: every word of the first answer but "of" and the like has a capital or a digit. The
+    gold passages decide on the capital where the answer stands in them, as annotators wrote "Platinum" and "platinum"
+    alike. Yes, no, and all else ("house arrest") are "other".
+
+    Raises:
+        IndexError: the question has no answers.
+    """
+    first = question.answers[0]
+    if is_numeric(question.answers):
+        return "date" if any(_is_date(answer, main_clause) for answer in question.answers) else "number"
+    if normalize(first) in ("yes", "no"):
+        return "other"
+    return "entity" if _is_name(_as_written(first, question.gold_passages)) else "other"
+
+
+def _is_date(answer: str, main_clause: str) -> bool:
+    lowered = answer.lower()
+    if _ASKS_AMOUNT.search(main_clause):
+        return re.search(rf"\b{_MONTH}\b", lowered) is not None
+    dated = _DATE_LIKE.search(lowered) or _YEARS.fullmatch(lowered) or _ASKS_TIME.search(main_clause)
+    return dated is not None
+
+
+def _as_written(answer: str, passages: Sequence[str]) -> str:
+    """The answer with the capitals it has where it first stands in a passage; as it is if it stands in none."""
+    pattern = re.compile(rf"(?<!\w){re.escape(answer.strip())}(?!\w)", re.IGNORECASE)
+    found = next(filter(None, map(pattern.search, passages)), None)
+    return found[0] if found else answer
+
+
+def _is_name(text: str) -> bool:
+    words = [bare for word in text.split() if (bare := word.strip("\"'“”‘’().,;:!?")) and bare not in _LINKS]
+    return bool(words) and all(word[0].isupper() or word[0].isdigit() for word in words)
+
+
+def question_word(main_clause: str) -> tuple[str, str]:
+    """The first question word of a main clause, one of QUESTION_WORDS, and where it stands, one of PLACES.
+
+    "in which year would it" -> ("which", "preposition"); "would it have sunk" -> ("none", "none").
+    """
+    found = _WH.search(main_clause)
+    if not found:
+        return "none", "none"
+    word, before = found[0].lower(), main_clause[: found.start()].strip("\"'“”‘’., ")
+    place = "first" if not before else "preposition" if _LEAD.fullmatch(f"{before} ") else "later"
+    word = _SAME.get(word, word)
+    return (word if word in QUESTION_WORDS else word.split()[0]), place
+
+
+def meanings(answers: Sequence[str]) -> int:
+    """How many of the answers are left when those with a form in common, normalised, count as one: ("2", "two") is 1.
+
+    Answers that only contain one another ("Rasputin", "Grigori Rasputin") count as two, which the paper's count may not.
+    """
+    groups: list[set[str]] = []
+    for answer in answers:
+        own = set(map(normalize, forms(answer)))
+        apart = [group for group in groups if group.isdisjoint(own)]
+        groups = [*apart, own.union(*(group for group in groups if group not in apart))]
+    return len(groups)
+
+
+def _subsets(question: Question) -> tuple[str, str]:
+    return "all", "numeric" if is_numeric(question.answers) else "other"
+
+
+def _lengths(texts: Iterable[str]) -> dict[int, int]:
+    return dict(sorted(Counter(len(text.split()) for text in texts).items()))
+
+
+def _counts(names: Sequence[str], found: Iterable[str]) -> dict[str, int]:
+    counts = Counter(found)
+    return {name: counts[name] for name in names}

@@ -1,0 +1,261 @@
+import bz2
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.benchmarks.ifqa import IfQA
+from ifqa.errors import IfqaError
+from ifqa.formats import (
+    WRITERS,
+    find_answer,
+    read_qrels,
+    read_questions,
+    write_ifqa,
+    write_lm_eval,
+    write_qrels,
+    write_squad,
+    write_topics,
+)
+from ifqa.records import Question
+from ifqa.scoring.retrieval import has_answer
+
+ODD = "\t\n\r\x0b\x0c\x1c\x1d\x85\u2028\u2029\xa0\ufeff\"'\\,{}[]<>&é漢😀\x00ab1 /"
+texts = (st.text(ODD, min_size=1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)).filter(str.strip)
+words = texts.map(lambda text: "".join(text.split()).lstrip("\ufeff")).filter(bool)
+lists = st.lists(texts, max_size=3).map(tuple)
+
+
+def several(ids):
+    one = st.builds(Question, ids, texts, lists, lists, lists)
+    return st.lists(one, min_size=1, max_size=4, unique_by=lambda question: question.id)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("formats")
+
+
+@given(several(words))
+def test_topics_come_back_with_their_blanks_squeezed(folder, questions):
+    assert write_topics(folder / "x.tsv", questions) == len(questions)
+    assert read_questions(folder / "x.tsv") == [Question(one.id, " ".join(one.text.split())) for one in questions]
+
+
+@given(several(texts))
+def test_json_lines_come_back_as_they_were(folder, questions):
+    assert write_lm_eval(folder / "x.jsonl", questions) == len(questions)
+    assert read_questions(folder / "x.jsonl") == questions
+
+
+@given(several(texts))
+def test_squad_comes_back_with_the_context_that_holds_an_answer(folder, questions):
+    shown = [one for one in questions if any(find_answer(gold, a) for gold in one.gold_passages for a in one.answers)]
+    if not shown:
+        with pytest.raises(IfqaError, match="would hold no question"):
+            write_squad(folder / "x.json", questions)
+        return
+    assert write_squad(folder / "x.json", questions) == len(shown)
+    again = read_questions(folder / "x.json")
+    assert [(one.id, one.text) for one in again] == [(one.id, one.text) for one in shown]
+    for question, found in zip(shown, again, strict=True):
+        assert found.gold_passages[0] in question.gold_passages
+        assert found.answers
+    assert write_squad(folder / "y.json", again) == len(again)
+    assert read_questions(folder / "y.json") == again
+    for article in json.loads((folder / "x.json").read_text(encoding="utf-8"))["data"]:
+        for paragraph in article["paragraphs"]:
+            for answer in paragraph["qas"][0]["answers"]:
+                assert paragraph["context"][answer["answer_start"] :].startswith(answer["text"])
+
+
+class Mine(IfQA):
+    name = "mine"
+    files = {"dev": "dev.json"}  # noqa: RUF012
+    downloads = {}  # noqa: RUF012
+
+
+@given(several(words.filter(lambda word: "/" not in word).map(lambda word: f"mine/dev/{word}")))
+def test_the_benchmark_reads_the_releases_layout(folder, questions):
+    questions = [Question(one.id, one.text, one.answers or ("x",), one.gold_passages) for one in questions]
+    benchmark = Mine()
+    benchmark.folder = folder
+    write_ifqa(folder / "dev.json", questions)
+    assert benchmark.questions("dev") == questions
+    bare = [Question(one.id.rpartition("/")[2], one.text, one.answers, one.gold_passages) for one in questions]
+    assert read_questions(folder / "dev.json") == bare
+
+
+def test_the_release_has_numbers_and_its_answerless_questions_are_left_out(tmp_path):
+    questions = [Question("a/b/17", "q", ("x",)), Question("a/b/007", "r", ("x",)), Question("a/b/1", "s")]
+    assert write_ifqa(tmp_path / "x.json", questions) == 2
+    assert [one["idx"] for one in json.loads((tmp_path / "x.json").read_text())] == [17, "007"]
+    write_ifqa(tmp_path / "x.json", [Question("a/1", "q", ("x",)), Question("b/1", "r", ("x",))])
+    assert [one["idx"] for one in json.loads((tmp_path / "x.json").read_text())] == ["a/1", "b/1"]
+
+
+@given(st.dictionaries(words, st.dictionaries(words, st.integers(-2, 3), min_size=1, max_size=3), max_size=3))
+def test_qrels_come_back_and_ir_measures_reads_the_same(folder, judged):
+    import ir_measures
+
+    assert write_qrels(folder / "x.qrels", judged) == sum(map(len, judged.values()))
+    assert read_qrels(folder / "x.qrels") == judged
+    with open(folder / "x.qrels", encoding="utf-8") as handle:
+        theirs = [(one.query_id, one.doc_id, one.relevance) for one in ir_measures.read_trec_qrels(handle)]
+    assert theirs == [(question, doc, rel) for question, docs in judged.items() for doc, rel in docs.items()]
+
+
+@pytest.mark.parametrize("form", ["topics", "ifqa"])
+@pytest.mark.parametrize("name", ["", "a b", "a\u2028b", "\ufeffa", "a\tb"])
+def test_an_id_that_a_format_cannot_hold_is_refused_and_nothing_written(tmp_path, form, name):
+    with pytest.raises(IfqaError, match="is empty or holds white space"):
+        WRITERS[form](tmp_path / "x", [Question(name, "q", ("a",))])
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "found"),
+    [
+        ("the 12 apostles and 2 more", "2", "2"),
+        ("may march in May", "May", "May"),
+        ("in New\n York City", "new york", "New\n York"),
+        ("about US$5 million", "$5 million", "$5 million"),
+        ("a U.S. senator", "U.S.", "U.S."),
+        ("Newyork", "New York", None),
+        ("Yorkshire", "York", None),
+        ("anything", " ", None),
+        ("a😀b 😀 1987", "1987", "1987"),
+    ],
+)
+def test_an_answer_is_found_as_whole_words(text, answer, found):
+    span = find_answer(text, answer)
+    assert (span and text[slice(*span)]) == found
+
+
+@given(texts, texts)
+def test_an_answer_that_was_cut_from_a_text_is_found_in_it(before, answer):
+    tokens = find_answer(answer, answer)
+    assert (find_answer(f"{before} {answer} {before}", answer) is None) == (tokens is None)
+
+
+@given(st.text("ab1 .,$é-", max_size=30), st.text("ab1 .,$é-", min_size=1, max_size=5))
+def test_spans_and_has_answer_agree(text, answer):
+    assert (find_answer(text, answer) is not None) == has_answer(text, [answer])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"question": "q", "answer": ["a", "b"]},  # nq_open
+        {"question": "q", "answer": {"value": "a", "aliases": ["a", "b"]}},  # TriviaQA
+        {"question": "q", "answers": {"text": ["a", "b"], "answer_start": [0, 1]}},  # SQuAD as `datasets` gives it
+        {"question": "q", "target": ["a", "b"], "context": ""},
+    ],
+)
+def test_what_lm_evals_tasks_read_is_read(tmp_path, record):
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(json.dumps(record).encode()))
+    assert read_questions(tmp_path / "x.jsonl.gz") == [Question("1", "q", ("a", "b"))]
+    (tmp_path / "x.json.bz2").write_bytes(bz2.compress(json.dumps([record], indent=1).encode()))
+    assert read_questions(tmp_path / "x.json.bz2") == [Question("1", "q", ("a", "b"))]
+
+
+def test_squads_second_version_is_read(tmp_path):
+    answers = [{"text": "b", "answer_start": 2}] * 3
+    qas = [
+        {"id": "1", "question": "q", "answers": answers, "is_impossible": False},
+        {"id": "2", "question": "r", "answers": [], "plausible_answers": answers, "is_impossible": True},
+    ]
+    value = {"version": "v2.0", "data": [{"title": "T", "paragraphs": [{"context": "a b", "qas": qas}]}]}
+    (tmp_path / "x.json").write_text(json.dumps(value, indent=2))
+    assert read_questions(tmp_path / "x.json") == [
+        Question("1", "q", ("b",), ("a b",)),
+        Question("2", "r", (), ("a b",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("x.tsv", "a b\tq\n", r"x\.tsv:1: wanted 'id TAB question'"),
+        ("x.tsv", "a q\n", r"x\.tsv:1: wanted 'id TAB question'"),
+        ("x.tsv", "a\tq\na\tr\n", "two questions have the id 'a'"),
+        ("x.tsv", "\n", "wanted questions, found none"),
+        ("x.csv", "a,q\n", "wanted questions in a .tsv"),
+        ("x.jsonl", '{"q": 1}\n', r"x\.jsonl:1: key 'question' is missing"),
+        ("x.jsonl", '{"question": "q", "id": true}', "'id' must be text or a whole number, found True"),
+        ("x.jsonl", '{"question": "q", "answers": [1]}', "must be a list of strings, found int in it"),
+        ("x.jsonl", '{"question": "q", "answers": 1}', "'answers' must be list, found int"),
+        ("x.jsonl", '{"question": "\\ud800"}', "half a surrogate pair"),
+        ("x.json", "[1]", "question 1: wanted an object, found int"),
+        ("x.json", "{}", "wanted a list of questions, or SQuAD's"),
+        ("x.json", "[\n{]", r"x\.json:2: not JSON"),
+        ("x.json", "[" * 100_000, "not JSON that can be read"),
+        ("x.json", '{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q"}]}]}]}', "'id' must be"),
+        ("x.json", '{"data": [{}]}', "article 1: key 'paragraphs' is missing"),
+    ],
+)
+def test_a_file_that_is_not_fit_is_one_line(tmp_path, name, content, complaint):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(IfqaError, match=complaint) as caught:
+        read_questions(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("q 0 p", "wanted 'question 0"),
+        ("q 0 p x", "whole number"),
+        ("q 0 p 1\nq 0 p 0", ":2: passage p is judged twice"),
+    ],
+)
+def test_qrels_that_are_none_are_one_line(tmp_path, line, complaint):
+    (tmp_path / "x").write_text(line)
+    with pytest.raises(IfqaError, match=complaint):
+        read_qrels(tmp_path / "x")
+
+
+QUESTIONS = [
+    Question("ifqa/dev/2", 'If "so"\u2028were\tit, what 😀?', ("é 1", "other"), ("a\nb é 1 c\u2028", "more")),
+    Question("ifqa/dev/10", "If not, who?", ("Ann",), ("It was ann, and Ann.",)),
+]
+
+
+def test_pyserini_reads_our_topics(tmp_path):
+    from ifqa.jvm import java
+
+    write_topics(tmp_path / "x.tsv", QUESTIONS)
+    reader = java().autoclass(
+        "io.anserini.search.topicreader.TopicReader"
+    )  # what pyserini's get_topics_with_reader calls
+    topics = reader.getTopicsWithStringIdsFromFileWithTopicReaderClass(
+        "io.anserini.search.topicreader.TsvStringTopicReader", str(tmp_path / "x.tsv")
+    )
+    found = {name: topics.get(name).get("title") for name in topics.keySet().toArray()}
+    assert found == {one.id: one.text for one in read_questions(tmp_path / "x.tsv")}
+
+
+def test_datasets_reads_our_json_lines_and_squad(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    write_lm_eval(tmp_path / "x.jsonl", QUESTIONS)
+    write_squad(tmp_path / "x.json", QUESTIONS)
+    lines, squad = (
+        datasets.load_dataset(
+            "json", data_files=str(tmp_path / name), field=part, split="train", cache_dir=str(tmp_path / "cache")
+        )
+        for name, part in (("x.jsonl", None), ("x.json", "data"))
+    )
+    assert [(one["id"], one["question"], one["answers"], one["passages"]) for one in lines] == [
+        (one.id, one.text, list(one.answers), list(one.gold_passages)) for one in QUESTIONS
+    ]
+    assert [one["context"] for one in lines] == ["\n\n".join(one.gold_passages) for one in QUESTIONS]
+    found = [(article["paragraphs"][0]["context"], article["paragraphs"][0]["qas"][0]) for article in squad]
+    assert [(context, qa["id"], qa["question"]) for context, qa in found] == [
+        (one.gold_passages[0], one.id, one.text) for one in QUESTIONS
+    ]
+    assert [qa["answers"] for _, qa in found] == [
+        [{"text": "é 1", "answer_start": 4}],
+        [{"text": "Ann", "answer_start": 16}],
+    ]
