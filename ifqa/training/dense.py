@@ -14,11 +14,10 @@ from ifqa.encoders import half_precision
 from ifqa.errors import IfqaError
 from ifqa.files import read_json
 from ifqa.hub import NAME, model_folder, weights_identity
-from ifqa.plugins import check_settings, unknown
 from ifqa.progress import say
 from ifqa.records import Passage, Question
 from ifqa.scoring.retrieval import covers, word_grams
-from ifqa.training import resume
+from ifqa.training import recipes, resume
 from ifqa.training.negatives import hard_negatives
 
 _COUNTS = ("epochs", "batch", "max_tokens", "checkpoint_every")  # 1 or more
@@ -84,14 +83,8 @@ def resolve(recipe: str = "small", **changes: Any) -> Recipe:
     Raises:
         IfqaError: there is no such recipe, setting or device, or a value is out of range.
     """
-    if recipe not in RECIPES:
-        raise unknown("recipe", str(recipe), RECIPES)
-    check_settings("training setting", Recipe, changes)
-    chosen = replace(RECIPES[recipe], **changes)
-    for name, value in asdict(chosen).items():
-        least = {"scale": 0.01, "pool": chosen.negatives}.get(name, int(name in _COUNTS))
-        if not isinstance(value, str) and value < least:
-            raise IfqaError(f"training setting {name}: wanted {least} or more, found {value}")
+    chosen = recipes.changed(RECIPES, recipe, changes)
+    recipes.require(chosen, dict.fromkeys(_COUNTS, 1) | {"scale": 0.01, "pool": chosen.negatives})
     return replace(chosen, device=resolve_device(chosen.device))
 
 

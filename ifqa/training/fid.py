@@ -12,12 +12,12 @@ from ifqa.errors import IfqaError
 from ifqa.fid.checkpoint import Checkpoint, open_checkpoint
 from ifqa.fid.text import MAX_ANSWER, Conventions, check, padded, passage_inputs, tokenise
 from ifqa.hub import identity_of
-from ifqa.plugins import check_settings, unknown
+from ifqa.plugins import unknown
 from ifqa.progress import say
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.answers import exact_match
 from ifqa.scoring.retrieval import covers
-from ifqa.training import resume
+from ifqa.training import recipes, resume
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,15 +86,10 @@ def resolve(recipe: str = "ifqa", **changes: Any) -> Recipe:
     Raises:
         IfqaError: there is no such recipe, setting or device, or a value is out of range.
     """
-    if recipe not in RECIPES:
-        raise unknown("recipe", str(recipe), RECIPES)
-    check_settings("training setting", Recipe, changes)
-    chosen = replace(RECIPES[recipe], **changes)
+    chosen = recipes.changed(RECIPES, recipe, changes)
     if chosen.gold not in GOLD:
         raise unknown("training setting gold", chosen.gold, GOLD)
-    for name, value in asdict(chosen).items():
-        if not isinstance(value, str | bool) and value < int(name in _COUNTS):
-            raise IfqaError(f"training setting {name}: wanted {int(name in _COUNTS)} or more, found {value}")
+    recipes.require(chosen, dict.fromkeys(_COUNTS, 1))
     check(Conventions(chosen.max_tokens))
     if chosen.batch % (size := chosen.device_batch * resume.world()[1]):
         raise IfqaError(
