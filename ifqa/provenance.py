@@ -180,15 +180,11 @@ def _run(experiment: Experiment) -> dict[str, Any]:
 def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment], dict[str, Any]]) -> str:
     """Identity of an earlier stage, which must be what the experiment says now."""
     folder, command = experiment.folder / stage, f"ifqa {stage} --experiment {experiment.name}"
-    found, wanted = finished(folder, command)["wanted"], wanted_by(experiment)
-    _require_same(folder, found, wanted, command)
-    return artifacts.identity(wanted) + _unfinished(folder)
-
-
-def _unfinished(folder: Path) -> str:
-    """What tells one half-answered artifact from the next try at it."""
-    made = finished(folder, "")["made"]
-    return json.dumps(made["files"], sort_keys=True) if made.get("retry") else ""
+    manifest, wanted = finished(folder, command), wanted_by(experiment)
+    _require_same(folder, manifest["wanted"], wanted, command)
+    made = manifest["made"]
+    half_answered = json.dumps(made["files"], sort_keys=True) if made.get("retry") else ""  # another than the next try
+    return artifacts.identity(wanted) + half_answered
 
 
 def _require_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any], command: str) -> None:

@@ -97,23 +97,8 @@ def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
         elif key in ("limit", "seed", "split", "corpus"):
             tables[key] = value
         else:
-            raise unknown(
-                "setting",
-                key,
-                [
-                    "k",
-                    "limit",
-                    "seed",
-                    "split",
-                    "corpus",
-                    "retriever",
-                    "reader",
-                    "llm",
-                    "retriever.…",
-                    "reader.…",
-                    "llm.…",
-                ],
-            )
+            known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
+            raise unknown("setting", key, known)
     if tables.get("reader") and not tables["reader"].get("passages"):
         tables["reader"] = {key: value for key, value in tables["reader"].items() if key != "passages"}
     return parse_experiment(experiment.name, tables, f"experiment {experiment.name}")

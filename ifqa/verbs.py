@@ -210,7 +210,7 @@ def stats_questions(
 
 
 def _check_written(figure: Path | None, json: Path | None) -> None:
-    from ifqa.report.passages import check_figure
+    from ifqa.report.figures import check_figure
 
     if figure:
         check_figure(figure)

@@ -12,8 +12,10 @@ from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus
 from ifqa.files import write_jsonl
 from ifqa.records import Question
+from ifqa.report import figures
 from ifqa.report import passages as report
-from ifqa.report.passages import at_least, bars, check_figure, draw, measure, show, stats_json
+from ifqa.report.figures import check_figure
+from ifqa.report.passages import at_least, bars, draw, measure, show, stats_json
 from ifqa.scoring.retrieval import covers
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -193,6 +195,6 @@ def test_a_figure_of_another_suffix_is_refused(tmp_path):
 
 
 def test_a_figure_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "find_spec", lambda name: None)
+    monkeypatch.setattr(figures, "find_spec", lambda name: None)
     with pytest.raises(IfqaError, match=r"pip install 'ifqa\[notebooks\]'"):
         check_figure(tmp_path / "stats.svg")

@@ -1,11 +1,13 @@
 """Batches of texts of like length, by a budget of tokens and not of texts: little is padding, and memory is bounded."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 Features = dict[str, Any]
 #: Tokens in a batch, padding counted: what a cache holds on a CPU, and what keeps a GPU busy.
 BUDGET = {"cpu": 2048, "cuda": 65_536, "mps": 16_384}
+_OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
 CHUNK = 2048  # texts tokenised at a time, and sorted by length
 
 
@@ -46,3 +48,8 @@ def batches(features: Features, count: int, budget: int, multiple: int = 1) -> I
 def to_device(batch: Features, device: str) -> Features:
     """The batch's tensors where the model is."""
     return {key: value.to(device, non_blocking=True) if hasattr(value, "to") else value for key, value in batch.items()}
+
+
+def out_of_memory(error: RuntimeError | MemoryError) -> bool:
+    """Whether it says that a device's memory was too small: torch has a class for CUDA's alone, and words for all."""
+    return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))

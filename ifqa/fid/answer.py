@@ -1,12 +1,12 @@
 """How Fusion-in-Decoder reads: passages of many questions through the encoder by length, then many questions decoded at once."""
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from ifqa.dense.batches import BUDGET, Features, batches, to_device
+from ifqa.dense.batches import BUDGET, Features, batches, out_of_memory, to_device
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from ifqa.fid.model import FusionInDecoder
 
-_OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
 _WIDTH = 8  # lengths are rounded up to multiples of it: attention's kernels want that of the bias they are given
 _DECODED = 8  # tokens that are decoded over at a time, for one that is encoded at a time
 _TOGETHER = 64  # questions that are decoded at a time: the logits of all of their tokens are kept
@@ -81,7 +80,7 @@ def read(
 
     room = room or budget(model, beams)
     lengths = features["attention_mask"].sum(1).tolist()
-    starts = [sum(counts[:n]) for n in range(len(counts))]
+    starts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
     sizes = [sum(lengths[start : start + count]) for start, count in zip(starts, counts, strict=True)]
     todo = sorted(range(len(counts)), key=lambda n: -sizes[n])
     readings: dict[int, Reading] = {}
@@ -94,7 +93,7 @@ def read(
             with torch.inference_mode():
                 made = _read(model, chosen, [counts[n] for n in group], max_answer_tokens, beams, room)
         except (RuntimeError, MemoryError) as error:
-            if isinstance(error, RuntimeError) and not _OUT_OF_MEMORY.search(str(error)):
+            if not out_of_memory(error):
                 raise
             full = len(group) == 1 and room.encoded < max(lengths[row] for row in rows)
         else:

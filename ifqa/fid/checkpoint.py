@@ -108,8 +108,9 @@ def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
         tensors = _pickled(folder)
         published = any(name.startswith("encoder.encoder.") for name in tensors)
         source: dict[str, Any] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
+        if tensors:
+            source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors) if published else tensors}
         if published:
-            source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors)}
             config.cross_position_bias = _CROSS_BIAS in tensors
         model, report = FusionInDecoder.from_pretrained(
             config=config, dtype=torch.float32, output_loading_info=True, **source

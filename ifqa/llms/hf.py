@@ -1,13 +1,13 @@
 """A causal language model of transformers in this process, by its chat template; what is batched together changes no answer."""
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ifqa.completions import Completion, Request, Spent, Store
+from ifqa.dense.batches import out_of_memory
 from ifqa.errors import IfqaError
 from ifqa.hub import model_folder, quiet, weights_identity
 from ifqa.llms.causal import MEND, ends, load_model, load_tokenizer, room, window_of
@@ -19,7 +19,6 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 _TOGETHER = 256  # prompts at a time: the logits of all of them are kept
 # What templates of Qwen3 and Llama 3 ask for: an answer alone, and a prompt that is the same on every day.
 _TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
-_OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
 
 
 class HF:
@@ -225,7 +224,7 @@ class HF:
                     stopping_criteria=[rows],
                 )
         except (RuntimeError, MemoryError) as error:
-            if isinstance(error, RuntimeError) and not _OUT_OF_MEMORY.search(str(error)):
+            if not out_of_memory(error):
                 raise
         else:
             return [rows.completion(row, len(ids)) for row, (_, ids) in enumerate(group)]

@@ -1,9 +1,10 @@
 """As many passages in a prompt as a language model has room for."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from ifqa.completions import Request
 from ifqa.plugins import unknown
 from ifqa.prompting.demos import Demo
 from ifqa.prompting.prompts import Messages, Prompt
@@ -34,6 +35,13 @@ class Fitted:
     left_out: int = 0
     tokens: int = 0
     problem: str = ""
+
+    def requests(self, max_tokens: int, temperature: float, samples: int) -> list[Request]:
+        """What to ask, as often as samples are wanted; nothing where there is a problem."""
+        if self.problem:
+            return []
+        request = Request(self.messages, self.text, max_tokens, temperature, self.stop)
+        return [replace(request, sample=n) for n in range(samples)]
 
 
 def fit(

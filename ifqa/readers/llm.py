@@ -94,7 +94,7 @@ class Llm:
             IfqaError: the model cannot be asked at all (a wrong key, no money left).
         """
         fitted = self.fitted(questions, passages)
-        requests = [request for one in fitted for request in self._requests(one)]
+        requests = self._requests(fitted)
         answered = self.llm.complete(requests, advance=lambda done: advance(done / self.samples))
         self._took = tokens_of(answered, self._took)
         completions = iter(answered)
@@ -123,7 +123,11 @@ class Llm:
 
     def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
         """All that will be asked, for an estimate."""
-        return [request for one in self.fitted(questions, passages) for request in self._requests(one)]
+        return self._requests(self.fitted(questions, passages))
+
+    def _requests(self, fitted: Sequence[Fitted]) -> list[Request]:
+        asked = (one.requests(self.prompt.max_tokens, self.temperature, self.samples) for one in fitted)
+        return [request for several in asked for request in several]
 
     def told(self) -> dict[str, Any]:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
@@ -153,12 +157,6 @@ class Llm:
         source = load("benchmark", benchmark)()
         texts = [question.text for question in asked]
         return draw_demos(source.questions(split), self._shots, self._seed, source.setting(split), texts)
-
-    def _requests(self, one: Fitted) -> list[Request]:
-        if one.problem:
-            return []
-        request = Request(one.messages, one.text, self.prompt.max_tokens, self.temperature, one.stop)
-        return [replace(request, sample=n) for n in range(self.samples)]
 
     def _vote(self, question: Question, completions: Sequence[Completion]) -> Prediction:
         came = [one for one in completions if not one.error]

@@ -5,19 +5,17 @@ So two ways of building passages can be compared before anything is indexed or s
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
-from io import BytesIO
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus
-from ifqa.files import create, write
 from ifqa.passages import shards_of
 from ifqa.progress import bar
 from ifqa.provenance import up_to_date_passages
 from ifqa.records import Question
+from ifqa.report.figures import check_figure, save
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
 from ifqa.scoring.retrieval import COVERED_SHARE
 from ifqa.workers import run
@@ -25,13 +23,6 @@ from ifqa.workers import run
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
-
-#: suffix of a figure -> what else it would say of itself; without it the same numbers give the same bytes.
-FIGURES: dict[str, dict[str, Any]] = {
-    ".svg": {"Date": None},
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None},
-}
 
 _BIN, _BINS, _MOST = 10, 20, 1_000  # words: a bar is 10, up to 200; then one up to 1,000, and one for all over that
 _BAR = 32  # characters
@@ -190,19 +181,6 @@ def _add_coverage(table: "Table", name: str, own: Coverage) -> None:
     table.add_row(name, f"{own.golds:,}", covered, best, f"{own.questions:,}", any_of, all_of)
 
 
-def check_figure(path: Path) -> str:
-    """The suffix of a figure that can be drawn; ask before the work whose figure it is.
-
-    Raises:
-        IfqaError: it is no figure's suffix, or matplotlib is missing.
-    """
-    if path.suffix.lower() not in FIGURES:
-        raise IfqaError(f"figure {path}: found the suffix {path.suffix!r}, wanted one of {', '.join(FIGURES)}")
-    if find_spec("matplotlib") is None:
-        raise IfqaError("a figure needs matplotlib; install it with: pip install 'ifqa[notebooks]'")
-    return path.suffix.lower()
-
-
 def draw(stats: PassageStats, path: Path) -> None:
     """Draw the words a passage and, if a benchmark was looked for, the share of its gold passages held at least so far.
 
@@ -211,8 +189,7 @@ def draw(stats: PassageStats, path: Path) -> None:
     Raises:
         IfqaError: the suffix is none of a figure, or matplotlib is missing.
     """
-    suffix = check_figure(path)
-    from matplotlib import rc_context
+    check_figure(path)
     from matplotlib.figure import Figure
 
     panels = 1 + bool(stats.coverage)
@@ -223,11 +200,7 @@ def draw(stats: PassageStats, path: Path) -> None:
     _draw_lengths(axes[0], stats)
     if stats.coverage:
         _draw_coverage(axes[1], stats.coverage)
-    image = BytesIO()
-    with rc_context({"svg.hashsalt": "ifqa"}):
-        figure.savefig(image, format=suffix[1:], dpi=200, metadata=FIGURES[suffix])
-    with create(path) as handle:
-        write(handle, image.getvalue())
+    save(figure, path)
 
 
 def _draw_lengths(axes: "Axes", stats: PassageStats) -> None:

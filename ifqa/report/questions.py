@@ -5,16 +5,14 @@ Nothing is tuned on these numbers, so that test splits can be counted, too.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from io import BytesIO
 from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from ifqa.clauses import split_question
 from ifqa.errors import IfqaError
-from ifqa.files import create, write
 from ifqa.plugins import load, unknown
-from ifqa.report.passages import FIGURES, check_figure
+from ifqa.report.figures import check_figure, save
 from ifqa.scoring.questions import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
 
 if TYPE_CHECKING:
@@ -205,8 +203,7 @@ def draw(measured: Measured, path: Path) -> None:
     Raises:
         IfqaError: the suffix is none of a figure, or matplotlib is missing.
     """
-    suffix = check_figure(path)
-    from matplotlib import rc_context
+    check_figure(path)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.6, 3.4), layout="constrained")
@@ -215,11 +212,7 @@ def draw(measured: Measured, path: Path) -> None:
     _draw_shares(asked, measured, "asked", QUESTION_WORDS)
     asked.set_yticklabels([])
     _draw_shared(both, measured)
-    image = BytesIO()
-    with rc_context({"svg.hashsalt": "ifqa"}):
-        figure.savefig(image, format=suffix[1:], dpi=200, metadata=FIGURES[suffix])
-    with create(path) as handle:
-        write(handle, image.getvalue())
+    save(figure, path)
 
 
 def _draw_shares(axes: "Axes", measured: Measured, what: str, names: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from ifqa.completions import Request, tokens_of
@@ -69,12 +69,10 @@ class GenRead:
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
         """All that will be asked, for an estimate; nothing for a question that does not fit."""
         room = self.llm.window - self.prompt.max_tokens
-        asked = []
+        asked: list[Request] = []
         for question in questions:
             one = fit(self.prompt, question.text, [], [], self.llm.chat, self.llm.count, room)
-            if not one.problem:
-                request = Request(one.messages, one.text, self.prompt.max_tokens, self.temperature, one.stop)
-                asked += [replace(request, sample=n) for n in range(k if self.temperature else 1)]
+            asked += one.requests(self.prompt.max_tokens, self.temperature, k if self.temperature else 1)
         return asked
 
     def told(self) -> dict[str, Any]:
