@@ -4,6 +4,7 @@ Exit codes: 0 fine, 1 a score outside its tolerance, 2 the user's error in one l
 """
 
 import sys
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from typing import Annotated, Any
 
@@ -24,15 +25,12 @@ from ifqa.options import (
     ReaderName,
     RetrieverName,
     Set,
+    changed_experiment,
+    changes_of_flags,
 )
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
 
-_FLAGS = {  # what of an experiment a flag changes
-    "k": "k", "limit": "limit", "retriever": "retriever", "reader": "reader", "passages": "reader.passages",
-    "checkpoint": "reader.checkpoint", "prompt": "reader.prompt", "model": "llm.model", "max_cost": "llm.max_cost",
-    "max_tokens": "llm.max_total_tokens",
-}  # fmt: skip
 STOPPED = 130  # what a shell gives for Ctrl-C
 
 app = typer.Typer(
@@ -59,7 +57,7 @@ def ask(
     settings: Set = None,
 ) -> None:
     """Answer one question: the answer, and the passages that say what is so in fact."""
-    chosen = _experiment(**locals() | {"k": None, "passages": k})
+    chosen = changed_experiment(**locals() | {"k": None, "passages": k})
     from ifqa import stages
     from ifqa.report.screen import show_answer
 
@@ -110,7 +108,7 @@ def retrieve(
     settings: Set = None,
 ) -> None:
     """Rank passages for an experiment's questions."""
-    chosen = _experiment(**locals())
+    chosen = changed_experiment(**locals())
     from ifqa import stages
 
     print(stages.retrieve(chosen))
@@ -131,7 +129,7 @@ def read(
     settings: Set = None,
 ) -> None:
     """Answer an experiment's questions from their ranked passages."""
-    chosen = _experiment(**locals())
+    chosen = changed_experiment(**locals())
     from ifqa import stages
 
     print(stages.read(chosen))
@@ -150,7 +148,7 @@ def score(
     settings: Set = None,
 ) -> None:
     """Score an experiment's rankings and answers over all of its questions."""
-    chosen = _experiment(**locals())
+    chosen = changed_experiment(**locals())
     from ifqa import stages
     from ifqa.report.screen import show_scores
 
@@ -159,7 +157,9 @@ def score(
 
 @app.command()
 def run(
-    experiment: Annotated[str, typer.Argument(help="Experiment: a file experiments/NAME.toml.")] = "sample",
+    experiments: Annotated[
+        list[str] | None, typer.Argument(help="Experiments: files experiments/NAME.toml. [default: sample]")
+    ] = None,
     k: K = None,
     retriever: RetrieverName = None,
     reader: ReaderName = None,
@@ -174,20 +174,24 @@ def run(
     ] = 0,
     settings: Set = None,
 ) -> None:
-    """Run every stage of an experiment that is not done, and show its scores."""
-    chosen = _experiment(**locals())
+    """Run every stage of experiments that is not done, and show their scores."""
+    flags = locals()
+    chosen = [changed_experiment(name, **flags) for name in experiments or ["sample"]]
     from ifqa import stages
     from ifqa.report.screen import show_examples, show_scores
 
-    folder = stages.run(chosen)
-    if show and chosen.reader:
-        show_examples(chosen, show)
-    raise typer.Exit(show_scores(chosen, folder))
+    def run_one(experiment: Any) -> int:
+        folder = stages.run(experiment)
+        if show and experiment.reader:
+            show_examples(experiment, show)
+        return show_scores(experiment, folder)
+
+    raise typer.Exit(_each(chosen, run_one, [one.name for one in chosen]))
 
 
 @app.command()
 def check(
-    name: Annotated[str, typer.Argument(help="An experiment or a corpus.")],
+    names: Annotated[list[str], typer.Argument(help="Experiments or corpora.")],
     k: K = None,
     retriever: RetrieverName = None,
     reader: ReaderName = None,
@@ -200,10 +204,15 @@ def check(
     settings: Set = None,
 ) -> None:
     """Everything but the work: names, settings, files, and what it will take in disk, memory, time and money."""
-    changes = _changes(**locals())
+    changes = changes_of_flags(**locals())
     from ifqa.estimates import check as check_all
 
-    print(check_all(name, changes))
+    def check_one(name: str) -> int:
+        for line in check_all(name, changes):
+            print(line)
+        return 0
+
+    raise typer.Exit(_each(names, check_one, names))
 
 
 for name, verb in verbs.MORE.items():
@@ -212,23 +221,17 @@ app.add_typer(verbs.train, name="train")
 app.add_typer(verbs.stats, name="stats")
 
 
-def _experiment(experiment: str, settings: list[str] | None, **flags: Any) -> Any:
-    """An experiment as the flags of a verb change it."""
-    from ifqa.experiment import load_experiment
-    from ifqa.variants import override
-
-    return override(load_experiment(experiment), _changes(settings, **flags))
-
-
-def _changes(settings: list[str] | None, **flags: Any) -> dict[str, Any]:
-    """What flags change of an experiment; a flag that is not one of an experiment's settings is passed over."""
-    changes = {_FLAGS[name]: value for name, value in flags.items() if name in _FLAGS and value is not None}
-    told = verbs.settings_of_flags(settings)
-    if twice := sorted(changes.keys() & told.keys()):
-        raise IfqaError(
-            f"{twice[0]} is given twice: {changes[twice[0]]} by a flag of its own, {told[twice[0]]} by --set"
-        )
-    return changes | told
+def _each(several: Sequence[Any], do: Callable[[Any], int], names: Sequence[str]) -> int:
+    """The highest exit code; of several, what is wrong with one does not keep the others from their turn."""
+    code = 0
+    for one, name in zip(several, names, strict=True):
+        try:
+            code = max(code, do(one))
+        except IfqaError as error:
+            if len(several) == 1:
+                raise
+            code = _complain(f"{name}: {error}")
+    return code
 
 
 def _version(wanted: bool) -> None:

@@ -5,7 +5,8 @@ they are there to tell minutes from days, and an estimate says so by its "about"
 """
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -26,28 +27,33 @@ from ifqa.variants import override
 from ifqa.workers import cores
 
 
-def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> str:
-    """Check an experiment or a corpus without doing its work, and say what it will take; writes nothing.
+def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> Iterator[str]:
+    """Check an experiment or a corpus without doing its work, and say line by line what it will take; writes nothing.
 
     `changes` to an experiment are as `override` takes them.
 
     Raises:
-        IfqaError: something is unknown, missing or will not fit; or nothing has that name.
+        IfqaError: something is unknown, missing or will not fit, after the lines on what is there; or nothing has that
+            name.
     """
-    if find_resource(f"experiments/{name}.toml") or find_resource(f"experiments/{name}/experiment.toml"):
-        return "\n".join(_experiment(override(load_experiment(name), changes)))
-    if find_resource(f"indexes/{name}.toml"):
+    if find_resource(f"indexes/{name}.toml") and not find_resource(f"experiments/{name}.toml"):
         if changes:
             raise IfqaError(
                 f"{min(changes)} is an experiment's, and {name} is a corpus; change its indexes/{name}.toml"
             )
-        return "\n".join(_corpus(load_corpus(name)))
-    raise unknown(
-        "experiment or corpus", name, {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
-    )
+        yield from _corpus(load_corpus(name))
+        return
+    try:
+        experiment = load_experiment(name)
+    except IfqaError as error:
+        if find_resource(f"experiments/{name}.toml") or "/" in name:
+            raise
+        known = {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
+        raise unknown("experiment or corpus", name, known) from error
+    yield from _experiment(override(experiment, changes))
 
 
-def _corpus(corpus: Corpus) -> list[str]:
+def _corpus(corpus: Corpus) -> Iterator[str]:
     sources.check(corpus.sources)
     folder = corpus.folder / "passages"
     workers = corpus.workers or cores()
@@ -55,38 +61,38 @@ def _corpus(corpus: Corpus) -> list[str]:
     manifest = artifacts.read_manifest(folder)
     if manifest and artifacts.is_made(folder, wanted_passages(corpus)):  # which is not asked without need: it hashes
         count = manifest["made"]["passages"]
-        lines = [f"corpus {corpus.name}: {count:,} passages, built"]
+        yield f"corpus {corpus.name}: {count:,} passages, built"
     elif (expected := forecast(corpus.sources)) is None:
-        lines = [
-            f"corpus {corpus.name}: passages to build from a pipe; what it holds is only known when it has been read"
-        ]
+        yield f"corpus {corpus.name}: passages to build from a pipe; what it holds is only known when it has been read"
     else:
         count, disk = expected.passages, expected.disk
         seconds, memory = expected.seconds(workers), expected.memory(workers)
-        lines = [
+        yield (
             f"corpus {corpus.name}: about {expected.pages:,.0f} pages and {count:,.0f} passages to build from "
-            f"{len(corpus.sources)} source{'s' * (len(corpus.sources) > 1)}, told from {expected.seen:.1%} of the input",
+            f"{len(corpus.sources)} source{'s' * (len(corpus.sources) > 1)}, told from {expected.seen:.1%} of the input"
+        )
+        yield (
             f"  passages: about {_size(disk)} of disk, {_size(memory)} of memory, {_duration(seconds)} with {workers} "
-            f"processes",
-        ]
+            f"processes"
+        )
     for name in corpus.indexes:
         if _is_made(corpus.folder / name, partial(wanted_index, corpus, name)):
-            lines.append(f"  index {name}: built")
+            yield f"  index {name}: built"
         else:
             settings = {key: value for key, value in corpus.indexes[name].items() if key != "retriever"}
             plug = load("retriever", corpus.indexes[name]["retriever"])
             if not hasattr(plug, "forecast"):
-                lines.append(f"  index {name}: to build, and what that takes is not known")
+                yield f"  index {name}: to build, and what that takes is not known"
                 continue
             taken = plug.forecast(round(count), **settings)
-            lines.append(
+            yield (
                 f"  index {name}: to build, about {_size(taken.disk)} of disk, {_size(taken.memory)} of memory, "
                 f"{_duration(taken.seconds)}{taken.about}"
             )
             disk, seconds, memory = disk + taken.disk, seconds + taken.seconds, max(memory, taken.memory)
     free = shutil.disk_usage(Path.cwd()).free
     if disk:
-        lines.append(
+        yield (
             f"  in all about {_size(disk)} of disk ({_size(free)} free), {_size(memory)} of memory, {_duration(seconds)}"
         )
     if disk > free:
@@ -99,45 +105,66 @@ def _corpus(corpus: Corpus) -> list[str]:
             f"corpus {corpus.name} needs about {_size(memory)} of memory, this machine has {_size(here)}; "
             "use fewer workers: [passages] workers = 1"
         )
-    return lines
 
 
-def _experiment(experiment: Experiment) -> list[str]:
+def _experiment(experiment: Experiment) -> Iterator[str]:
     questions = questions_of(experiment)
-    lines = [f"experiment {experiment.name}: {len(questions):,} questions of {experiment.benchmark} {experiment.split}"]
-    if experiment.corpus:
-        corpus = load_corpus(experiment.corpus)
-        for index in experiment.indexes:
-            if index not in corpus.indexes:
-                raise IfqaError(
-                    f"corpus {corpus.name} has no [index.{index}]; it has: {', '.join(corpus.indexes) or 'none'}"
-                )
-        lines += ["  " + line for line in _corpus(corpus)]
-    if experiment.retriever:
-        fingerprint("retriever", experiment)
-        lines.append(f"  retriever {experiment.retriever['name']}, {experiment.retriever['k']} passages a question")
-        if experiment.asks_llm("retriever"):
-            lines.append(f"    {_asking(experiment, _to_retrieve(experiment, questions))}")
-    if experiment.reader:
-        reader = open_reader(experiment)
-        passages = len(questions) * experiment.reader["passages"]
-        rate = getattr(reader, "passages_per_second", 0)
-        taken = f": about {_duration(passages / rate)}, no money" if rate else ""
-        lines.append(
-            f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
-        )
-        if experiment.asks_llm("reader"):
-            lines.append(f"    {_asking(experiment, reader.requests(questions, _to_read(experiment, questions)))}")
+    yield f"experiment {experiment.name}: {len(questions):,} questions of {experiment.benchmark} {experiment.split}"
+    missing = []
+    for part in (_its_corpus, _its_retriever, _its_reader, _its_llm):
+        try:
+            yield from part(experiment, questions)
+        except IfqaError as error:  # what is said of the other parts is worth having all the same
+            missing.append(str(error))
     wanted = {"retrieve": wanted_retrieve, "read": wanted_read, "score": wanted_score}
     if experiment.retriever is None:
         del wanted["retrieve"]
     if experiment.reader is None:
         del wanted["read"]
     for stage, wanted_by in wanted.items():
-        lines.append(
-            f"  {stage}: {'made' if _is_made(experiment.folder / stage, partial(wanted_by, experiment)) else 'to do'}"
-        )
-    return lines
+        yield f"  {stage}: {'made' if _is_made(experiment.folder / stage, partial(wanted_by, experiment)) else 'to do'}"
+    if missing:
+        raise IfqaError("; ".join(missing))
+
+
+def _its_corpus(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+    if not experiment.corpus:
+        return
+    corpus = load_corpus(experiment.corpus)
+    for index in experiment.indexes:
+        if index not in corpus.indexes:
+            raise IfqaError(
+                f"corpus {corpus.name} has no [index.{index}]; it has: {', '.join(corpus.indexes) or 'none'}"
+            )
+    wanted = replace(corpus, indexes={index: corpus.indexes[index] for index in experiment.indexes})
+    yield from ("  " + line for line in _corpus(wanted))
+
+
+def _its_retriever(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+    if not experiment.retriever:
+        return
+    yield f"  retriever {experiment.retriever['name']}, {experiment.retriever['k']} passages a question"
+    fingerprint("retriever", experiment)
+    if experiment.asks_llm("retriever"):
+        yield f"    {_asking(experiment, _to_retrieve(experiment, questions))}"
+
+
+def _its_reader(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+    if not experiment.reader:
+        return
+    reader = open_reader(experiment)
+    passages = len(questions) * experiment.reader["passages"]
+    rate = getattr(reader, "passages_per_second", 0)
+    taken = f": about {_duration(passages / rate)}, no money" if rate else ""
+    yield f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
+    if experiment.asks_llm("reader"):
+        yield f"    {_asking(experiment, reader.requests(questions, _to_read(experiment, questions)))}"
+
+
+def _its_llm(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+    if experiment.llm and hasattr(llm := open_llm(experiment), "ready"):
+        llm.ready()
+    yield from ()
 
 
 def _to_retrieve(experiment: Experiment, questions: Sequence[Question]) -> list[Request]:

@@ -7,18 +7,21 @@ lies in the folder of the same name beside, under the working directory.
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from ifqa.errors import IfqaError
-from ifqa.files import find_resource, list_resources, read_toml
+from ifqa.expected import Expected, parse_expected
+from ifqa.files import find_resource, list_resources, read_toml, texts_field
 from ifqa.plugins import check_settings, load, settings_of, takes, unknown
 from ifqa.queries import rewrite
 from ifqa.workers import Engine
 
 _CORPUS_KEYS = {"passages", "index", "about"}
-_EXPERIMENT_KEYS = {"about", "benchmark", "split", "corpus", "seed", "retriever", "reader", "llm", "expected", "limit"}
+_EXPERIMENT_KEYS = {
+    "about", "table", "benchmark", "split", "questions", "corpus", "seed", "retriever", "reader", "llm", "expected", "limit",
+}  # fmt: skip
 _NOT_SEARCH = {"name", "index", "k", "query", "parts", "weight"}
 _NOT_READER = {"name", "passages"}
 
@@ -49,7 +52,8 @@ class Experiment:
     `retriever` is {"name", "index", "k", "query", "parts", **search settings} or None for a closed book, its parts tables of
     the same make with a "weight" each; `reader` is {"name", "passages", **settings} or None for a retrieval experiment.
     `llm` is {"name", **settings} of the language model that a reader or a retriever asks, or None.
-    All settings are there, defaults too, but for "query", which is there when it is not "question".
+    All settings are there, defaults too, but for "query", which is there when it is not "question". `questions` are the ids
+    of the only ones asked, or empty for all of the split; `table` is the heading under which a report lists it.
     """
 
     name: str
@@ -60,9 +64,11 @@ class Experiment:
     reader: dict[str, Any] | None = None
     llm: dict[str, Any] | None = None
     seed: int = 0
-    expected: dict[str, dict[str, Any]] = field(default_factory=dict)
+    expected: tuple[Expected, ...] = ()
     limit: int = 0
     about: str = ""
+    table: str = ""
+    questions: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -148,15 +154,20 @@ def load_corpus(name: str, **changes: Any) -> Corpus:
 def load_experiment(name: str) -> Experiment:
     """The experiment of `experiments/NAME.toml`, or of the folder a flag made, checked and with all defaults filled in.
 
+    That path is as good as the name, so that a shell's `experiments/*.toml` names several.
+
     Raises:
         IfqaError: there is no such experiment, or something in its file is unknown, missing or out of range.
     """
+    path = Path(name)
+    if path.name != name and path.resolve().parent == Path("experiments").resolve():
+        name = path.name.removesuffix(".toml")
     _name(name, "experiment")
-    path = find_resource(f"experiments/{name}.toml") or find_resource(f"experiments/{name}/experiment.toml")
-    if path is None:
+    file = find_resource(f"experiments/{name}.toml") or find_resource(f"experiments/{name}/experiment.toml")
+    if file is None:
         variants = [path.parent.name for path in Path("experiments").glob("*/experiment.toml")]
         raise unknown("experiment", name, [*list_resources("experiments", ".toml"), *variants])
-    return parse_experiment(name, read_toml(path), str(path))
+    return parse_experiment(name, read_toml(file), str(file))
 
 
 def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experiment:
@@ -174,17 +185,19 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experi
         reader=None if reader is None else _reader(_table(reader, f"{where}: [reader]"), retriever is not None, where),
         llm=None if tables.get("llm") is None else _llm(_table(tables["llm"], f"{where}: [llm]"), where),
         seed=_whole(tables, "seed", 0, 0, where),
-        expected=_expected(tables.get("expected", {}), where),
+        expected=parse_expected(tables.get("expected", {}), where),
         limit=_whole(tables, "limit", 0, 0, where),
         about=str(tables.get("about", "")),
+        table=_text(tables, "table", where) if "table" in tables else "",
+        questions=texts_field(dict(tables), "questions", where) if "questions" in tables else (),
     )
     load("benchmark", experiment.benchmark)
     if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
         raise IfqaError(f"{where}: {asking!r} asks a language model; name one: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:
         for one in retriever_tables(experiment.retriever):
-            if "index" in one:
-                raise IfqaError(f"{where}: retriever {one['name']!r} searches an index; name the corpus that has it")
+            if "index" in one or takes("retriever", one["name"], "corpus"):
+                raise IfqaError(f"{where}: retriever {one['name']!r} searches passages; name the corpus that has them")
     return experiment
 
 
@@ -194,7 +207,10 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
     plug = load("retriever", name)
     own = {key: value for key, value in table.items() if key not in _NOT_SEARCH}
     check_settings(
-        f"{where}: setting of retriever {name!r}", plug.__init__, own, given=["index", "parts", "passages", "llm"]
+        f"{where}: setting of retriever {name!r}",
+        plug.__init__,
+        own,
+        given=["index", "parts", "passages", "corpus", "llm"],
     )
     filled = {"name": name, "k": _whole(table, "k", k, 1, f"{where}: {at}"), **settings_of(plug.__init__), **own}
     if at != "[retriever]":
@@ -246,22 +262,6 @@ def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
     if hasattr(plug, "refuse"):
         plug.refuse(**own)
     return {"name": name, **settings_of(plug.__init__), **own}
-
-
-def _expected(value: Any, where: str) -> dict[str, dict[str, Any]]:
-    table = _table(value, f"{where}: [expected]")
-    for measure, row in table.items():
-        _check_keys(
-            _table(row, f"{where}: [expected.{measure}]"),
-            {"value", "tolerance", "source"},
-            f"{where}: key of [expected.{measure}]",
-        )
-        for number in (row.get("value"), row.get("tolerance", 0)):
-            if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-                raise IfqaError(
-                    f"{where}: [expected.{measure}] wants a number as value and as tolerance, found {number!r}"
-                )
-    return table
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:

@@ -52,13 +52,18 @@ def model_folder(name: str, mend: str = _MEND) -> Path:
     Raises:
         IfqaError: there is no such model, or the hub cannot be reached; `mend` says what to do.
     """
-    if name in (NAME, NAME.rpartition("/")[2]):
+    if is_packaged(name):
         return encoder_folder()
     here = os.path.isdir(name)  # noqa: PTH112 - Path's raises where a name is too long
     folder = Path(name) if here else _from_hub(name, mend)
     if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
         raise IfqaError(f"{folder} holds no model: neither config.json nor modules.json is there; {mend}")
     return folder
+
+
+def is_packaged(name: str) -> bool:
+    """Whether a model came with this installation."""
+    return name in (NAME, NAME.rpartition("/")[2])
 
 
 def weights_identity(folder: Path) -> str:

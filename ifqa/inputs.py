@@ -17,8 +17,19 @@ from ifqa.runs import read_run
 
 
 def questions_of(experiment: Experiment) -> list[Question]:
-    """The experiment's questions, in the benchmark's order."""
+    """The experiment's questions, in the benchmark's order.
+
+    Raises:
+        IfqaError: the split's file is missing or wrong, or a question that the experiment names is not in it.
+    """
     questions: list[Question] = load("benchmark", experiment.benchmark)().questions(experiment.split)
+    if missing := set(experiment.questions) - {question.id for question in questions}:
+        raise IfqaError(
+            f"experiment {experiment.name}: {experiment.benchmark} {experiment.split} has no question {min(missing)!r}; "
+            "its ids are as ifqa/full-dev/17"
+        )
+    if experiment.questions:
+        questions = [question for question in questions if question.id in set(experiment.questions)]
     return questions[: experiment.limit or None]
 
 
@@ -40,9 +51,11 @@ def _open(table: Mapping[str, Any], experiment: Experiment) -> Any:
             Part(_open(part, experiment), part["k"], part["weight"], part.get("query", "question"))
             for part in table["parts"]
         ]
-    if reads_passages(table):
+    if takes("retriever", table["name"], "passages"):
         stores: list[Store] = [PassageStore(corpus / "passages")] if experiment.corpus else []
         given["passages"] = partial(fetch, stores)
+    if takes("retriever", table["name"], "corpus"):
+        given["corpus"] = PassageStore(corpus / "passages")
     if takes("retriever", table["name"], "llm"):
         given["llm"] = open_llm(experiment)
     index = [corpus / table["index"]] if "index" in table else []
@@ -52,8 +65,8 @@ def _open(table: Mapping[str, Any], experiment: Experiment) -> Any:
 
 
 def reads_passages(table: Mapping[str, Any]) -> bool:
-    """Whether the retriever of a table wants passages by their ids, as a reranker does."""
-    return takes("retriever", table["name"], "passages")
+    """Whether the retriever of a table reads passages itself: those of some ids, as a reranker does, or all of them."""
+    return any(takes("retriever", table["name"], argument) for argument in ("passages", "corpus"))
 
 
 def queries_of(experiment: Experiment, questions: Sequence[Question]) -> list[Question]:

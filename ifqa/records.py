@@ -42,7 +42,8 @@ class Prediction:
     """A reader's answer. `completion` is the raw text it was parsed from; `passage_ids` the evidence, most important first.
 
     A prediction with an `error`, or with an empty `answer`, is a failure: it scores 0 and is counted. Readers that have
-    them give the answer's `score` (the logarithm of its probability) and one of each of `passage_ids`, highest first.
+    them give the answer's `score` (the logarithm of its probability) and one of each of `passage_ids`, highest first, and
+    `factual`, the answer in the real world, which the question supposes away.
     """
 
     question_id: str
@@ -52,6 +53,7 @@ class Prediction:
     error: str = ""
     score: float | None = None
     passage_scores: tuple[float, ...] = ()
+    factual: str = ""
 
     @property
     def failed(self) -> bool:

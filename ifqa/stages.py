@@ -199,19 +199,16 @@ def score(experiment: Experiment) -> Path:
         rows: list[dict[str, Any]] = [{"id": question.id} | summary.kind(question) for question in questions]
         depth = experiment.retriever["k"] if experiment.retriever else None
         if depth:
+            count = experiment.reader["passages"] if experiment.reader else 0
             texts = (
                 [one.text for one in several] for several in passages_of(experiment, rankings_of(experiment, questions))
             )
             for row, question, found in zip(rows, questions, texts, strict=True):
-                row |= summary.retrieval(question, found, depth)
+                row |= summary.retrieval(question, found, depth, count)
         if experiment.reader:
             benchmark = load("benchmark", experiment.benchmark)()
             for row, question, prediction in zip(rows, questions, predictions_of(experiment, questions), strict=True):
-                row |= {
-                    "failed": float(prediction.failed),
-                    **benchmark.score(question, prediction),
-                    "answer": prediction.answer,
-                }
+                row |= summary.reading(prediction, benchmark.score(question, prediction))
         scores = summary.summarise(rows, questions, depth, experiment.seed)
         made = [read_manifest(experiment.folder / stage) for stage in ("retrieve", "read")]
         scores["not_asked"] = max(one["made"].get("not_asked", 0) if one else 0 for one in made)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ifqa.errors import IfqaError
+from ifqa.expected import expected_tables
 from ifqa.experiment import Experiment, parse_experiment
 from ifqa.files import create, write
 from ifqa.plugins import load, unknown
@@ -23,7 +24,8 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
 
     What a language model is asked at the same time, and what it may cost, changes no name: the same answers come out of it.
 
-    A variant expects nothing: expected values are those of the experiment as it stands.
+    A variant expects nothing, for expected values are those of the experiment as it stands; only what was published of
+    models that are gone still stands beside it.
 
     Args:
         experiment: the one to change.
@@ -52,7 +54,7 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
         raise IfqaError(
             f"so many changes make too long a name ({name[:60]}…); write them into an experiments/NAME.toml"
         )
-    return replace(changed, name=name, expected={})
+    return replace(changed, name=name, expected=tuple(one for one in changed.expected if one.retired))
 
 
 def _refuse_unasked(experiment: Experiment, changes: Mapping[str, Any]) -> None:
@@ -116,16 +118,21 @@ def write_resolved(experiment: Experiment) -> None:
 
 
 def as_tables(experiment: Experiment) -> dict[str, Any]:
-    keys = ("about", "benchmark", "split", "corpus", "seed", "limit", "retriever", "reader", "llm", "expected")
-    return {
+    """What `parse_experiment` reads back as the same."""
+    keys = ("about", "table", "benchmark", "split", "corpus", "seed", "limit", "retriever", "reader", "llm")
+    tables = {
         key: value
         for key in keys
-        if (value := getattr(experiment, key)) not in ("", None, {}) and (key, value) != ("limit", 0)
+        if (value := getattr(experiment, key)) not in ("", None) and (key, value) != ("limit", 0)
     }
+    lists = {"questions": list(experiment.questions), "expected": expected_tables(experiment.expected)}
+    return tables | {key: value for key, value in lists.items() if value}
 
 
 def _file_name(value: Any) -> str:
     """A value as a part of a folder's name on any file system; with a hash where it had to be changed for that."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if re.fullmatch(r"[\w.]+:\w+", text):  # "my_module:Class"; a plug of ours has no dot in its name
+        return text.replace(":", ".")
     safe = re.sub(r"[^\w.-]+", "_", text)[:40]
     return safe if safe == text else f"{safe}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

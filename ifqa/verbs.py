@@ -1,13 +1,13 @@
-"""The verbs beside the main path: list, doctor, data, convert, stats and train; arguments to one call each."""
+"""The verbs beside the main path: list, doctor, data, convert, compare, report, stats and train; arguments to one call each."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ifqa.errors import IfqaError
-from ifqa.options import CorpusName
+from ifqa.options import CorpusName, settings_of_flags
 
 train = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
 stats = typer.Typer(help="What there is in a corpus or a benchmark, in numbers.", no_args_is_help=True)
@@ -77,6 +77,23 @@ def compare(
     from ifqa.report.compare import show_comparison
 
     show_comparison(load_experiment(first), load_experiment(second), measure, show)
+
+
+def report(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(help="Experiments to read question by question on the page; none: all that are finished here."),
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="Also put the table of what was measured into this file, a README.md.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail where what is there is stale.")] = False,
+) -> None:
+    """All results beside the published ones: experiments/RESULTS.md, and a page with curves and every question."""
+    from ifqa.report.publish import publish
+
+    for path in publish(into, experiments or [], check):
+        print(path)
 
 
 Figure = Annotated[Path | None, typer.Option(help="Also draw it: a file .svg, .png or .pdf.")]
@@ -218,26 +235,11 @@ def _check_written(figure: Path | None, json: Path | None) -> None:
         raise IfqaError(f"{wrong} cannot be written: it is a folder, or the folder it should lie in is not there")
 
 
-def settings_of_flags(pairs: list[str] | None) -> dict[str, Any]:
-    """`KEY=VALUE` flags as settings: a value is read as TOML, or is the text itself."""
-    import tomllib
-
-    changes: dict[str, Any] = {}
-    for pair in pairs or []:
-        key, found, value = pair.partition("=")
-        if not found or not key:
-            raise IfqaError(f"--set wants KEY=VALUE, found {pair!r}")
-        try:
-            changes[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            changes[key] = value
-    return changes
-
-
 MORE: dict[str, Callable[..., None]] = {
     "list": list_all,
     "doctor": doctor,
     "data": data,
     "convert": convert,
     "compare": compare,
+    "report": report,
 }

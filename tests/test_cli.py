@@ -147,6 +147,23 @@ def test_a_flag_works_in_a_folder_of_its_own_and_redoes_only_what_depends_on_it(
     assert by_name.stderr.count("nothing to do") == 5
 
 
+def test_the_retriever_in_the_readme_runs_is_compared_and_reported(built):
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    (built / "my_random.py").write_text(readme.split("```python\n# my_random.py\n")[1].split("```")[0])
+    done = ifqa("run", "mine", "--retriever", "my_random:Random", folder=built)
+    assert done.returncode == 0, done.stderr
+    name = "mine+retriever=my_random.Random"
+    run = (built / f"experiments/{name}/retrieve/run.trec").read_text().splitlines()
+    assert len(run) == len({tuple(line.split()[:3]) for line in run}) == 100
+    assert "B: mine+retriever=my_random.Random" in ifqa("compare", "mine", name, folder=built).stdout
+    assert ifqa("report", folder=built).returncode == 0
+    assert f"| {name} |" in (built / "experiments/RESULTS.md").read_text()
+    assert name in (built / "experiments/report.html").read_text()
+    (built / "my_random.py").write_text((built / "my_random.py").read_text() + "# changed\n")
+    again = ifqa("report", "--check", folder=built)
+    assert f"experiments/{name}/score is left out" in again.stderr
+
+
 def test_any_first_stage_of_a_variant_leaves_what_it_runs_again_by(built):
     assert ifqa("retrieve", "-e", "mine", "--k", "4", folder=built).returncode == 0
     assert ifqa("run", "mine+k=4", folder=built).returncode == 0
@@ -164,6 +181,19 @@ def test_a_score_outside_its_tolerance_exits_with_1(built):
     done = ifqa("run", "mine", folder=built)
     assert done.returncode == 1
     assert "off" in done.stdout
+
+
+def test_several_experiments_run_in_turn_and_one_that_cannot_keeps_none_from_it(built):
+    (built / "experiments/broken.toml").write_text(
+        (built / "experiments/mine.toml").read_text().replace('corpus = "mine"', 'corpus = "nowhere"')
+    )
+    done = ifqa("run", "experiments/broken.toml", "experiments/mine.toml", "--limit", "2", folder=built)
+    assert done.returncode == 2
+    assert "ifqa: broken+limit=2: unknown corpus 'nowhere'" in done.stderr
+    assert "mine+limit=2: ifqa full-dev  PARTIAL: the first 2 questions only\n" in done.stdout
+    refused = ifqa("run", "mine", "nothing-like-it", "--limit", "3", folder=built)
+    assert_refused(refused, "nothing-like-it")
+    assert not (built / "experiments/mine+limit=3").exists()
 
 
 def test_stages_one_by_one_name_the_one_that_is_missing(work):

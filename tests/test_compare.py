@@ -1,40 +1,23 @@
 """Two experiments side by side: the same questions, the right sign, and no markup out of an answer."""
 
-import json
-
 import pytest
+from scored import run_answers
 
 from ifqa import stages
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_experiment
-from ifqa.plugins import load
+from ifqa.inputs import questions_of
 from ifqa.report.compare import compare, largest_differences, show_comparison
 from ifqa.scoring.statistics import paired_randomization
 from ifqa.variants import override
 
-READ = 'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "{}.jsonl"\n'
-
 
 @pytest.fixture
-def questions():
-    return load("benchmark", "sample")().questions("dev")
-
-
-@pytest.fixture
-def two(tmp_path, monkeypatch, questions):
-    """A answers the first 20 questions rightly, B the first 10 and the last 30, one of those with markup around it."""
+def two(tmp_path, monkeypatch):
+    """A answers the first 20 questions rightly, B the first 10 and the last 30, both others with markup."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "experiments").mkdir()
     right = {"a": range(20), "b": [*range(10), *range(53, 83)]}
-    for name, numbers in right.items():
-        lines = [
-            {"question_id": one.id, "answer": one.answers[0] if n in numbers else "[bold]never[/bold]"}
-            for n, one in enumerate(questions)
-        ]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-        (tmp_path / f"experiments/{name}.toml").write_text(READ.format(name))
-        stages.run(load_experiment(name))
-    return load_experiment("a"), load_experiment("b")
+    return tuple(run_answers(name, numbers, wrong="[bold]never[/bold]") for name, numbers in right.items())
 
 
 def test_the_second_is_measured_against_the_first(two):
@@ -60,9 +43,9 @@ def test_an_experiment_differs_from_itself_in_nothing(two):
     assert largest_differences(two[0], two[0], "EM", 10) == []
 
 
-def test_the_largest_differences_come_first_and_are_real(two, questions):
+def test_the_largest_differences_come_first_and_are_real(two):
     found = largest_differences(*two, "EM", 10)
-    assert [one for one, _, _ in found] == [question.id for question in questions[10:20]]
+    assert [one for one, _, _ in found] == [question.id for question in questions_of(two[0])[10:20]]
     assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in found)
 
 

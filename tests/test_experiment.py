@@ -4,6 +4,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_corpus, load_experiment, parse_experiment, search_settings
+from ifqa.inputs import questions_of
 from ifqa.variants import override, write_resolved
 
 SAMPLE = {
@@ -70,6 +71,13 @@ def test_the_same_setting_given_twice_is_refused():
         override(load_experiment("sample"), {"k": 3, "retriever.k": 3})
 
 
+def test_a_plug_from_outside_names_a_folder_as_it_is(tmp_path, monkeypatch):
+    (tmp_path / "my_plug_of_names.py").write_text("class Mine:\n    'One.'\n    def __init__(self):\n        pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    named = override(load_experiment("sample"), {"reader": "my_plug_of_names:Mine"}).name
+    assert named == "sample+reader=my_plug_of_names.Mine"
+
+
 def test_values_that_no_folder_can_be_named_by_keep_their_difference():
     long = [override(load_experiment("sample"), {"reader.weights": "w" * 80 + end}).name for end in ("1", "2", "/2")]
     assert len(set(long)) == 3
@@ -78,7 +86,28 @@ def test_values_that_no_folder_can_be_named_by_keep_their_difference():
 
 def test_a_variant_expects_nothing():
     experiment = parse_experiment("x", SAMPLE | {"expected": {"EM": {"value": 1.0}}}, "x.toml")
-    assert override(experiment, {"limit": 3}).expected == {}
+    assert override(experiment, {"limit": 3}).expected == ()
+
+
+def test_what_a_retired_model_scored_stands_beside_a_variant_too():
+    published = {"EM": [{"value": 46.08, "retired": "code-davinci-002"}, {"value": 1.0}]}
+    experiment = parse_experiment("x", SAMPLE | {"expected": published}, "x.toml")
+    assert [one.value for one in override(experiment, {"limit": 3}).expected] == [46.08]
+
+
+def test_an_experiment_may_ask_some_of_the_questions_only():
+    some = SAMPLE | {"questions": ["sample/dev/7", "sample/dev/2"]}
+    assert [one.id for one in questions_of(parse_experiment("x", some, "x.toml"))] == ["sample/dev/2", "sample/dev/7"]
+    with pytest.raises(IfqaError, match="no question 'sample/dev/999'"):
+        questions_of(parse_experiment("x", SAMPLE | {"questions": ["sample/dev/999"]}, "x.toml"))
+
+
+def test_a_file_in_the_experiments_folder_is_as_good_as_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_experiment("experiments/sample.toml") == load_experiment("sample")
+    assert load_experiment("./experiments/sample.toml").name == "sample"
+    with pytest.raises(IfqaError, match="that names no other folder"):
+        load_experiment("elsewhere/sample.toml")
 
 
 @pytest.mark.parametrize(
@@ -92,11 +121,11 @@ def test_a_variant_expects_nothing():
         ({"corpus": ""}, "name the corpus"),
         ({"benchmark": "ifq"}, "unknown benchmark 'ifq'; did you mean 'ifqa'"),
         ({"splt": "dev"}, "unknown x.toml: key 'splt'; did you mean 'split'"),
-        ({"expected": {"EM": {"value": "high"}}}, "wants a number"),
         ({"retriever": "bm25"}, "wanted a table, found 'bm25'"),
         ({"retriever": {}}, "wanted name ="),
         ({"reader": 5}, "wanted a table, found 5"),
-        ({"expected": {"EM": 3}}, "wanted a table, found 3"),
+        ({"table": 3}, "wanted table ="),
+        ({"questions": "sample/dev/1"}, "'questions' must be list, found str"),
         ({"reader": {"name": "predictions", "path": 5}}, "'path': wanted text, found 5"),
         ({"reader": {"name": "predictions"}}, "'path' is missing"),
         ({"seed": -1}, "seed must be a whole number from 0"),

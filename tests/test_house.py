@@ -29,8 +29,8 @@ LAYERS = [
     ["dense", "cross_encoder", "prompting"],
     ["encoders", "jvm", "numbers", "clauses", "ctxs", "formats", "completions"],
     ["passages", "wikipedia"],
-    ["scoring", "artifacts", "plugins", "runs", "hub"],
-    ["files", "progress", "workers"],
+    ["scoring", "artifacts", "expected", "runs", "hub"],
+    ["files", "progress", "workers", "plugins"],
     ["records", "errors", "__init__"],
 ]
 PLUG_FOLDERS = ["benchmarks", "retrievers", "readers"]

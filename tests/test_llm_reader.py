@@ -254,13 +254,13 @@ def test_what_it_will_take_is_said_before_and_nothing_is_sent(closed):
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
         stages._keep_resolved(chosen)
-        told = check(chosen.name)
+        told = "\n".join(check(chosen.name))
         assert re.search(
             r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", told
         )
         assert server.requests == 0
         stages.run(chosen)
-        assert "nothing to ask, 12 completions are kept" in check(chosen.name)
+        assert "nothing to ask, 12 completions are kept" in "\n".join(check(chosen.name))
 
 
 def test_demonstrations_of_the_other_setting_are_refused(tmp_path, monkeypatch):

@@ -3,26 +3,13 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from ifqa.report.screen import NEAR, OFF, OK, mark, verdict
-
-MEASURES = {"EM": {"value": 36.0, "low": 32.0, "high": 40.0}}
+from ifqa.report.screen import mark
 
 
 def shown(markup):
     console = Console(file=StringIO(), force_terminal=False, highlight=False, width=200)
     console.print(markup)
     return console.file.getvalue().rstrip("\n")
-
-
-@pytest.mark.parametrize(
-    ("value", "tolerance", "wanted"), [(36.2, 0.5, OK), (36.0, 0, OK), (39.0, 1.0, NEAR), (41.0, 1.0, OFF)]
-)
-def test_a_score_is_ok_within_tolerance_near_within_its_interval_else_off(value, tolerance, wanted):
-    assert verdict(MEASURES["EM"], {"value": value, "tolerance": tolerance}) == wanted
-
-
-def test_a_measure_that_was_not_taken_is_off():
-    assert verdict(None, {"value": 50.0, "tolerance": 99}) == OFF
 
 
 @pytest.mark.parametrize("text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"])

@@ -228,6 +228,14 @@ class OpenAI:
             return Failure("again", scrub(f"connection lost ({cause or type(cause).__name__})", key), used=None)
         return read_answer(answer.content, bool(request.messages), request.stop)
 
+    def ready(self) -> None:
+        """Ask for nothing, but refuse what would keep every request from being sent.
+
+        Raises:
+            IfqaError: the server wants a key, and there is none or no right one in the environment.
+        """
+        _key(self.url)
+
     def _arguments(self, request: Request) -> dict[str, Any]:
         """A request as the API takes it.
 

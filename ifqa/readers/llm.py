@@ -43,7 +43,7 @@ class Llm:
             range.
     """
 
-    version = 1
+    version = 2
     learnt = "shows demonstrations of"
     chunk = 1 << 30  # questions: every completion is kept as it comes in, so nothing is gained by asking in parts
 
@@ -175,4 +175,4 @@ class Llm:
         best, count = votes.most_common(1)[0]
         found, text = next(pair for pair in parsed if not pair[0].problem and normalize(pair[0].answer) == best)
         score = math.log(count / len(completions)) if self.samples > 1 else None
-        return Prediction(question.id, found.answer, completion=text, score=score)
+        return Prediction(question.id, found.answer, completion=text, score=score, factual=found.factual)

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ifqa.artifacts import read_manifest
+from ifqa.expected import NEAR, OFF, measured, verdict
 from ifqa.experiment import Experiment
 from ifqa.files import list_resources, read_json
 from ifqa.inputs import passages_of, predictions_of, questions_of
@@ -17,19 +18,23 @@ from ifqa.plugins import load, names
 from ifqa.records import Hit, Passage, Prediction
 from ifqa.stages import Asked
 
-OK, NEAR, OFF = "OK", "near", "off"
-
 
 def show_scores(experiment: Experiment, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code: 1 if an expected score lies outside its tolerance, else 0."""
     scores = read_json(folder / "scores.json")
     console = Console(highlight=False)
-    console.print(scores_table(experiment, scores))
+    partial = f"  PARTIAL: the first {scores['questions']} questions only" if experiment.limit else ""
+    if scores.get("not_asked"):
+        partial += f"  PARTIAL: {scores['not_asked']:,} questions were not asked"
+    console.print(f"{experiment.name}: {experiment.benchmark} {experiment.split}{partial}", soft_wrap=True)
+    console.print(_scores_table(scores))
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores 0)"
     if "ceiling" in scores:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
     console.print(line, soft_wrap=True)
+    for line in _beside(experiment, scores):
+        console.print(line, soft_wrap=True)
     for stage in ("retrieve", "read"):
         for told in _told(stage, (read_manifest(experiment.folder / stage) or {"made": {}})["made"]):
             console.print(told, soft_wrap=True)
@@ -41,7 +46,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     if manifest and manifest["made"].get("label"):
         console.print(f"{plain(manifest['made']['label'])}.", soft_wrap=True)
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
-    return int(any(verdict(scores["measures"].get(name), row) != OK for name, row in experiment.expected.items()))
+    return int(any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
 
 
 def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
@@ -67,13 +72,9 @@ def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
         yield f"  {'; '.join(told)}."
 
 
-def scores_table(experiment: Experiment, scores: dict[str, Any]) -> Table:
-    """A row for each measure: all questions with the 95% interval, numeric ones, the others, and the expected value."""
-    partial = f"  PARTIAL: the first {scores['questions']} questions only" if experiment.limit else ""
-    if scores.get("not_asked"):
-        partial += f"  PARTIAL: {scores['not_asked']:,} questions were not asked"
-    title = f"{experiment.name}: {experiment.benchmark} {experiment.split}{partial}"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))  # fits 80 columns
+def _scores_table(scores: dict[str, Any]) -> Table:
+    """A row for each measure: all questions with the 95% interval, numeric ones, the others."""
+    table = Table(box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("measure")
     counts = {
         "all": scores["questions"],
@@ -82,26 +83,23 @@ def scores_table(experiment: Experiment, scores: dict[str, Any]) -> Table:
     }
     for column in ("all", "95% interval", "numeric", "other"):
         table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
-    if experiment.expected:
-        table.add_column("expected", no_wrap=True)
-    for name in dict.fromkeys([*scores["measures"], *experiment.expected]):
-        mean = scores["measures"].get(name)
-        interval = f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else ""
+    for name, mean in scores["measures"].items():
         parts = [scores[part]["measures"].get(name) for part in ("numeric", "other")]
-        row = [name, _value(mean), interval, *map(_value, parts)]
-        if expected := experiment.expected.get(name):
-            row.append(f"{expected['value']:.1f} ± {expected.get('tolerance', 0)} {verdict(mean, expected)}")
-        table.add_row(*row)
+        table.add_row(name, _value(mean), f"{mean['low']:.1f} - {mean['high']:.1f}", *map(_value, parts))
     return table
 
 
-def verdict(found: dict[str, float] | None, expected: dict[str, Any]) -> str:
-    """OK within the tolerance of the expected value; else near, if that is within the 95% interval; else off."""
-    if found is None:
-        return OFF
-    if abs(found["value"] - expected["value"]) <= expected.get("tolerance", 0):
-        return OK
-    return NEAR if found["low"] <= expected["value"] <= found["high"] else OFF
+def _beside(experiment: Experiment, scores: dict[str, Any]) -> Iterator[str]:
+    """What stands beside the scores: those over the questions whose gold passage was read, and the expected values."""
+    some = scores.get("gold_read", {"questions": 0})
+    if some["questions"]:
+        found = [f"{name} {_value(some['measures'].get(name))}" for name in ("EM", "F1")]
+        yield f"A gold passage was read for {some['questions']:,} questions; over these {', '.join(found)}."
+    for one in experiment.expected:
+        found_here = _value(measured(scores, one.measure))
+        tolerance = f" ± {one.tolerance:g}" if one.tolerance else ""
+        of = f" ({plain(one.source)})" if one.source else ""
+        yield f"{plain(one.measure)} {found_here}, expected {one.value:g}{tolerance}{of}: {verdict(scores, one)}"
 
 
 def _value(mean: dict[str, float] | None) -> str:

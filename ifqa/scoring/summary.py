@@ -1,16 +1,16 @@
 """From scores of each question to an experiment's scores: means with intervals, over all questions and by kind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ifqa.records import Question
+from ifqa.records import Prediction, Question
 from ifqa.scoring import retrieval as measures
 from ifqa.scoring.answers import is_numeric
 from ifqa.scoring.statistics import mean_interval
 
-VERSION = 1  # raise it when a measure changes, so that old scores are made again
+VERSION = 2  # raise it when a measure changes, so that old scores are made again
 
-NOT_MEASURES = {"id", "answer", "numeric", "failed"}
+NOT_MEASURES = {"id", "answer", "factual", "numeric", "failed", "gold_read", "answer_read"}
 
 
 def kind(question: Question) -> dict[str, Any]:
@@ -18,12 +18,25 @@ def kind(question: Question) -> dict[str, Any]:
     return {"numeric": is_numeric(question.answers)}
 
 
-def retrieval(question: Question, texts: Sequence[str], k: int) -> dict[str, float]:
+def retrieval(question: Question, texts: Sequence[str], k: int, read: int = 0) -> dict[str, Any]:
     """Gold and answer recall of one ranking at every cutoff up to `k`, the depth that was asked for.
 
-    Recall@100 of a run of 20 would be Recall@20 under another name.
+    Recall@100 of a run of 20 would be Recall@20 under another name. Where the first `read` passages were read, also
+    whether a gold one, and an answer, is among them: "gold_read" and "answer_read".
     """
-    return measures.score_ranking(question, texts, cutoffs_within(k))
+    row: dict[str, Any] = dict(measures.score_ranking(question, texts, cutoffs_within(k)))
+    if read:
+        among = measures.score_ranking(question, texts, [read])
+        for name, measure in (("gold_read", f"gold_any@{read}"), ("answer_read", f"answer@{read}")):
+            if measure in among:
+                row[name] = bool(among[measure])
+    return row
+
+
+def reading(prediction: Prediction, scores: Mapping[str, float]) -> dict[str, Any]:
+    """What of a prediction stands in a question's row: whether it failed, its scores, its texts."""
+    factual = {"factual": prediction.factual} if prediction.factual else {}
+    return {"failed": float(prediction.failed), **scores, "answer": prediction.answer, **factual}
 
 
 def cutoffs_within(k: int) -> list[int]:
@@ -39,18 +52,19 @@ def summarise(
     Returns:
         "questions" and "n_failed" (counts); "measures": name -> {"value", "low", "high"}, in percent, with the 95%
         bootstrap interval; "numeric" and "other": the same over the questions with numeric answers and the rest, with
-        their "questions"; and for a run ("k" given) "ceiling" and "chance": the answer recall of the gold passages, and of
-        as many random gold passages of other questions.
+        their "questions"; "gold_read", where passages were read: the same over those with a gold passage among them; and
+        for a run ("k" given) "ceiling" and "chance": the answer recall of the gold passages, and of as many random gold
+        passages of other questions.
     """
-    numeric = [row for row in rows if row["numeric"]]
-    other = [row for row in rows if not row["numeric"]]
+    subsets = {"numeric": [row for row in rows if row["numeric"]], "other": [row for row in rows if not row["numeric"]]}
+    if any("gold_read" in row for row in rows):
+        subsets["gold_read"] = [row for row in rows if row.get("gold_read")]
     scores: dict[str, Any] = {
         "questions": len(rows),
         "n_failed": int(sum(row.get("failed", 0) for row in rows)),
         "measures": _means(rows, seed),
-        "numeric": {"questions": len(numeric), "measures": _means(numeric, seed)},
-        "other": {"questions": len(other), "measures": _means(other, seed)},
     }
+    scores |= {name: {"questions": len(some), "measures": _means(some, seed)} for name, some in subsets.items()}
     annotated = [question for question in questions if question.gold_passages]
     if k and annotated:
         ceilings = [measures.ceiling(question) for question in annotated]

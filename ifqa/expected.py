@@ -1,0 +1,83 @@
+"""What an experiment should score: values that were published or measured before, and how far off a score is."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.plugins import unknown
+
+OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
+SUBSETS = ("numeric", "other", "gold_read")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A value of one measure, in percent: "EM", "gold_any@20", or over a subset of the questions "numeric.EM", "gold_read.EM".
+
+    `retired` names the model it was published for, where nobody can ask that any more: the value then stands beside a
+    score and judges nothing.
+    """
+
+    measure: str
+    value: float
+    tolerance: float = 0.0
+    source: str = ""
+    retired: str = ""
+
+
+def parse_expected(value: Any, where: str) -> tuple[Expected, ...]:
+    """The values of an experiment's [expected]: a table for each measure, or several (`[[expected.EM]]`).
+
+    Raises:
+        IfqaError: a key is unknown or a value is not a number; `where` opens the message.
+    """
+    if not isinstance(value, dict):
+        raise IfqaError(f"{where}: [expected] wants a table for each measure, found {value!r}")
+    found = []
+    for measure, tables in value.items():
+        at = f"[expected.{measure}]"
+        for table in tables if isinstance(tables, list) else [tables]:
+            if not isinstance(table, dict):
+                raise IfqaError(f"{where}: {at}: wanted a table, found {table!r}")
+            known = {"value", "tolerance", "source", "retired"}
+            if strange := [key for key in table if key not in known]:
+                raise unknown(f"{where}: key of {at}", strange[0], known)
+            for number in (table.get("value"), table.get("tolerance", 0)):
+                if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+                    raise IfqaError(f"{where}: {at} wants a number as value and as tolerance, found {number!r}")
+            for key in ("source", "retired"):
+                if not isinstance(table.get(key, ""), str):
+                    raise IfqaError(f"{where}: {key} of {at} must be text, found {table[key]!r}")
+            found.append(Expected(measure, **table))
+    return tuple(found)
+
+
+def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, Any]]]:
+    """What `parse_expected` reads back as the same."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for one in expected:
+        row = {key: value for key, value in asdict(one).items() if key != "measure" and value not in ("", 0.0)}
+        tables.setdefault(one.measure, []).append({"value": one.value, **row})
+    return tables
+
+
+def measured(scores: Mapping[str, Any], measure: str) -> dict[str, float] | None:
+    """Value and interval of a measure in an experiment's scores, as `summarise` gives them; None if it has it not."""
+    subset, _, name = measure.rpartition(".")
+    found = scores.get(subset, {}) if subset else scores
+    mean: dict[str, float] | None = found.get("measures", {}).get(name)
+    return mean
+
+
+def verdict(scores: Mapping[str, Any], expected: Expected) -> str:
+    """OK within the tolerance of the expected value; else near, if that is within the 95% interval; else off."""
+    found = measured(scores, expected.measure)
+    if found is None:
+        return OFF
+    if expected.retired:
+        return RETIRED
+    if abs(found["value"] - expected.value) <= expected.tolerance:
+        return OK
+    return NEAR if found["low"] <= expected.value <= found["high"] else OFF

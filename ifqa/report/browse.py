@@ -1,0 +1,224 @@
+"""Every question of finished experiments, to be read: what was wanted, what each answered, and from which passages.
+
+`browse` gives plain data, with short keys, for the page's script. A text in pieces is a list whose every second piece, from
+the second on, is marked; or a string, where nothing is. Per benchmark and split:
+
+    {"name": "ifqa full-dev",
+     "experiments": [{"name", "about", "read": passages a question, "deep": rank up to which gold passages are looked for,
+                      "answers": whether it has a reader, "missing": where its passages are not}],
+     "questions": [{"id", "q": pieces, "a": answers, "n": 1 if numeric, "g": [pieces of each gold passage],
+                    "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
+                    "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "em", "f1",
+                           "p": [which of the passages, best first], "g": rank of the first gold one among them,
+                           "c": else the least K with gold_any@K}]}]}
+
+What is empty is left out of an entry of "p" and "e".
+"""
+
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ifqa.artifacts import read_manifest
+from ifqa.clauses import split_question
+from ifqa.experiment import Experiment
+from ifqa.files import read_jsonl
+from ifqa.inputs import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.records import Passage, Prediction, Question
+from ifqa.scoring.answers import is_numeric
+from ifqa.scoring.retrieval import covers, has_answer
+from ifqa.scoring.summary import cutoffs_within
+
+SHOWN = 5  # passages of an experiment that nobody read
+
+Pieces = str | list[str]
+
+
+def browse(experiments: Sequence[Experiment]) -> dict[str, Any]:
+    """The questions of those experiments that are scored, as above, under "splits"; in the order they are given.
+
+    An experiment over fewer questions lacks the others. Where a corpus has been removed since, or is on another machine,
+    its passages are missing, and "missing" says so.
+
+    Raises:
+        IfqaError: a file of a stage, or the benchmark's, is missing or damaged.
+    """
+    splits: dict[tuple[str, str], list[Experiment]] = {}
+    for experiment in experiments:
+        if read_manifest(experiment.folder / "score"):
+            splits.setdefault((experiment.benchmark, experiment.split), []).append(experiment)
+    return {"splits": [_split(f"{name} {split}", some) for (name, split), some in splits.items()]}
+
+
+def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, Any]:
+    asked = [questions_of(experiment) for experiment in experiments]
+    longest_first = sorted(asked, key=len, reverse=True)
+    cards = {question.id: _card(question) for questions in longest_first for question in questions}
+    known: dict[str, dict[Passage, int]] = {question_id: {} for question_id in cards}
+    for number, (experiment, questions) in enumerate(zip(experiments, asked, strict=True)):
+        for question, entry, passages in _entries(experiment, questions):
+            card, own = cards[question.id], known[question.id]
+            for passage in passages:
+                if passage not in own:  # ids alone may mean another passage in another corpus
+                    own[passage] = len(own)
+                    card["p"].append(_passage(passage, question))
+            read = [own[passage] for passage in passages]
+            gold = next((rank for rank, one in enumerate(read, start=1) if "g" in card["p"][one]), 0)
+            if gold:
+                entry.pop("c", None)
+            card["e"].append(_filled({"x": number}, entry | {"p": read, "g": gold}))
+    return {"name": name, "experiments": [*map(_about, experiments)], "questions": [*cards.values()]}
+
+
+def _about(experiment: Experiment) -> dict[str, Any]:
+    read, depth = _read(experiment), experiment.retriever["k"] if experiment.retriever else 0
+    return {
+        "name": experiment.name,
+        "about": experiment.about,
+        "answers": experiment.reader is not None,
+        "read": read,
+        "deep": max([read, *cutoffs_within(depth)]),
+        "missing": _missing(experiment),
+    }
+
+
+def _read(experiment: Experiment) -> int:
+    """How many passages a question were read, or are to be seen."""
+    if not experiment.retriever:
+        return 0
+    count: int = min(experiment.reader["passages"] if experiment.reader else SHOWN, experiment.retriever["k"])
+    return count
+
+
+def _missing(experiment: Experiment) -> str:
+    folder = Path("indexes") / experiment.corpus / "passages"
+    return str(folder) if experiment.corpus and not folder.exists() else ""
+
+
+def _card(question: Question) -> dict[str, Any]:
+    return {
+        "id": question.id,
+        "q": _question(question.text),
+        "a": list(question.answers),
+        "n": int(is_numeric(question.answers)),
+        "g": [cut(text, answer_spans(text, question.answers)) for text in question.gold_passages],
+        "p": [],
+        "e": [],
+    }
+
+
+def _question(text: str) -> Pieces:
+    """The question with its presupposition marked."""
+    supposed = split_question(text).presupposition
+    start = text.find(supposed)
+    return cut(text, [(start, start + len(supposed))] if supposed else [])
+
+
+def _passage(passage: Passage, question: Question) -> dict[str, Any]:
+    text = cut(passage.text, answer_spans(passage.text, question.answers))
+    gold = any(covers(passage.text, gold) for gold in question.gold_passages)
+    return _filled({"i": passage.id, "x": text}, {"t": passage.title, "g": int(gold)})
+
+
+def _filled(needed: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """A score of 0 is something, an empty text, list or rank is nothing."""
+    return needed | {key: value for key, value in more.items() if value or isinstance(value, float)}
+
+
+def _entries(
+    experiment: Experiment, questions: Sequence[Question]
+) -> Iterator[tuple[Question, dict[str, Any], list[Passage]]]:
+    """What an experiment made of each question, and the passages it read, best first."""
+    rows = {row["id"]: row for _, row in read_jsonl(experiment.folder / "score" / "per_question.jsonl")}
+    several: Iterable[list[Passage]] = [[] for _ in questions]
+    if not _missing(experiment):
+        top = [ranking[: _read(experiment)] for ranking in rankings_of(experiment, questions)]
+        several = passages_of(experiment, top)
+    predictions: Sequence[Prediction | None] = [None] * len(questions)
+    if experiment.reader:
+        predictions = predictions_of(experiment, questions)
+    for question, prediction, passages in zip(questions, predictions, several, strict=True):
+        yield question, _scores(rows.get(question.id, {})) | _answer(prediction), passages
+
+
+def _scores(row: dict[str, Any]) -> dict[str, Any]:
+    """EM and F1, and the least K at which a gold passage is among the first K."""
+    cutoffs = [int(name.partition("@")[2]) for name in row if name.startswith("gold_any@") and row[name]]
+    return {key: float(row[name]) for key, name in (("em", "EM"), ("f1", "F1")) if name in row} | {
+        "c": min(cutoffs, default=0)
+    }
+
+
+def _answer(prediction: Prediction | None) -> dict[str, Any]:
+    if prediction is None:
+        return {}
+    return {"a": prediction.answer, "f": prediction.factual, "r": prediction.error}
+
+
+def cut(text: str, spans: Sequence[tuple[int, int]]) -> Pieces:
+    """The text in pieces, those of the spans (rising, apart) at the odd places; the text itself where there are none."""
+    if not spans:
+        return text
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    return [text[start:end] for start, end in pairwise(edges)]
+
+
+def answer_spans(text: str, answers: Collection[str]) -> list[tuple[int, int]]:
+    """Where in the text an answer's tokens stand one after the other: (start, end) in characters, rising, joined if they touch.
+
+    There is a span exactly if `scoring.retrieval.has_answer` finds one. A span never parts a letter from its accents.
+    """
+    if not has_answer(text, answers):
+        return []
+    tokens = _tokens(text)
+    line, number_at = " ", {}
+    for number, (token, _, _) in enumerate(tokens):
+        number_at[len(line) - 1] = number
+        line += f"{token} "
+    number_at[len(line) - 1] = len(tokens)
+    found: list[tuple[int, int]] = []
+    for wanted in {tuple(token for token, _, _ in _tokens(answer)) for answer in answers} - {()}:
+        phrase = f" {' '.join(wanted)} "
+        place = line.find(phrase)
+        while place >= 0:
+            first, last = number_at[place], number_at[place + len(phrase) - 1] - 1
+            found.append((tokens[first][1], tokens[last][2]))
+            place = line.find(phrase, place + 1)
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _tokens(text: str) -> list[tuple[str, int, int]]:
+    """The tokens `has_answer` compares, each with where it comes from in the text as it stands, before NFD."""
+    tokens: list[tuple[str, int, int]] = []
+    joins = False  # whether a letter, number or mark goes on with the last token
+    for start, end in _clusters(text):
+        for char in unicodedata.normalize("NFD", text[start:end]):
+            kind = unicodedata.category(char)[0]
+            if kind in "ZC":
+                joins = False
+            elif joins and kind in "LNM":
+                tokens[-1] = (tokens[-1][0] + char, tokens[-1][1], end)
+            else:
+                tokens.append((char, start, end))
+                joins = kind in "LNM"
+    return [(token.lower(), start, end) for token, start, end in tokens]
+
+
+def _clusters(text: str) -> Iterator[tuple[int, int]]:
+    """The stretches of a text that NFD treats each by itself: a character and the marks behind it, which it may reorder."""
+    start = 0
+    for place in range(1, len(text)):
+        char = text[place]
+        if char < "\u0300" or not unicodedata.combining(unicodedata.normalize("NFD", char)[0]):
+            yield start, place
+            start = place
+    if text:
+        yield start, len(text)

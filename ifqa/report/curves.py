@@ -1,0 +1,187 @@
+"""Recall at K as a figure: one small SVG that a page shows as it is and a paper can print."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+#: Dark enough for white paper, light enough for a dark page (3:1 on both); Okabe and Ito's hues, told apart by the colour-blind.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
+DASHES = ("", "7 3", "2 3")  # of the first six curves, the next six, and all after them
+
+_WIDTH, _HEIGHT = 760, 420
+_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 236, 46, 50
+_LABEL_GAP, _LABEL_LONGEST = 17, 32  # pixels between two labels, characters of one
+_AXIS = 'fill="none" stroke="currentColor"'
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One system's recall: `points` are (K, value, low, high), the last three in percent, low and high its 95% interval."""
+
+    label: str
+    points: tuple[tuple[int, float, float, float], ...]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Where a K and a percentage lie, in pixels: K by its logarithm."""
+
+    ks: tuple[int, ...]
+    low: float
+    high: float
+    step: int
+
+    def x(self, k: int) -> float:
+        first, last = math.log2(self.ks[0]), math.log2(self.ks[-1])
+        share = (math.log2(k) - first) / (last - first) if last > first else 0.5
+        return _LEFT + 18 + share * (_WIDTH - _LEFT - _RIGHT - 36)
+
+    def y(self, value: float) -> float:
+        return _HEIGHT - _BOTTOM - (value - self.low) / (self.high - self.low) * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def recall_curve(label: str, measures: Mapping[str, Any], name: str = "gold_any") -> Curve | None:
+    """The curve of the measures NAME@K in a scores.json's "measures"; None where there is not one."""
+    ks = sorted(int(key.partition("@")[2]) for key in measures if key.partition("@")[0] == name and "@" in key)
+    points = [(k, measures[f"{name}@{k}"]) for k in ks]
+    return Curve(label, tuple((k, one["value"], one["low"], one["high"]) for k, one in points)) if points else None
+
+
+def recall_svg(title: str, curves: Sequence[Curve]) -> str:
+    """The curves over one logarithmic axis of K, with whiskers of their 95% intervals and their labels beside them.
+
+    Each has a colour, a marker and a dash of its own (up to 12; from the 19th on they come again), so that it reads
+    without colour. Its text and axes take the colour of the text around it. No script, no style sheet.
+
+    Raises:
+        ValueError: there is no curve, or one without a point.
+    """
+    if not curves or not all(curve.points for curve in curves):
+        raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
+    ks = sorted({point[0] for curve in curves for point in curve.points})
+    scale = _Scale(tuple(ks), *_limits(curves))
+    spread = min(
+        3.5, 30 / len(curves)
+    )  # pixels from one curve's points to the next one's, lest whiskers hide each other
+    shifts = [(number - (len(curves) - 1) / 2) * spread for number in range(len(curves))]
+    drawn = [_curve(n, curve, scale, shift) for n, (curve, shift) in enumerate(zip(curves, shifts, strict=True))]
+    name = "figure-" + hashlib.sha256(repr((title, curves)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'role="img" aria-labelledby="{name}-title {name}-desc" font-family="system-ui, Helvetica, Arial, sans-serif" '
+        'font-size="12" color="currentColor">'
+    )
+    told = (
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(_description(curves))}</desc>'
+    )
+    heading = f'<text x="{_LEFT}" y="20" font-size="14" font-weight="600" fill="currentColor">{escape(title)}</text>'
+    return "\n".join([head, told, heading, *_axes(scale), *drawn, *_labels(curves, scale, shifts), "</svg>"])
+
+
+def _limits(curves: Sequence[Curve]) -> tuple[float, float, int]:
+    """The ends of the axis around all intervals, within 0 and 100 and at least 20 apart, and the step from tick to tick."""
+    points = [point for curve in curves for point in curve.points]
+    least, most = max(0.0, min(point[2] for point in points)), min(100.0, max(point[3] for point in points))
+    for step in (5, 10, 20):
+        low, high = math.floor(least / step) * step, math.ceil(most / step) * step
+        low = min(low, max(0, high - 20))
+        high = max(high, low + 20)
+        if high - low <= 6 * step:
+            break
+    return low, high, step
+
+
+def _description(curves: Sequence[Curve]) -> str:
+    """The numbers in words, for who cannot see the figure."""
+    told = [
+        f"{curve.label}: " + ", ".join(f"{value:.1f} at {k}" for k, value, _, _ in curve.points) for curve in curves
+    ]
+    return f"Recall in percent at K passages. {'. '.join(told)}."
+
+
+def _axes(scale: _Scale) -> list[str]:
+    left, right, bottom = _LEFT, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
+    lines = [f'<text x="{left}" y="38" font-size="11" fill="currentColor" fill-opacity=".7">%</text>']
+    for tick in range(int(scale.low), int(scale.high) + 1, scale.step):
+        y = scale.y(tick)
+        lines.append(f'<path d="M{left} {y:.1f}H{right}" {_AXIS} stroke-opacity="{1 if tick == scale.low else 0.15}"/>')
+        lines.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="currentColor">{tick}</text>')
+    for k in scale.ks:
+        x = scale.x(k)
+        lines.append(f'<path d="M{x:.1f} {bottom}v5" {_AXIS}/>')
+        lines.append(f'<text x="{x:.1f}" y="{bottom + 19}" text-anchor="middle" fill="currentColor">{k}</text>')
+    middle = (left + right) / 2
+    lines.append(f'<text x="{middle}" y="{bottom + 38}" text-anchor="middle" fill="currentColor">K, passages</text>')
+    return lines
+
+
+def _look(number: int) -> tuple[str, str]:
+    """A curve's colour and, as attributes of its line, its dash."""
+    dash = DASHES[min(number // len(COLOURS), len(DASHES) - 1)]
+    return COLOURS[number % len(COLOURS)], f' stroke-dasharray="{dash}"' if dash else ""
+
+
+def _curve(number: int, curve: Curve, scale: _Scale, shift: float) -> str:
+    colour, dash = _look(number)
+    places = [(scale.x(k) + shift, scale.y(value)) for k, value, _, _ in curve.points]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    parts = [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{dash}/>']
+    for (x, y), (k, value, low, high) in zip(places, curve.points, strict=True):
+        whisker = f"M{x:.1f} {scale.y(high):.1f}V{scale.y(low):.1f}"
+        told = escape(f"{curve.label}, K = {k}: {value:.1f} ({low:.1f} to {high:.1f})")
+        parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
+        parts.append(f"<g><title>{told}</title>{_marker(number, x, y)}</g>")
+    return f"<g>{''.join(parts)}</g>"
+
+
+def _marker(number: int, x: float, y: float) -> str:
+    """One of six shapes; filled for the first six curves, hollow from then on."""
+    colour, _ = _look(number)
+    fill = f'fill="{colour}"' if number < len(COLOURS) else 'class="hollow" fill="none"'
+    r = 4
+    shapes = (
+        f"M{x - r:.1f} {y:.1f}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0z",  # circle
+        f"M{x - 3.5:.1f} {y - 3.5:.1f}h7v7h-7z",  # square
+        f"M{x:.1f} {y - 4.8:.1f}l4.6 8h-9.2z",  # triangle
+        f"M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z",  # diamond
+        f"M{x:.1f} {y + 4.8:.1f}l4.6 -8h-9.2z",  # triangle on its tip
+        f"M{x - 4.6:.1f} {y - 1.6:.1f}h3v-3h3.2v3h3v3.2h-3v3h-3.2v-3h-3z",  # cross
+    )
+    return f'<path d="{shapes[number % len(shapes)]}" {fill} stroke="{colour}" stroke-width="1.4"/>'
+
+
+def _labels(curves: Sequence[Curve], scale: _Scale, shifts: Sequence[float]) -> list[str]:
+    """Names at the right, in the order of the curves' ends and apart from each other, each joined to its end."""
+    ends = [scale.y(curve.points[-1][1]) for curve in curves]
+    order = sorted(range(len(curves)), key=lambda number: ends[number])
+    heights = spread([ends[number] for number in order], _LABEL_GAP, _TOP, _HEIGHT - _BOTTOM + 34)
+    lines, left = [], _WIDTH - _RIGHT
+    for number, height in zip(order, heights, strict=True):
+        (colour, dash), label = _look(number), curves[number].label
+        shown = label if len(label) <= _LABEL_LONGEST else label[: _LABEL_LONGEST - 1] + "…"
+        x = scale.x(curves[number].points[-1][0]) + shifts[number] + 5
+        joined = f"M{x:.1f} {ends[number]:.1f}L{max(x, left):.1f} {ends[number]:.1f}L{left + 12} {height:.1f}"
+        lines.append(f'<path d="{joined}" fill="none" stroke="{colour}" stroke-width=".8" stroke-opacity=".5"/>')
+        sample = f'<path d="M{left + 12} {height:.1f}h20" stroke="{colour}" stroke-width="1.75"{dash}/>'
+        text = f'<text x="{left + 38}" y="{height + 4:.1f}" font-size="11.5" fill="currentColor">{escape(shown)}</text>'
+        lines.append(f"<g><title>{escape(label)}</title>{sample}{_marker(number, left + 22, height)}{text}</g>")
+    return lines
+
+
+def spread(wanted: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
+    """Rising places, as near to the wanted ones (rising) as they can be when at least `gap` apart, from `top` to `bottom`.
+
+    Where there is no room for that they are closer, and equally far apart.
+    """
+    gap = min(gap, (bottom - top) / max(len(wanted) - 1, 1))
+    groups: list[tuple[float, int]] = []  # the first place of a group that touches, and how many are in it
+    for place in wanted:
+        groups.append((min(max(place, top), bottom), 1))
+        while len(groups) > 1 and groups[-2][0] + gap * groups[-2][1] > groups[-1][0]:
+            (start, many), (start_after, more) = groups[-2:]
+            middle = (start * many + (start_after - gap * many) * more) / (many + more)
+            groups[-2:] = [(min(max(middle, top), bottom - gap * (many + more - 1)), many + more)]
+    return [start + gap * n for start, many in groups for n in range(many)]

@@ -1,0 +1,189 @@
+"""The report as one HTML file: tables, figures, and every question to read, with nothing fetched from anywhere.
+
+Texts in it are other people's. They are escaped; and a content security policy lets no script run but the page's own, known by
+its hash, so that a mistake in escaping could not run one either. The questions are built by that script, as text.
+"""
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ifqa.files import create, write
+from ifqa.report.table import Grid
+
+#: How a cell begins that is a verdict -> its class.
+VERDICTS = {"OK": "ok", "near": "near", "off": "off", "not run": "absent", "model retired": "absent"}
+
+_VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
+_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z]*\d(?:[^A-Za-z]| of )*")  # a date is none
+_SHORT = 16  # characters: a column of no longer texts is not broken into lines
+_NOTHING = re.compile(r"[\s–—-]*")
+_UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>ifqa report</title>
+<style>{style}</style>
+</head>
+<body>
+<div class="page">
+<header>
+<p class="eyebrow">ifqa report</p>
+<h1>Counterfactual question answering</h1>
+{about}
+</header>
+<nav class="contents" aria-label="Contents">
+<h2>Contents</h2>
+<ol>
+{contents}
+</ol>
+</nav>
+<main>
+{sections}
+</main>
+</div>
+{scripts}
+</body>
+</html>
+"""
+
+_BROWSER = """<section id="questions">
+<h2>Questions</h2>
+<p class="note">What each experiment answered, and the passages it read.</p>
+<noscript><p class="note">The questions, their answers and passages are shown by a script, and scripts are off here.
+The tables and figures above are complete without.</p></noscript>
+<div id="browser" hidden>
+<ul class="legend">
+<li><mark class="supposed">what is supposed</mark> against the facts</li>
+<li><mark class="answer">a wanted answer</mark> where it stands in a passage</li>
+<li><span class="gold">gold</span> a passage that covers an annotated one</li>
+<li><b>A</b> 1 experiment A found it at rank 1</li>
+</ul>
+<div class="tools" role="search">
+<label>Search <kbd>/</kbd><input id="search" type="search" autocomplete="off" spellcheck="false"
+placeholder="words of question, answer or id"></label>
+<label>Benchmark and split<select id="split"></select></label>
+<label>Show<select id="show">
+<option value="all">all questions</option>
+<option value="differ">right and wrong</option>
+<option value="wrong">all wrong</option>
+<option value="numeric">numeric answers</option>
+</select></label>
+<label>Order<select id="sort">
+<option value="file">as in the file</option>
+<option value="apart">disagreement</option>
+</select></label>
+</div>
+<p class="status" id="status" role="status"></p>
+<button class="more" id="all" type="button" hidden>Show all questions</button>
+<div id="list"></div>
+<button class="more" id="more" type="button" hidden>Show more</button>
+</div>
+</section>"""
+
+
+def write_page(path: Path, grids: Sequence[Grid], figures: Sequence[str], browsed: dict[str, Any], about: str) -> None:
+    """Write the page, whole or not at all.
+
+    Args:
+        path: where to.
+        grids: the tables, in their order; their texts are plain.
+        figures: SVG of our own making (`curves.recall_svg`), which goes in as it is.
+        browsed: what `browse.browse` gave; without a split in it the page has no questions, and no script.
+        about: when the page was made, and on what; a paragraph a line.
+    """
+    style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    names = _anchors(grids)
+    sections = [_section(name, grid) for name, grid in zip(names, grids, strict=True)]
+    contents = list(zip(names, (grid.title for grid in grids), strict=True))
+    if figures:
+        sections.append(f'<section id="figures">\n<h2>Figures</h2>\n{"".join(map(_figure, figures))}\n</section>')
+        contents.append(("figures", "Figures"))
+    scripts = ""
+    if browsed.get("splits"):
+        sections.append(_BROWSER)
+        contents.append(("questions", "Questions"))
+        scripts = f'<script type="application/json" id="data">{json_text(browsed)}</script>\n<script>{script}</script>'
+    page = _PAGE.format(
+        policy=policy(style, script),
+        style=style,
+        about="\n".join(f'<p class="about">{escape(line)}</p>' for line in about.splitlines() if line.strip()),
+        contents="\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents),
+        sections="\n".join(sections),
+        scripts=scripts,
+    )
+    with create(path) as handle:
+        write(handle, page.encode("utf-8", "replace"))
+
+
+def policy(style: str, script: str) -> str:
+    """The content security policy of a page with this one style sheet and this one script: nothing else runs or is fetched."""
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def json_text(value: Any) -> str:
+    """JSON that is safe in a `script` element: no character in it can end the element, and none is half a surrogate pair."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _anchors(grids: Sequence[Grid]) -> list[str]:
+    """A name for each table's address, made of its title."""
+    names: list[str] = []
+    for grid in grids:
+        name = "table-" + (re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-") or "x")
+        while name in names:
+            name += "-2"
+        names.append(name)
+    return names
+
+
+def _section(name: str, grid: Grid) -> str:
+    note = "".join(f'<p class="note">{escape(line)}</p>\n' for line in grid.note.splitlines() if line.strip())
+    kinds = [_kind([row[n] for row in grid.rows if n < len(row)]) for n in range(len(grid.columns))]
+    head = "".join(f'<th scope="col"{kind}>{escape(text)}</th>' for kind, text in zip(kinds, grid.columns, strict=True))
+    rows = "\n".join(
+        f"<tr>{''.join(_cell(n, kind, text) for n, (kind, text) in enumerate(zip(kinds, row, strict=True)))}</tr>"
+        for row in grid.rows
+    )
+    return (
+        f'<section id="{name}">\n<h2>{escape(grid.title)}</h2>\n'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(grid.title)}">\n<table>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n{note}</section>"
+    )
+
+
+def _kind(cells: Sequence[str]) -> str:
+    """The class of a column as an attribute: of numbers ("not run" and the like aside), of short texts, or none."""
+    telling = [cell for cell in cells if not (_NOTHING.fullmatch(cell) or _VERDICT.match(cell))]
+    if telling and all(_NUMBER.fullmatch(cell) for cell in telling):
+        return ' class="number"'
+    return ' class="short"' if max(map(len, cells), default=0) <= _SHORT else ""
+
+
+def _cell(number: int, kind: str, text: str) -> str:
+    if number == 0:
+        return f'<th scope="row">{escape(text)}</th>'
+    if verdict := _VERDICT.match(text):
+        marked = f'<span class="verdict {VERDICTS[verdict[1]]}">{verdict[1]}</span>'
+        return f"<td{kind}>{marked}{escape(text[verdict.end() :])}</td>"
+    return f"<td{kind}>{escape(text)}</td>"
+
+
+def _figure(svg: str) -> str:
+    return f'<figure class="scroll" tabindex="0">{svg}</figure>\n'

@@ -1,0 +1,88 @@
+"""Figures as papers print them, for the notebooks: a column or a page wide, 95% intervals, nothing told by colour alone."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ifqa.scoring.statistics import mean_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLUMN, PAGE = 3.3, 6.9  # inches: the width of one column of a two-column paper, and of both
+
+#: Okabe and Ito's colours (2008), told apart in every kind of colour blindness; the yellow, too light for a line, left out.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+Interval = tuple[float, float, float]  # a mean and the ends of its 95% interval, in percent
+
+
+def use_paper_style() -> None:
+    """Set matplotlib's defaults for all figures to come: small type that stays text in a PDF, no box around the axes."""
+    import matplotlib.pyplot as plt
+    from cycler import cycler
+
+    plt.rcParams |= {
+        "font.size": 8,
+        "legend.fontsize": 7,
+        "legend.frameon": False,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.prop_cycle": cycler(color=COLOURS, marker=MARKERS),
+        "lines.markersize": 4,
+        "lines.linewidth": 1.2,
+        "hatch.linewidth": 0.6,
+        "figure.constrained_layout.use": True,
+        "figure.dpi": 150,
+        "savefig.dpi": 300,
+        "pdf.fonttype": 42,
+    }
+
+
+def percent(values: Sequence[float], seed: int = 0) -> Interval:
+    """Mean and 95% bootstrap interval of scores from 0 to 1, in percent.
+
+    Raises:
+        IfqaError: there are no values.
+    """
+    mean, low, high = mean_interval(values, seed)
+    return 100 * mean, 100 * low, 100 * high
+
+
+def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], label: str) -> None:
+    """Draw a row for each name, in the order they come up, and in it a point with its interval for each series that has it.
+
+    Args:
+        axes: where.
+        series: its name, as in the legend (left out where there is one alone) -> name of the row -> interval.
+        label: of the horizontal axis, with its unit.
+    """
+    names = list(dict.fromkeys(name for values in series.values() for name in values))
+    apart = 0.36 / max(len(series) - 1, 1)  # of a row's height, between two series
+    for number, (title, values) in enumerate(series.items()):
+        shift = apart * (number - (len(series) - 1) / 2)
+        means = [mean for mean, _, _ in values.values()]
+        below = [max(mean - low, 0.0) for mean, low, _ in values.values()]
+        above = [max(high - mean, 0.0) for mean, _, high in values.values()]
+        rows = [names.index(name) + shift for name in values]
+        colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+        axes.errorbar(
+            means,
+            rows,
+            xerr=[below, above],
+            fmt=marker,
+            color=colour,
+            capsize=2,
+            elinewidth=1,
+            clip_on=False,
+            label=title,
+        )
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)  # the first row on top
+    axes.set_xlabel(label)
+    axes.grid(axis="x", color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    if len(series) > 1:
+        axes.legend(
+            loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(series), handletextpad=0.3, columnspacing=1
+        )

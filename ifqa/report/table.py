@@ -1,0 +1,208 @@
+"""Results as tables: RESULTS.md, and the one of a README."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ifqa.expected import NEAR, OFF, OK, RETIRED, measured, verdict
+from ifqa.report.results import Result, needs
+
+NOT_RUN, PARTIAL = "not run", "PARTIAL"
+_DEPTHS = (1, 5, 20, 100)
+_RECALL = "gold recall @" + " / @".join(map(str, _DEPTHS))
+_HEAD = """# Results
+
+Written by `ifqa report` from finished experiments; a change by hand is lost. `ifqa report --check` fails where this is stale.
+
+Scores are in percent, over all questions of an experiment; a failed question counts as wrong. In brackets stand 95% bootstrap
+intervals. "Gold recall @K": a gold passage is among the first K. "Numeric": the questions with a numeric answer. "Gold read":
+those with a gold passage among the passages that were read.
+
+The verdict on a score beside what was published or measured before: **OK**, within the tolerance; **near**, the expected value
+lies in the interval; **off**, neither; **model retired**, nobody can ask that model any more, and the value judges nothing;
+**not run**, with what it takes.
+"""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of plain text: `rows` have as many cells as `columns`; `note` stands below."""
+
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def grids(results: Sequence[Result]) -> list[Grid]:
+    """One table for each heading that experiments name, those with a measured row first, and one of how they were made."""
+    by_title: dict[str, list[Result]] = {}
+    for one in results:
+        title = one.experiment.table or f"{one.experiment.benchmark} {one.experiment.split}"
+        by_title.setdefault(title, []).append(one)
+    order = sorted(by_title, key=lambda title: (not any(one.scores for one in by_title[title]), title))
+    tables = [_scores(title, by_title[title]) for title in order]
+    return [*tables, _made([one for title in order for one in by_title[title] if one.scores])]
+
+
+def markdown(tables: Iterable[Grid]) -> str:
+    """RESULTS.md."""
+    return "\n".join(
+        [
+            _HEAD,
+            *(f"## {one.title}\n\n{_markdown_table(one)}" + (f"\n{one.note}\n" if one.note else "") for one in tables),
+        ]
+    )
+
+
+def readme_table(results: Iterable[Result]) -> str:
+    """What was measured, on all of an experiment's questions, in the form for a README."""
+    columns = ("experiment", "passages", _RECALL, "EM", "F1", "command")
+    rows = tuple(
+        (
+            one.experiment.about.removesuffix("."),
+            _passages(one),
+            _recall(one),
+            _mean(one, "EM"),
+            _mean(one, "F1"),
+            f"`ifqa run {one.experiment.name}`",
+        )
+        for one in sorted(results, key=lambda one: (one.experiment.table, one.experiment.name))
+        if one.scores and not _partial(one)
+    )
+    return _markdown_table(Grid("", "", columns, rows))
+
+
+def _scores(title: str, results: Sequence[Result]) -> Grid:
+    columns = (
+        "experiment",
+        "verdict",
+        "EM",
+        "F1",
+        _RECALL,
+        "published or expected",
+        "EM, numeric",
+        "EM, gold read",
+        "passages",
+    )
+    rows = [_row(one) for one in results]
+    told = [n for n in range(len(columns)) if n < 2 or any(row[n] for row in rows)]  # no column of blanks
+    return Grid(
+        title, _sources(results), tuple(columns[n] for n in told), tuple(tuple(row[n] for n in told) for row in rows)
+    )
+
+
+def _row(one: Result) -> tuple[str, ...]:
+    return (
+        one.experiment.name,
+        _verdict(one),
+        _mean(one, "EM"),
+        _mean(one, "F1"),
+        _recall(one),
+        _expectations(one),
+        _mean(one, "numeric.EM"),
+        _mean(one, "gold_read.EM"),
+        _passages(one),
+    )
+
+
+def _sources(results: Sequence[Result]) -> str:
+    """Where the expected values of a table are from; with the experiments' names where they are from several places."""
+    names: dict[str, dict[str, None]] = {}
+    for one in results:
+        for expected in one.experiment.expected:
+            names.setdefault(expected.source, {})[one.experiment.name] = None
+    if not names:
+        return ""
+    several = [f"{source} ({', '.join(of)})" for source, of in names.items()] if len(names) > 1 else list(names)
+    return f"Expected values: {'; '.join(several)}."
+
+
+def _verdict(one: Result) -> str:
+    """The worst verdict on any of its scores, or why there is none."""
+    if one.scores is None:
+        taken = needs(one.experiment)
+        return f"{NOT_RUN}: needs {', '.join(taken)}" if taken else NOT_RUN
+    found = {verdict(one.scores, expected) for expected in one.experiment.expected}
+    worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in found), "")
+    return "; ".join(each for each in (worst, _partial(one)) if each)
+
+
+def _partial(one: Result) -> str:
+    assert one.scores is not None
+    if not one.experiment.limit and not one.scores.get("not_asked"):
+        return ""
+    asked = one.scores["questions"] - one.scores.get("not_asked", 0)
+    return f"{PARTIAL}: {asked:,} question{'s' * (asked != 1)}"
+
+
+def _expectations(one: Result) -> str:
+    """The expected values, those of one model together."""
+    models: dict[str, list[str]] = {}
+    for expected in one.experiment.expected:
+        subset, _, measure = expected.measure.rpartition(".")
+        name = f"{measure} ({subset.replace('_', ' ')})" if subset else measure
+        tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
+        several = one.scores and not expected.retired and len(one.experiment.expected) > 1
+        judged = f" {verdict(one.scores, expected)}" if several and one.scores else ""
+        models.setdefault(expected.retired, []).append(f"{name} {expected.value:g}{tolerance}{judged}")
+    return "; ".join(", ".join(values) + (f" [{model}]" if model else "") for model, values in models.items())
+
+
+def _passages(one: Result) -> str:
+    if one.experiment.retriever is None:
+        return "none"
+    count = one.made.get("passages")
+    return (
+        f"{count:,} ({one.experiment.corpus})" if count else one.experiment.corpus or one.experiment.retriever["name"]
+    )
+
+
+def _recall(one: Result) -> str:
+    means = [measured(one.scores, f"gold_any@{k}") if one.scores else None for k in _DEPTHS]
+    return " / ".join(f"{mean['value']:.1f}" if mean else "-" for mean in means) if any(means) else ""
+
+
+def _mean(one: Result, measure: str) -> str:
+    mean = measured(one.scores, measure) if one.scores else None
+    if mean is None or one.scores is None:
+        return ""
+    subset = measure.rpartition(".")[0]
+    count = f" of {one.scores[subset]['questions']:,}" if subset else ""
+    return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]{count}"
+
+
+def _made(results: Sequence[Result]) -> Grid:
+    rows = []
+    for one in results:
+        made, seconds = one.made, one.made["seconds"]
+        cost = made.get("cost")
+        money = f"${cost:,.2f}" if cost is not None else "unknown price" if "cost" in made else "$0"
+        notes = [made["label"]] if made.get("label") else []
+        notes += ["trained on these very questions"] if made.get("trained_on_them") else []
+        time = ", ".join(f"{stage} {_duration(taken)}" for stage, taken in seconds.items())
+        cells = (
+            made["at"][:10],
+            f"{made['hardware']}, Python {made['python']}",
+            made["commit"],
+            time,
+            money,
+            "; ".join(notes),
+        )
+        rows.append((one.experiment.name, one.experiment.about, *cells))
+    columns = ("experiment", "what it is", "date", "hardware", "commit", "time", "cost", "notes")
+    return Grid("How they were made", "", columns, tuple(rows))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def _markdown_table(grid: Grid) -> str:
+    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in (grid.columns, *grid.rows)]
+    lines.insert(1, "|" + "---|" * len(grid.columns))
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Text that stands in a cell as it is: neither Markdown nor HTML in it counts."""
+    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*").split())

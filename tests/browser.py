@@ -1,0 +1,158 @@
+"""A headless Chromium for tests, spoken to in its DevTools protocol over a pipe: no package, no port, no network.
+
+Messages are JSON, each ended by a zero byte; Chromium reads them from its file descriptor 3 and answers on 4.
+"""
+
+import base64
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+_FLAGS = (
+    "--headless=new --remote-debugging-pipe --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run "
+    "--disable-background-networking --disable-component-update --disable-sync --disable-extensions --mute-audio "
+    "--password-store=basic --hide-scrollbars about:blank"
+).split()
+_PLACE = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
+)
+_PATIENCE = 60  # seconds for one answer, on a busy machine
+
+
+class Browser:
+    """One page at a time: `open` a file, look at it with `value`; `complaints` is what the console said of it."""
+
+    def __init__(self, write_end, read_end):
+        self._to, self._from = write_end, read_end
+        self._buffer, self._last, self._session = b"", 0, None
+        self.complaints, self._asked, self._loaded = [], {}, set()
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
+        self.send("Page.setLifecycleEventsEnabled", enabled=True)
+
+    @property
+    def requests(self):
+        """What was asked for since `open`, but for what the page's policy refused."""
+        return list(self._asked.values())
+
+    def send(self, method, **params):
+        """A command's result."""
+        self._last += 1
+        own = self._last
+        message = {"id": own, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == own:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                return answer["result"]
+
+    def _next(self):
+        """The next message; what it says of the page is kept."""
+        end = time.monotonic() + _PATIENCE
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._from], [], [], max(0, end - time.monotonic()))
+            assert ready, "the browser does not answer"
+            data = os.read(self._from, 1 << 20)
+            assert data, "the browser ended"
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\0")
+        message = json.loads(line)
+        method, params = message.get("method"), message.get("params", {})
+        if method == "Runtime.exceptionThrown":
+            self.complaints.append(params["exceptionDetails"].get("exception", {}).get("description", "exception"))
+        elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+            self.complaints.append(" ".join(str(one.get("value", one)) for one in params["args"]))
+        elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            self.complaints.append(params["entry"]["text"])
+        elif method == "Network.requestWillBeSent":
+            self._asked[params["requestId"]] = params["request"]["url"]
+        elif method == "Network.loadingFailed" and params.get("blockedReason"):
+            self._asked.pop(params["requestId"], None)
+        elif method == "Page.lifecycleEvent" and params["name"] == "load":
+            self._loaded.add(params["loaderId"])
+        return message
+
+    def open(self, path, fragment="", width=1280, height=900, dark=False, scripts=True):
+        """Load a file anew, at a width in CSS pixels."""
+        self.size(width, height)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.send("Emulation.setEmulatedMedia", features=[scheme])
+        self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self._go("about:blank")  # or another fragment would not load the page anew
+        self.complaints, self._asked = [], {}
+        self._go(Path(path).resolve().as_uri() + fragment)
+
+    def _go(self, url):
+        loader = self.send("Page.navigate", url=url)["loaderId"]
+        while loader not in self._loaded:
+            self._next()
+
+    def size(self, width, height):
+        """Give the window a size in CSS pixels."""
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+
+    def value(self, expression):
+        """What an expression of JavaScript is in the page, awaited if it is a promise."""
+        done = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    def press(self, key):
+        """Press and release a key that writes a character."""
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=key)
+        self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def type(self, text):
+        """Put text where the cursor is, as from a keyboard."""
+        self.send("Input.insertText", text=text)
+
+    def picture(self, path, whole=False):
+        """A PNG of the window, or of the whole page."""
+        shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        Path(path).write_bytes(base64.b64decode(shot["data"]))
+
+
+@contextmanager
+def browser():
+    """A running browser, ended with all of its processes on leaving."""
+    assert CHROMIUM, "no Chromium on the PATH"
+    (its_read, our_write), (our_read, its_write) = os.pipe(), os.pipe()
+    profile = tempfile.mkdtemp(prefix="chromium-")
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    command = [CHROMIUM, *sandbox, f"--user-data-dir={profile}", *_FLAGS]
+    ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (its_read, its_write)]  # clear of 3 and 4
+    process = subprocess.Popen(
+        [sys.executable, "-IS", "-c", _PLACE, *map(str, ends), *command],
+        pass_fds=ends,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    for end in (its_read, its_write, *ends):
+        os.close(end)
+    try:
+        yield Browser(our_write, our_read)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        os.close(our_write)
+        os.close(our_read)
+        shutil.rmtree(profile, ignore_errors=True)

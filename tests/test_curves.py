@@ -1,0 +1,142 @@
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.report.curves import COLOURS, Curve, recall_curve, recall_svg, spread
+
+SVG = "{http://www.w3.org/2000/svg}"
+KS = (1, 5, 10, 20, 50, 100)
+
+
+def curve(label, start):
+    return Curve(label, tuple((k, start + 3 * n, start + 3 * n - 2, start + 3 * n + 2) for n, k in enumerate(KS)))
+
+
+def drawn(*curves, title="Recall"):
+    return ElementTree.fromstring(recall_svg(title, curves))
+
+
+def lines(figure):
+    return [
+        [tuple(map(float, point.split(","))) for point in line.get("points").split()]
+        for line in figure.iter(f"{SVG}polyline")
+    ]
+
+
+def luminance(colour):
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_curve_is_a_measure_at_every_k_in_order():
+    mean = {"value": 50.0, "low": 40.0, "high": 60.0}
+    measures = {"gold_any@20": mean, "gold_any@5": mean, "gold_all@5": mean, "EM": mean, "gold_any": mean}
+    assert recall_curve("BM25", measures) == Curve("BM25", ((5, 50.0, 40.0, 60.0), (20, 50.0, 40.0, 60.0)))
+    assert recall_curve("BM25", measures, "gold_all").points == ((5, 50.0, 40.0, 60.0),)
+    assert recall_curve("BM25", measures, "answer") is None
+
+
+def test_points_lie_where_their_numbers_are():
+    figure = drawn(curve("one", 50), curve("two", 60))
+    first, second = lines(figure)
+    assert len(first) == len(second) == len(KS)
+    assert all(a < b for (a, _), (b, _) in pairwise(first))
+    assert all(above < below for (_, below), (_, above) in zip(first, second, strict=True))
+    steps = [b - a for (a, _), (b, _) in pairwise(first)]
+    assert steps[1] == pytest.approx(steps[2], abs=0.2)  # 5 to 10 and 10 to 20 are each a doubling
+    assert steps[1] == pytest.approx(steps[4], abs=0.2)
+
+
+@pytest.mark.parametrize("points", [[(1, 0, 0, 0)], [(1, 100, 100, 100)], [(1, 99.9, 99.5, 100), (7, 100, 99.9, 100)]])
+def test_what_lies_at_the_edge_is_drawn_within_the_figure(points):
+    figure = drawn(Curve("edge", tuple(points)))
+    _, _, width, height = map(float, figure.get("viewBox").split())
+    assert all(0 < x < width and 40 <= y <= height - 40 for line in lines(figure) for x, y in line)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (81, 97, [80, 85, 90, 95, 100]),
+        (2, 3, [0, 5, 10, 15, 20]),
+        (99, 100, [80, 85, 90, 95, 100]),
+        (41, 95, [40, 50, 60, 70, 80, 90, 100]),
+        (5, 97, [0, 20, 40, 60, 80, 100]),
+        (50, 50, [30, 35, 40, 45, 50]),
+    ],
+)
+def test_the_axis_begins_where_it_says_more(low, high, ticks):
+    figure = drawn(Curve("x", ((1, low, low, low), (5, high, high, high))))
+    texts = [text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
+    assert sorted(int(text.text) for text in texts) == ticks
+
+
+def test_every_one_of_twelve_curves_has_a_look_of_its_own():
+    figure = drawn(*(curve(f"system {n}", 40 + n) for n in range(12)))
+    looks = [(line.get("stroke"), line.get("stroke-dasharray")) for line in figure.iter(f"{SVG}polyline")]
+    assert len(set(looks)) == 12
+    names = [text.text for text in figure.iter(f"{SVG}text") if (text.text or "").startswith("system")]
+    assert sorted(names) == sorted(f"system {n}" for n in range(12))
+    markers = [path.get("d") for path in figure.iter(f"{SVG}path") if path.get("stroke-width") == "1.4"]
+    assert len(markers) == 12 * (len(KS) + 1)
+
+
+@pytest.mark.parametrize("paper", ["#ffffff", "#fdfdfc", "#15181b"])
+def test_colours_stand_out_on_light_and_dark(paper):
+    for colour in COLOURS:
+        light, dark = sorted((luminance(colour), luminance(paper)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 3, colour
+
+
+def test_what_labels_hold_is_text():
+    hostile = '</title><script>alert(1)</script> & "]]>" <!--'
+    figure = drawn(curve(hostile, 50), title=hostile)
+    texts = ["".join(element.itertext()) for element in figure.iter()]
+    assert texts.count(hostile) >= 3  # the title, the heading, the label's own title
+    assert not list(figure.iter(f"{SVG}script"))
+    assert {name for element in figure.iter() for name in element.attrib}.isdisjoint({"style", "onload", "href"})
+
+
+def test_a_long_label_is_cut_and_told_in_full():
+    name = "a-system-with-a-name-that-has-no-end-at-all-it-goes-on"
+    texts = ["".join(element.itertext()) for element in drawn(curve(name, 50)).iter()]
+    assert name in texts
+    assert any(text.endswith("…") and name.startswith(text[:-1]) for text in texts)
+
+
+def test_it_says_its_numbers_to_who_cannot_see_it():
+    figure = drawn(curve("BM25", 50))
+    assert figure.get("role") == "img"
+    told = {element.get("id"): element.text for element in figure if element.get("id")}
+    assert sorted(figure.get("aria-labelledby").split()) == sorted(told)
+    assert any("BM25: 50.0 at 1, 53.0 at 5" in text for text in told.values())
+    other = drawn(curve("DPR", 50))
+    assert other.get("aria-labelledby") != figure.get("aria-labelledby")
+
+
+def test_the_same_numbers_give_the_same_bytes():
+    assert recall_svg("Recall", [curve("BM25", 50)]) == recall_svg("Recall", [curve("BM25", 50)])
+
+
+@pytest.mark.parametrize("curves", [[], [Curve("empty", ())]])
+def test_a_figure_of_nothing_is_refused(curves):
+    with pytest.raises(ValueError, match="at least one curve"):
+        recall_svg("Recall", curves)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=15).map(sorted))
+def test_labels_are_apart_in_order_and_inside(wanted):
+    places = spread(wanted, 5, 0, 100)
+    assert all(b - a >= 5 - 1e-6 for a, b in pairwise(places))
+    assert places[0] >= -1e-6
+    assert places[-1] <= 100 + 1e-6
+    if all(b - a >= 5 for a, b in pairwise(wanted)):
+        assert places == pytest.approx(wanted)
+
+
+def test_labels_that_have_no_room_share_it():
+    assert spread([50.0] * 5, 40, 0, 100) == pytest.approx([0, 25, 50, 75, 100])

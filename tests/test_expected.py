@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.expected import NEAR, OFF, OK, RETIRED, Expected, expected_tables, measured, parse_expected, verdict
+
+EM = {"value": 36.0, "low": 32.0, "high": 40.0}
+SCORES = {"measures": {"EM": EM}, "numeric": {"questions": 3, "measures": {"EM": EM | {"value": 33.0}}}}
+
+
+@pytest.mark.parametrize(
+    ("value", "tolerance", "wanted"), [(36.2, 0.5, OK), (36.0, 0, OK), (39.0, 1.0, NEAR), (41.0, 1.0, OFF)]
+)
+def test_a_score_is_ok_within_tolerance_near_within_its_interval_else_off(value, tolerance, wanted):
+    assert verdict(SCORES, Expected("EM", value, tolerance)) == wanted
+
+
+@pytest.mark.parametrize("measure", ["F1", "numeric.F1", "gold_read.EM", "nothing.EM"])
+def test_a_measure_that_was_not_taken_is_off(measure):
+    assert verdict(SCORES, Expected(measure, 50.0, 99)) == OFF
+
+
+def test_what_a_retired_model_scored_judges_nothing():
+    assert verdict(SCORES, Expected("EM", 90.0, 0, retired="text-davinci-003")) == RETIRED
+
+
+def test_a_measure_over_a_subset_is_named_by_it():
+    assert measured(SCORES, "numeric.EM")["value"] == 33.0
+    assert verdict(SCORES, Expected("numeric.EM", 33.0)) == OK
+
+
+def test_a_measure_may_have_one_value_or_several():
+    found = parse_expected({"EM": [{"value": 1, "retired": "a"}, {"value": 2}], "F1": {"value": 3.5}}, "x.toml")
+    assert found == (Expected("EM", 1, retired="a"), Expected("EM", 2), Expected("F1", 3.5))
+
+
+@given(
+    st.lists(
+        st.builds(
+            Expected,
+            st.sampled_from(["EM", "F1", "gold_any@20", "numeric.EM"]),
+            st.floats(0, 100),
+            st.floats(0, 5),
+            st.text(),
+            st.sampled_from(["", "gone"]),
+        )
+    )
+)
+def test_expected_values_survive_the_way_into_a_file_and_back(expected):
+    in_order = sorted(expected, key=lambda one: one.measure)
+    assert parse_expected(expected_tables(tuple(in_order)), "x.toml") == tuple(in_order)
+
+
+@pytest.mark.parametrize(
+    ("tables", "complaint"),
+    [
+        ({"EM": {"value": "high"}}, "wants a number"),
+        ({"EM": {"value": True}}, "wants a number"),
+        ({"EM": {"value": float("nan")}}, "wants a number"),
+        ({"EM": {}}, "wants a number as value"),
+        ({"EM": 3}, "wanted a table, found 3"),
+        ({"EM": [3]}, "wanted a table, found 3"),
+        ({"EM": {"value": 1, "tolerence": 1}}, "'tolerence'; did you mean 'tolerance'"),
+        ({"EM": {"value": 1, "retired": True}}, "retired of \\[expected.EM\\] must be text"),
+        (["EM"], "wants a table for each measure"),
+    ],
+)
+def test_a_wrong_expectation_is_refused_by_name(tables, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        parse_expected(tables, "x.toml")

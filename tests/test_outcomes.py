@@ -1,0 +1,76 @@
+"""Why a question was got wrong, and that every question has exactly one reason."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.scoring.outcomes import OUTCOMES, count_outcomes, outcome
+
+WRONG = {"id": "t/0", "EM": 0.0, "failed": 0.0, "answer": "Wick", "numeric": False}
+READ = {"gold_read": True, "answer_read": True}
+MISSED = {"gold_read": False, "answer_read": False}
+
+
+@pytest.mark.parametrize(
+    ("changes", "factual", "wanted"),
+    [
+        ({"EM": 1.0} | READ, "", "right"),
+        ({"EM": 1.0} | MISSED, "Wick", "right"),  # by luck, or because both worlds agree
+        ({"failed": 1.0, "answer": ""} | MISSED, "", "no answer"),
+        ({"failed": 1.0, "answer": "Wick"} | READ, "Wick", "no answer"),
+        ({"factual": "the Wick."} | MISSED, "", "answered the real world"),
+        (READ, "wick", "answered the real world"),
+        ({"factual": "Lybster"} | READ, "Wick", "answered the real world"),  # either tells
+        ({"factual": "Lybster"} | READ, "Thurso", "reading miss"),
+        ({"answer": "the", "factual": "a"} | READ, "", "reading miss"),  # nothing is left of either
+        (MISSED, "", "retrieval miss"),
+        (MISSED | {"answer_read": True}, "", "retrieval miss"),
+        (MISSED | {"numeric": True}, "", "retrieval miss"),
+        ({"numeric": True, "gold_read": True, "answer_read": False}, "", "arithmetic miss"),
+        ({"numeric": True} | READ, "", "reading miss"),
+        ({"gold_read": True, "answer_read": False}, "", "reading miss"),
+        ({"numeric": True}, "", "reading miss"),  # a closed book
+        ({"numeric": True, "answer_read": False}, "", "reading miss"),  # no gold passage is annotated
+    ],
+)
+def test_the_first_reason_that_holds_counts(changes, factual, wanted):
+    assert outcome(WRONG | changes, factual) == wanted
+
+
+@pytest.mark.parametrize("missing", ["EM", "failed", "answer"])
+def test_without_a_reader_there_is_nothing_to_tell(missing):
+    row = {name: value for name, value in WRONG.items() if name != missing}
+    with pytest.raises(
+        IfqaError, match=f"question t/0 has no '{missing}'; wanted the scores of an experiment with a reader"
+    ):
+        outcome(row)
+
+
+answers = st.sampled_from(["", "Wick", "wick", "1811", "the"])
+scored = st.fixed_dictionaries(
+    {"EM": st.sampled_from([0.0, 1.0]), "failed": st.sampled_from([0.0, 1.0]), "answer": answers, "numeric": st.booleans()},
+    optional={"gold_read": st.booleans(), "answer_read": st.booleans(), "factual": answers},
+)  # fmt: skip
+
+
+@given(st.lists(scored, max_size=12), st.dictionaries(st.sampled_from([f"t/{n}" for n in range(12)]), answers))
+def test_every_question_is_counted_once_in_a_fixed_order(rows, factual):
+    rows = [row | {"id": f"t/{n}"} for n, row in enumerate(rows)]
+    counts = count_outcomes(rows, factual)
+    assert tuple(counts) == OUTCOMES
+    assert sum(counts.values()) == len(rows)
+    assert Counter(counts) == Counter(outcome(row, factual.get(row["id"], "")) for row in rows)
+    assert counts["right"] == sum(row["EM"] for row in rows)
+
+
+@given(st.lists(scored, max_size=12))
+def test_a_closed_book_has_no_misses_of_retrieval_or_arithmetic(rows):
+    closed = [
+        {name: value for name, value in row.items() if name not in READ} | {"id": f"t/{n}"}
+        for n, row in enumerate(rows)
+    ]
+    counts = count_outcomes(closed, {})
+    assert counts["retrieval miss"] == counts["arithmetic miss"] == 0

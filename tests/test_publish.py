@@ -1,0 +1,93 @@
+"""`ifqa report`: what it writes is what is finished, what is stale is refused, and nobody's file is lost."""
+
+from pathlib import Path
+
+import pytest
+from scored import run_answers, write_answers
+
+from ifqa.errors import IfqaError
+from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
+from ifqa.report.results import RECORDS
+
+README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(into=None, shown=(), check=False):
+    return list(publish(into, shown, check))
+
+
+def test_results_page_and_readme_tell_of_the_same_run():
+    run_answers("mine", range(20), 'about = "Twenty are right."')
+    Path("README.md").write_text(README)
+    assert set(write(Path("README.md"))) == {RECORDS, RESULTS, PAGE, Path("README.md")}
+    for path in (RESULTS, PAGE, Path("README.md")):
+        assert "24.1 [15.7, 33.7]" in path.read_text(), path
+    readme = Path("README.md").read_text()
+    assert readme.startswith("# Mine\n\n")
+    assert readme.endswith(f"{END}\n\nmore\n")
+    assert "something stale" not in readme
+    write(Path("README.md"))
+    assert Path("README.md").read_text() == readme
+
+
+def test_a_check_passes_what_was_just_written_and_refuses_what_changed():
+    run_answers("mine", range(20))
+    Path("README.md").write_text(README)
+    with pytest.raises(IfqaError, match="is stale"):
+        write(check=True)
+    assert not RESULTS.exists()
+    write(Path("README.md"))
+    assert write(Path("README.md"), check=True) == []
+    Path("README.md").write_text(README)
+    with pytest.raises(IfqaError, match=r"README.md is stale; write it again: ifqa report --into README.md"):
+        write(Path("README.md"), check=True)
+    run_answers("mine", range(30))
+    with pytest.raises(IfqaError, match="is stale"):
+        write(check=True)
+
+
+def test_a_changed_expectation_makes_the_results_stale():
+    run_answers("mine", range(20))
+    write()
+    file = Path("experiments/mine.toml")
+    file.write_text(file.read_text() + "\n[expected.EM]\nvalue = 24.1\ntolerance = 0.1\n")
+    with pytest.raises(IfqaError, match=r"RESULTS.md is stale"):
+        write(check=True)
+    write()
+    assert "| mine | OK | 24.1 [15.7, 33.7] | 24.1 [15.7, 33.7] | EM 24.1 ± 0.1 |" in RESULTS.read_text()
+
+
+def test_somebody_elses_results_are_not_overwritten():
+    run_answers("mine", range(20))
+    RESULTS.write_text("# Results\n\nof mine\n")
+    with pytest.raises(IfqaError, match="was not written by ifqa report"):
+        write()
+    assert RESULTS.read_text() == "# Results\n\nof mine\n"
+    assert not PAGE.exists()
+
+
+def test_a_file_without_the_marks_is_refused_and_nothing_written():
+    run_answers("mine", range(20))
+    Path("README.md").write_text("# Mine\n")
+    with pytest.raises(IfqaError, match="found no such pair"):
+        write(Path("README.md"))
+    with pytest.raises(IfqaError, match="found no such pair"):
+        write(Path("nothing.md"))
+    assert not RESULTS.exists()
+
+
+def test_only_a_finished_experiment_can_be_shown():
+    run_answers("mine", range(20))
+    run_answers("other", range(30), wrong="a very telling mistake")
+    write_answers("undone", range(20))
+    with pytest.raises(IfqaError, match="undone is not finished here"):
+        write(shown=["undone"])
+    write(shown=["mine"])
+    assert "a very telling mistake" not in PAGE.read_text()
+    write()
+    assert "a very telling mistake" in PAGE.read_text()

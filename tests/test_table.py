@@ -1,0 +1,136 @@
+"""Results as tables: every experiment has its row, and what was not measured has no number."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.experiment import parse_experiment
+from ifqa.report.results import Result
+from ifqa.report.table import Grid, grids, markdown, readme_table
+
+TABLES = {
+    "benchmark": "sample",
+    "split": "dev",
+    "corpus": "sample",
+    "retriever": {"name": "bm25"},
+    "reader": {"name": "extractive"},
+}
+MADE = {"at": "2026-11-21T08:00:00+00:00", "hardware": "2 cores", "python": "3.11.7", "commit": "abc", "passages": 1234,
+        "seconds": {"retrieve": 3.0, "read": 600.0}, "wanted": "w"}  # fmt: skip
+
+
+def scores(em=40.0, questions=83, **more):
+    means = {
+        "gold_any@1": {"value": 50.0, "low": 45.0, "high": 55.0},
+        "gold_any@5": {"value": 60.0, "low": 55.0, "high": 65.0},
+        "EM": {"value": em, "low": em - 4, "high": em + 4},
+        "F1": {"value": em + 8, "low": em + 4, "high": em + 12},
+    }
+    return {
+        "questions": questions,
+        "measures": means,
+        "numeric": {"questions": 20, "measures": {"EM": {"value": 31.5, "low": 20.0, "high": 43.0}}},
+        **more,
+    }
+
+
+def result(name="mine", scored=None, made=MADE, **tables):
+    return Result(parse_experiment(name, TABLES | tables, name), scored, made if scored else {})
+
+
+def cell(tables, name, column):
+    grid = next(one for one in tables if any(row[0] == name for row in one.rows))
+    row = next(row for row in grid.rows if row[0] == name)
+    return row[grid.columns.index(column)] if column in grid.columns else None
+
+
+def test_a_measured_row_has_scores_with_intervals_and_subsets():
+    tables = grids([result(scored=scores())])
+    assert cell(tables, "mine", "EM") == "40.0 [36.0, 44.0]"
+    assert cell(tables, "mine", "F1") == "48.0 [44.0, 52.0]"
+    assert cell(tables, "mine", "gold recall @1 / @5 / @20 / @100") == "50.0 / 60.0 / - / -"
+    assert cell(tables, "mine", "EM, numeric") == "31.5 [20.0, 43.0] of 20"
+    assert cell(tables, "mine", "passages") == "1,234 (sample)"
+
+
+def test_what_was_not_run_says_what_it_takes_and_has_no_number():
+    llm = {"reader": {"name": "llm"}, "llm": {"model": "m"}, "corpus": "enwiki"}
+    tables = grids([result("asked", **llm), result("free")])
+    assert cell(tables, "asked", "verdict") == "not run: needs the Wikipedia dump, a key"
+    assert cell(tables, "free", "verdict") == "not run"
+    rows = [row for table in tables for row in table.rows]
+    assert not [text for row in rows for text in row if re.search(r"\d", text)]
+
+
+@pytest.mark.parametrize(
+    ("expected", "wanted"),
+    [
+        ({"EM": {"value": 40.5, "tolerance": 1}}, "OK"),
+        ({"EM": {"value": 43, "tolerance": 1}}, "near"),
+        ({"EM": {"value": 50, "tolerance": 1}}, "off"),
+        ({"EM": {"value": 40}, "F1": {"value": 90}}, "off"),
+        ({"EM": {"value": 40}, "F1": {"value": 51}}, "near"),
+        ({"EM": {"value": 90, "retired": "m"}}, "model retired"),
+        ({"EM": [{"value": 90, "retired": "m"}, {"value": 40}]}, "OK"),
+        ({"numeric.EM": {"value": 31.5}}, "OK"),
+        ({"gold_read.EM": {"value": 31.5}}, "off"),
+        ({}, ""),
+    ],
+)
+def test_the_verdict_is_the_worst_of_all(expected, wanted):
+    assert cell(grids([result(scored=scores(), expected=expected)]), "mine", "verdict") == wanted
+
+
+def test_a_part_of_the_questions_says_partial():
+    limited = result("limited", scores(questions=8), limit=8)
+    capped = result("capped", scores(not_asked=3))
+    tables = grids([limited, capped])
+    assert cell(tables, "limited", "verdict") == "PARTIAL: 8 questions"
+    assert cell(tables, "capped", "verdict") == "PARTIAL: 80 questions"
+    assert "limited" not in readme_table([limited, capped])
+
+
+def test_values_of_one_model_stand_together_and_their_source_once_below():
+    published = {
+        "EM": [
+            {"value": 46.08, "retired": "davinci", "source": "Table 3"},
+            {"value": 40.66, "retired": "text", "source": "Table 3"},
+        ],
+        "F1": [{"value": 55.27, "retired": "davinci", "source": "Table 3"}],
+    }
+    tables = grids([result(scored=None, expected=published)])
+    assert cell(tables, "mine", "published or expected") == "EM 46.08, F1 55.27 [davinci]; EM 40.66 [text]"
+    assert tables[0].note == "Expected values: Table 3."
+
+
+def test_tables_are_by_heading_with_measured_ones_first():
+    several = [result("a", table="B"), result("b", scores(), table="C"), result("c", table="A")]
+    assert [one.title for one in grids(several)] == ["C", "A", "B", "How they were made"]
+
+
+def test_how_it_was_made_tells_date_hardware_time_and_cost():
+    free, paid = result("free", scores()), result("paid", scores(), MADE | {"cost": 1.234, "label": "untrained"})
+    unknown = result("unknown", scores(), MADE | {"cost": None})
+    tables = grids([free, paid, unknown])[-1:]
+    assert cell(tables, "free", "date") == "2026-11-21"
+    assert cell(tables, "free", "time") == "retrieve 3 s, read 10 min"
+    assert [cell(tables, name, "cost") for name in ("free", "paid", "unknown")] == ["$0", "$1.23", "unknown price"]
+    assert cell(tables, "paid", "notes") == "untrained"
+
+
+@given(st.lists(st.text(), min_size=2, max_size=2))
+def test_no_text_breaks_out_of_a_markdown_cell(texts):
+    lines = markdown([Grid("T", "", ("a", "b"), (tuple(texts),))]).splitlines()
+    table = [line for line in lines[lines.index("## T") :] if line.startswith("|")]
+    assert len(table) == 3
+    assert len(re.split(r"(?<!\\)\|", table[2])) == 4
+    assert "<" not in table[2]
+
+
+def test_the_readme_has_the_measured_rows_and_the_commands_that_make_them():
+    table = readme_table([result("mine", scores(), about="Mine."), result("other")])
+    assert table.splitlines()[2:] == [
+        "| Mine | 1,234 (sample) | 50.0 / 60.0 / - / - | 40.0 [36.0, 44.0] | 48.0 [44.0, 52.0] | `ifqa run mine` |"
+    ]
