@@ -65,18 +65,23 @@ def _replaced(path: Path, table: str) -> str:
 
 
 def _figures(results: Sequence[Result]) -> Iterator[str]:
-    """Recall@K of each split's retrievers."""
-    by_split: dict[str, list[Result]] = {}
+    """Recall@K of the retrievers over the same passages, for each split: over others it would be another measure."""
+    together: dict[str, list[Result]] = {}
     for one in results:
-        by_split.setdefault(f"{one.experiment.benchmark} {one.experiment.split}", []).append(one)
-    for split, several in by_split.items():
+        if one.experiment.corpus:
+            passages = f"{one.made['passages']:,} passages of {one.experiment.corpus}"
+            together.setdefault(f"{one.experiment.benchmark} {one.experiment.split}, {passages}", []).append(one)
+    for over, several in together.items():
         measured = [recall_curve(one.experiment.name, (one.scores or {})["measures"]) for one in several]
         if curves := [curve for curve in measured if curve]:
-            yield recall_svg(f"Gold recall at K, {split}", curves)
+            yield recall_svg(f"Gold recall at K, {over}", curves)
 
 
 def _about(results: Sequence[Result]) -> str:
     if not results:
         return "No experiment is finished here."
     days, machines = ({one.made[key] for one in results} for key in ("at", "hardware"))
-    return f"{len(results)} experiments, run between {min(days)[:10]} and {max(days)[:10]} on {'; '.join(sorted(machines))}."
+    first, last = min(days)[:10], max(days)[:10]
+    when = f"on {first}" if first == last else f"between {first} and {last}"
+    count = f"{len(results)} experiment{'s' * (len(results) > 1)}"
+    return f"{count}, run {when}. Hardware: {'; '.join(sorted(machines))}."

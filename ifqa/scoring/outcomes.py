@@ -9,7 +9,7 @@ Several may hold of one question, and the first of them in the order of OUTCOMES
 4. "retrieval miss": no gold passage was among those that were read. That an answer stood in them all the same does not
    count: it may by accident (`ifqa.scoring.retrieval.chance_floor`).
 5. "arithmetic miss": a gold passage was read, a number or a date is wanted, and no answer stands in what was read, so
-   that it had to be computed.
+   that it had to be computed (or, where the gold passage was found only in part, stood in the rest of it).
 6. "reading miss": all that is left. A gold passage was read, and the answer stood there or had to be inferred; or nothing
    was retrieved at all (a closed book, which has no misses of the two kinds before); or the question has no gold passage.
 """
