@@ -263,3 +263,25 @@ def test_every_way_of_asking_runs_over_the_sample_against_a_real_server(
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert all(line["answer"] or line["error"].startswith("unparsed") for line in lines)
     assert all(line["completion"] for line in lines)
+
+
+def test_a_check_tells_what_it_costs_and_then_all_that_is_missing(tmp_path, ifqa, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    write(tmp_path, "mine", f'corpus = "enwiki"\n[retriever]\nname = "bm25"\n{CLOSED}', url="https://api.openai.com/v1")
+    code, out, err = ifqa("check", "mine", "sample-closed-book", "--limit", "4")
+    assert code == 2
+    assert "llm openai gpt-4o-mini: 4 calls, about" in out
+    assert "experiment sample-closed-book+limit=4: 4 questions" in out, "the other one has its turn"
+    [line] = [line for line in err.splitlines() if line.startswith("ifqa: ")]
+    assert line.startswith("ifqa: mine: passage source not found: data/enwiki")
+    assert "OPENAI_API_KEY is not set" in line
+
+
+def test_one_cap_holds_for_all_experiments_of_one_command(tmp_path, ifqa):
+    with serving(lambda prompt, time, asked: Reply(text="Answer: 1", usage=(500, 10))) as server:
+        write(tmp_path, "a", CLOSED, server.url)
+        write(tmp_path, "b", CLOSED.replace("closed-book", "closed-book-cot"), server.url)
+        code, out, _ = ifqa("run", "a", "b", "--max-tokens", 3000)
+    assert code == 0
+    assert server.requests == 4
+    assert "b: sample dev  PARTIAL: the first 4 questions only  PARTIAL: 4 questions were not asked" in out
