@@ -1,7 +1,7 @@
 """Two experiments side by side: the same questions, the right sign, and no markup out of an answer."""
 
 import pytest
-from scored import run_answers
+from answered import run_answers
 
 from ifqa import stages
 from ifqa.errors import IfqaError

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from scored import run_answers, write_answers
+from answered import run_answers, write_answers
 
 from ifqa.errors import IfqaError
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish

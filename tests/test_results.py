@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from scored import run_answers, write_answers
+from answered import run_answers, write_answers
 
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_experiment, parse_experiment
