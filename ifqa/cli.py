@@ -227,11 +227,20 @@ def _each(several: Sequence[Any], do: Callable[[Any], int], names: Sequence[str]
     for one, name in zip(several, names, strict=True):
         try:
             code = max(code, do(one))
-        except IfqaError as error:
+        except (IfqaError, OSError) as error:
             if len(several) == 1:
                 raise
-            code = _complain(f"{name}: {error}")
+            code = _complain(f"{name}: {_in_words(error)}")
     return code
+
+
+def _in_words(error: IfqaError | OSError) -> str:
+    """What is wrong, or what the system refuses: a folder where a file is wanted, no permission, a read-only disk."""
+    if isinstance(error, IfqaError):
+        return str(error)
+    if error.errno is None:  # a library's own, and so a bug
+        raise error
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
 def _version(wanted: bool) -> None:
@@ -256,16 +265,10 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
-    except IfqaError as error:
-        code = _complain(str(error))
     except UsageError as error:
         code = _complain(error.format_message())  # type: ignore[attr-defined]
-    except (
-        OSError
-    ) as error:  # what the system refuses: a folder where a file is wanted, no permission, a read-only disk
-        if error.errno is None:
-            raise
-        code = _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror))
+    except (IfqaError, OSError) as error:
+        code = _complain(_in_words(error))
     except (typer.Abort, KeyboardInterrupt):
         code = STOPPED
     if code == STOPPED:  # typer itself makes this of a Ctrl-C

@@ -18,8 +18,9 @@ from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus, load_experiment, retriever_tables, search_settings
 from ifqa.files import find_resource, list_resources
 from ifqa.forecast import forecast, memory_here
-from ifqa.inputs import open_llm, open_reader, passages_of, questions_of, rankings_of
+from ifqa.inputs import open_llm, open_reader, passages_of, questions_of, rankings_of, refuse_other_settings
 from ifqa.plugins import load, takes, unknown
+from ifqa.progress import duration
 from ifqa.provenance import fingerprint, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
 from ifqa.queries import rewrite
 from ifqa.records import Passage, Question
@@ -72,7 +73,7 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
             f"{len(corpus.sources)} source{'s' * (len(corpus.sources) > 1)}, told from {expected.seen:.1%} of the input"
         )
         yield (
-            f"  passages: about {_size(disk)} of disk, {_size(memory)} of memory, {_duration(seconds)} with {workers} "
+            f"  passages: about {_size(disk)} of disk, {_size(memory)} of memory, {duration(seconds)} with {workers} "
             f"processes"
         )
     for name in corpus.indexes:
@@ -87,13 +88,13 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
             taken = plug.forecast(round(count), **settings)
             yield (
                 f"  index {name}: to build, about {_size(taken.disk)} of disk, {_size(taken.memory)} of memory, "
-                f"{_duration(taken.seconds)}{taken.about}"
+                f"{duration(taken.seconds)}{taken.about}"
             )
             disk, seconds, memory = disk + taken.disk, seconds + taken.seconds, max(memory, taken.memory)
     free = shutil.disk_usage(Path.cwd()).free
     if disk:
         yield (
-            f"  in all about {_size(disk)} of disk ({_size(free)} free), {_size(memory)} of memory, {_duration(seconds)}"
+            f"  in all about {_size(disk)} of disk ({_size(free)} free), {_size(memory)} of memory, {duration(seconds)}"
         )
     if disk > free:
         raise IfqaError(
@@ -111,7 +112,7 @@ def _experiment(experiment: Experiment) -> Iterator[str]:
     questions = questions_of(experiment)
     yield f"experiment {experiment.name}: {len(questions):,} questions of {experiment.benchmark} {experiment.split}"
     missing = []
-    for part in (_its_corpus, _its_retriever, _its_reader, _its_llm):
+    for part in (_its_corpus, _its_retriever, _its_reader, _its_models):
         try:
             yield from part(experiment, questions)
         except IfqaError as error:  # what is said of the other parts is worth having all the same
@@ -155,13 +156,14 @@ def _its_reader(experiment: Experiment, questions: Sequence[Question]) -> Iterat
     reader = open_reader(experiment)
     passages = len(questions) * experiment.reader["passages"]
     rate = getattr(reader, "passages_per_second", 0)
-    taken = f": about {_duration(passages / rate)}, no money" if rate else ""
+    taken = f": about {duration(passages / rate)}, no money" if rate else ""
     yield f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
     if experiment.asks_llm("reader"):
         yield f"    {_asking(experiment, reader.requests(questions, _to_read(experiment, questions)))}"
 
 
-def _its_llm(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+def _its_models(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+    refuse_other_settings(experiment)
     if experiment.llm and hasattr(llm := open_llm(experiment), "ready"):
         llm.ready()
     yield from ()
@@ -220,13 +222,3 @@ def _size(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
-
-
-def _duration(seconds: float) -> str:
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 120
-        else f"{seconds / 60:.0f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )

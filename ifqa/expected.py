@@ -9,7 +9,7 @@ from ifqa.errors import IfqaError
 from ifqa.plugins import unknown
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
-SUBSETS = ("numeric", "other", "gold_read")
+SUBSETS = ("numeric", "other", "gold_read")  # of the questions, as `scoring.summary` has them
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ def parse_expected(value: Any, where: str) -> tuple[Expected, ...]:
     found = []
     for measure, tables in value.items():
         at = f"[expected.{measure}]"
+        if (subset := measure.rpartition(".")[0]) and subset not in SUBSETS:
+            raise unknown(f"{where}: {at}: subset", subset, SUBSETS)
         for table in tables if isinstance(tables, list) else [tables]:
             if not isinstance(table, dict):
                 raise IfqaError(f"{where}: {at}: wanted a table, found {table!r}")
@@ -47,6 +49,8 @@ def parse_expected(value: Any, where: str) -> tuple[Expected, ...]:
             for number in (table.get("value"), table.get("tolerance", 0)):
                 if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
                     raise IfqaError(f"{where}: {at} wants a number as value and as tolerance, found {number!r}")
+            if table.get("tolerance", 0) < 0:
+                raise IfqaError(f"{where}: tolerance of {at} must be 0 or more, found {table['tolerance']!r}")
             for key in ("source", "retired"):
                 if not isinstance(table.get(key, ""), str):
                     raise IfqaError(f"{where}: {key} of {at} must be text, found {table[key]!r}")
@@ -74,10 +78,10 @@ def measured(scores: Mapping[str, Any], measure: str) -> dict[str, float] | None
 def verdict(scores: Mapping[str, Any], expected: Expected) -> str:
     """OK within the tolerance of the expected value; else near, if that is within the 95% interval; else off."""
     found = measured(scores, expected.measure)
-    if found is None:
-        return OFF
     if expected.retired:
         return RETIRED
+    if found is None:
+        return OFF
     if abs(found["value"] - expected.value) <= expected.tolerance:
         return OK
     return NEAR if found["low"] <= expected.value <= found["high"] else OFF

@@ -150,11 +150,16 @@ def create(path: Path) -> Iterator[IO[bytes]]:
     """A handle on a temporary sibling of `path`, flushed to disk and renamed to `path` on leaving without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.tmp")
-    with open(aside, "wb") as handle:
-        yield handle
-        handle.flush()
-        os.fsync(handle.fileno())
-    os.replace(aside, path)
+    try:
+        with open(aside, "wb") as handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(aside, path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)  # on a full disk it is in the way of everything else
+        error.filename = error.filename or str(path)
+        raise
 
 
 def json_line(record: dict[str, Any]) -> bytes:

@@ -1,13 +1,14 @@
 """What stages find when they start: questions, plugs ready to use, and the files of the stages before."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.experiment import Experiment, search_settings
-from ifqa.files import read_jsonl, sha256
+from ifqa.experiment import Experiment, retriever_tables, search_settings
+from ifqa.files import read_jsonl, sha256, unicode_text
 from ifqa.passages import PassageFile, PassageStore, Store, fetch
 from ifqa.plugins import load, takes
 from ifqa.progress import say
@@ -31,6 +32,11 @@ def questions_of(experiment: Experiment) -> list[Question]:
     if experiment.questions:
         questions = [question for question in questions if question.id in set(experiment.questions)]
     return questions[: experiment.limit or None]
+
+
+def split_size(experiment: Experiment) -> int:
+    """How many questions its split has, of which it may ask some only."""
+    return len(questions_of(replace(experiment, limit=0, questions=())))
 
 
 def open_retriever(experiment: Experiment) -> Any:
@@ -99,14 +105,31 @@ def _open_llm(table: tuple[tuple[str, Any], ...]) -> Any:
     return load("llm", settings.pop("name"))(**settings)
 
 
+def refuse_other_settings(experiment: Experiment) -> None:
+    """Refuse, before anything is built or loaded, what `open_retriever` and `open_reader` would refuse only then.
+
+    Raises:
+        IfqaError: a retriever's or the reader's weights were trained in another setting of the same benchmark.
+    """
+    plugs = [("retriever", one, search_settings(one)) for one in retriever_tables(experiment.retriever or {})]
+    plugs += [("reader", experiment.reader, experiment.reader_settings)] if experiment.reader else []
+    for kind, table, settings in plugs:
+        if table and hasattr(plug := load(kind, table["name"]), "trained"):
+            _refuse(f"{kind} {table['name']!r} was trained on", plug.trained(**settings), experiment)
+
+
 def _refuse_other_setting(what: str, plug: Any, experiment: Experiment) -> None:
+    _refuse(f"{what} {getattr(plug, 'learnt', 'was trained on')}", getattr(plug, "setting", ""), experiment)
+
+
+def _refuse(what: str, trained: str, experiment: Experiment) -> None:
     """IfQA's settings are re-cuts of the same questions, so a model of the one has seen test questions of the other."""
-    trained, benchmark = getattr(plug, "setting", ""), load("benchmark", experiment.benchmark)()
+    benchmark = load("benchmark", experiment.benchmark)()
     known_benchmark = trained.partition("/")[0] == experiment.benchmark
     tested = benchmark.setting(experiment.split) if known_benchmark else ""
     if tested and trained != tested:
         raise IfqaError(
-            f"{what} {getattr(plug, 'learnt', 'was trained on')} {trained} and may not be tested on {tested}, "
+            f"{what} {trained} and may not be tested on {tested}, "
             "which holds the same questions; take that setting's training split"
         )
 
@@ -127,6 +150,8 @@ def check_predictions(reader: str, questions: Sequence[Question], predictions: S
         raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
     if wrong := next((one for one in predictions if not isinstance(one.answer, str)), None):
         raise IfqaError(f"reader {reader!r} answered {wrong.question_id} with {wrong.answer!r}; wanted text")
+    for one in predictions:
+        unicode_text(one.answer, "answer", f"reader {reader!r}, {one.question_id}")
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:

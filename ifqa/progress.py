@@ -13,6 +13,13 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+def duration(seconds: float) -> str:
+    """A length of time in one unit: "90 s", "12 min", "3.5 h"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
 @contextmanager
 def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Iterator[Callable[[float], None]]:
     """A function to call with each bit of work done; shows amount, rate and ETA, but only after two seconds.

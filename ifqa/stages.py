@@ -28,6 +28,8 @@ from ifqa.inputs import (
     queries_of,
     questions_of,
     rankings_of,
+    refuse_other_settings,
+    split_size,
     was_trained_on,
 )
 from ifqa.passages import write_passages
@@ -199,19 +201,20 @@ def score(experiment: Experiment) -> Path:
         rows: list[dict[str, Any]] = [{"id": question.id} | summary.kind(question) for question in questions]
         depth = experiment.retriever["k"] if experiment.retriever else None
         if depth:
-            count = experiment.reader["passages"] if experiment.reader else 0
+            given = experiment.reader["passages"] if experiment.reader else 0
             texts = (
                 [one.text for one in several] for several in passages_of(experiment, rankings_of(experiment, questions))
             )
             for row, question, found in zip(rows, questions, texts, strict=True):
-                row |= summary.retrieval(question, found, depth, count)
+                row |= summary.retrieval(question, found, depth, given)
         if experiment.reader:
             benchmark = load("benchmark", experiment.benchmark)()
             for row, question, prediction in zip(rows, questions, predictions_of(experiment, questions), strict=True):
                 row |= summary.reading(prediction, benchmark.score(question, prediction))
         scores = summary.summarise(rows, questions, depth, experiment.seed)
-        made = [read_manifest(experiment.folder / stage) for stage in ("retrieve", "read")]
-        scores["not_asked"] = max(one["made"].get("not_asked", 0) if one else 0 for one in made)
+        made = [one["made"] for stage in ("retrieve", "read") if (one := read_manifest(experiment.folder / stage))]
+        scores |= {count: max(one.get(count, 0) for one in made) for count in ("not_asked", "retry")}
+        scores["of"] = split_size(experiment)
         write_jsonl(work.folder / "per_question.jsonl", rows)
         write_json(work.folder / "scores.json", scores)
     return folder
@@ -235,6 +238,7 @@ def prepare(experiment: Experiment) -> None:
         fingerprint("retriever", experiment)
     if experiment.reader:
         fingerprint("reader", experiment)
+    refuse_other_settings(experiment)
     if experiment.corpus:
         corpus = load_corpus(experiment.corpus)
         with lock(corpus.folder):

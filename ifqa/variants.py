@@ -24,8 +24,9 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
 
     What a language model is asked at the same time, and what it may cost, changes no name: the same answers come out of it.
 
-    A variant expects nothing, for expected values are those of the experiment as it stands; only what was published of
-    models that are gone still stands beside it.
+    A variant expects nothing, for expected values are those of the experiment as it stands; only where another language
+    model alone is asked, what was published of one that is gone still stands beside it. It is listed in the same table, unless
+    it is over another split.
 
     Args:
         experiment: the one to change.
@@ -54,7 +55,10 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
         raise IfqaError(
             f"so many changes make too long a name ({name[:60]}…); write them into an experiments/NAME.toml"
         )
-    return replace(changed, name=name, expected=tuple(one for one in changed.expected if one.retired))
+    only_llm = all(key.partition(".")[0] == "llm" for key in telling)
+    beside = tuple(one for one in changed.expected if one.retired) if only_llm else ()
+    table = changed.table if changed.split == experiment.split else ""
+    return replace(changed, name=name, expected=beside, table=table)
 
 
 def _refuse_unasked(experiment: Experiment, changes: Mapping[str, Any]) -> None:

@@ -1,5 +1,4 @@
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -178,18 +177,3 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     assert [one["name"] for one in splits] == ["sample dev", "ifqa full-dev"]
     assert len(splits[0]["questions"]) == 3
     assert browse([load_experiment("later")]) == {"splits": []}
-
-
-def test_passages_that_are_elsewhere_are_missing_and_it_says_so(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    benchmark({"question": "If so, who?", "answers": ["Lee"], "context": [HOUSE]})
-    write("pool.jsonl", json.dumps({"id": "1", "title": "Brae", "contents": HOUSE}) + "\n")
-    write("indexes/pool.toml", '[[passages.sources]]\nformat = "passages"\npath = "pool.jsonl"\n')
-    write("run.trec", "ifqa/full-dev/0 Q0 1 1 1.0 x\n")
-    one = scored("one", 'name = "run"\npath = "run.trec"', {0: "Lee"}, top='corpus = "pool"\n')
-    assert browse([one])["splits"][0]["questions"][0]["p"][0]["t"] == "Brae"
-    shutil.rmtree("indexes/pool")
-    (split,) = browse([one])["splits"]
-    assert split["experiments"][0]["missing"] == "indexes/pool/passages"
-    assert split["questions"][0]["p"] == []
-    assert split["questions"][0]["e"] == [{"x": 0, "em": 1.0, "f1": 1.0, "a": "Lee", "c": 1}]

@@ -89,10 +89,15 @@ def test_a_variant_expects_nothing():
     assert override(experiment, {"limit": 3}).expected == ()
 
 
-def test_what_a_retired_model_scored_stands_beside_a_variant_too():
+def test_what_a_retired_model_scored_stands_beside_another_models_scores_alone():
     published = {"EM": [{"value": 46.08, "retired": "code-davinci-002"}, {"value": 1.0}]}
-    experiment = parse_experiment("x", SAMPLE | {"expected": published}, "x.toml")
-    assert [one.value for one in override(experiment, {"limit": 3}).expected] == [46.08]
+    llm = {"reader": {"name": "llm"}, "llm": {"model": "m"}, "table": "Table 3, dev", "expected": published}
+    experiment = parse_experiment("x", SAMPLE | llm, "x.toml")
+    other = override(experiment, {"llm.model": "n"})
+    assert [one.value for one in other.expected] == [46.08]
+    assert override(experiment, {"limit": 3}).expected == override(other, {"reader.passages": 3}).expected == ()
+    assert override(experiment, {"limit": 3}).table == "Table 3, dev"
+    assert override(experiment, {"split": "train"}).table == ""
 
 
 def test_an_experiment_may_ask_some_of_the_questions_only():

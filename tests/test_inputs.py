@@ -1,11 +1,20 @@
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.experiment import parse_experiment
-from ifqa.files import sha256, write_jsonl
-from ifqa.inputs import check_predictions, open_reader, predictions_of, rankings_of, was_trained_on
+from ifqa.experiment import load_corpus, load_experiment, parse_experiment
+from ifqa.files import list_resources, sha256, write_jsonl
+from ifqa.inputs import (
+    check_predictions,
+    open_reader,
+    open_retriever,
+    predictions_of,
+    rankings_of,
+    refuse_other_settings,
+    was_trained_on,
+)
 from ifqa.records import Hit, Prediction, Question
 from ifqa.runs import write_run
+from ifqa.stages import build_passages
 
 READER = "class Trained:\n    'A reader.'\n    setting = {setting!r}\n    def __init__(self) -> None:\n        pass\n"
 QUESTIONS = [Question("ifqa/full-dev/1", "If?", ("a",)), Question("ifqa/full-dev/2", "If so?", ("b",))]
@@ -99,4 +108,54 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
 )
 def test_a_reader_is_held_to_its_protocol(predictions, complaint):
     with pytest.raises(IfqaError, match=complaint):
+        check_predictions("mine", QUESTIONS, predictions)
+
+
+@pytest.mark.parametrize(
+    ("tables", "split", "refused"),
+    [
+        ({"reader": {"name": "extractive"}}, "few-dev", "reader 'extractive'"),
+        ({"reader": {"name": "extractive"}}, "full-dev", ""),
+        ({"retriever": {"name": "rerank", "parts": [{"name": "gold"}]}}, "few-test", "retriever 'rerank'"),
+        ({"retriever": {"name": "fusion", "parts": [{"name": "rerank", "parts": [{"name": "gold"}]}]}}, "few-test", "'rerank'"),
+        ({"retriever": {"name": "rerank", "parts": [{"name": "gold"}]}}, "full-test", ""),
+        ({"retriever": {"name": "gold"}}, "few-test", ""),
+    ],
+)  # fmt: skip
+def test_what_was_trained_on_the_other_setting_is_refused_before_anything_is_built(tables, split, refused):
+    experiment = parse_experiment("mine", {"benchmark": "ifqa", "split": split, **tables}, "mine.toml")
+    if not refused:
+        refuse_other_settings(experiment)
+        return
+    with pytest.raises(IfqaError, match=f"{refused} was trained on ifqa/full and may not be tested on ifqa/few"):
+        refuse_other_settings(experiment)
+
+
+def test_every_tracked_experiment_may_be_tested_on_its_split():
+    for name in list_resources("experiments", ".toml"):
+        experiment = load_experiment(name)
+        if not (experiment.reader and experiment.reader["name"] == "fid"):  # those are yet to be trained
+            refuse_other_settings(experiment)
+
+
+def test_a_retriever_may_look_through_the_whole_corpus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_looking.py").write_text(
+        "class All:\n    'All of them.'\n    def __init__(self, corpus):\n        self.ids = [one.id for one in corpus]\n"
+    )
+    (tmp_path / "few.jsonl").write_text('{"id": "a", "contents": "x"}\n{"id": "b", "contents": "y"}\n')
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
+    build_passages(load_corpus("few"))
+    tables = {"benchmark": "sample", "split": "dev", "corpus": "few", "retriever": {"name": "my_looking:All"}}
+    assert open_retriever(parse_experiment("mine", tables, "mine.toml")).ids == ["a", "b"]
+    with pytest.raises(IfqaError, match="name the corpus that has them"):
+        parse_experiment("mine", tables | {"corpus": ""}, "mine.toml")
+
+
+@pytest.mark.parametrize("answer", ["half \ud800", 3, None])
+def test_an_answer_that_no_file_can_hold_is_the_readers_fault(answer):
+    predictions = [Prediction(question.id, answer) for question in QUESTIONS]
+    with pytest.raises(IfqaError, match="reader 'mine'"):
         check_predictions("mine", QUESTIONS, predictions)

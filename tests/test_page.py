@@ -63,7 +63,6 @@ def tiny(hostile=""):
         "e": [{"x": 0, "a": f"Bob{hostile}", "f": f"Bert{hostile}", "r": f"cut{hostile}", "em": 0.0, "f1": 0.0, "p": [0], "g": 1}],
     }  # fmt: skip
     experiment = {"name": f"one{hostile}", "about": f"About{hostile}", "read": 1, "deep": 5, "answers": True}
-    experiment["missing"] = hostile
     return {"splits": [{"name": f"b dev{hostile}", "experiments": [experiment], "questions": [question]}]}
 
 

@@ -1,5 +1,7 @@
 """`ifqa report`: what it writes is what is finished, what is stale is refused, and nobody's file is lost."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,11 +76,62 @@ def test_somebody_elses_results_are_not_overwritten():
 def test_a_file_without_the_marks_is_refused_and_nothing_written():
     run_answers("mine", range(20))
     Path("README.md").write_text("# Mine\n")
-    with pytest.raises(IfqaError, match="found no such pair"):
-        write(Path("README.md"))
-    with pytest.raises(IfqaError, match="found no such pair"):
-        write(Path("nothing.md"))
+    for path, text in (
+        ("README.md", "# Mine\n"),
+        ("none.md", None),
+        ("two.md", README + README),
+        ("back.md", f"{END}{BEGIN}"),
+    ):
+        if text is not None:
+            Path(path).write_text(text)
+        with pytest.raises(IfqaError, match="once each, between which the table goes"):
+            write(Path(path))
+    Path("latin.md").write_bytes(README.encode() + b"\xe9")
+    with pytest.raises(IfqaError, match=r"latin\.md: not UTF-8"):
+        write(Path("latin.md"))
     assert not RESULTS.exists()
+
+
+def test_a_file_keeps_its_ends_of_lines_and_a_link_stays_a_link():
+    run_answers("mine", range(20))
+    Path("windows.md").write_bytes(README.replace("\n", "\r\n").encode())
+    Path("link.md").symlink_to("windows.md")
+    write(Path("link.md"))
+    assert Path("link.md").is_symlink()
+    data = Path("windows.md").read_bytes()
+    assert b"24.1" in data
+    assert data.count(b"\n") == data.count(b"\r\n")
+    assert write(Path("windows.md"), check=True) == []
+
+
+def test_a_run_that_became_stale_fails_the_check():
+    run_answers("mine", range(20))
+    write()
+    write_answers("mine", range(30))
+    with pytest.raises(IfqaError, match="is stale"):
+        write(check=True)
+    write()
+    assert "| mine | stale: " in RESULTS.read_text()
+    assert "24.1" not in RESULTS.read_text()
+
+
+def test_two_reports_at_once_are_one_too_many():
+    run_answers("mine", range(20))
+    first = publish(None, [], check=False)
+    next(first)
+    other = subprocess.run([sys.executable, "-m", "ifqa.cli", "report"], capture_output=True, text=True, timeout=120)
+    assert other.returncode == 2
+    assert "another process is at work in experiments" in other.stderr
+    assert len(list(first)) == 2
+    write()
+
+
+def test_the_results_of_this_repository_are_what_its_records_give(tmp_path):
+    root = Path(__file__).parent.parent
+    Path("experiments").mkdir()
+    for name in ("experiments/RESULTS.md", "experiments/RESULTS.jsonl", "README.md"):
+        Path(name).write_bytes((root / name).read_bytes())
+    assert write(Path("README.md"), check=True) == []
 
 
 def test_only_a_finished_experiment_can_be_shown():

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from answered import run_answers, write_answers
 
+from ifqa import stages
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment, parse_experiment
+from ifqa.experiment import load_experiment
 from ifqa.files import json_line
-from ifqa.report.results import RECORDS, gather, needs, records, settings_identity
+from ifqa.report.results import RECORDS, gather, needs, read_records, records
+from ifqa.variants import override
 
 
 @pytest.fixture(autouse=True)
@@ -64,40 +66,84 @@ def test_a_record_of_other_settings_counts_no_more():
     assert result("mine").scores is None
 
 
-def test_a_run_of_other_settings_counts_no_more(capsys):
+def test_a_run_of_other_settings_is_stale_and_no_record_hides_that():
     run_answers("mine", range(20))
+    keep()
     write_answers("mine", range(30))
     assert result("mine").scores is None
-    assert "experiments/mine/score is left out" in capsys.readouterr().err
+    assert "changed: reader" in result("mine").stale
+
+
+def test_a_run_whose_inputs_are_gone_is_stale():
+    stages.run(override(load_experiment("sample"), {"limit": 2, "retriever": "gold"}))
+    shutil.rmtree("experiments/sample+limit=2+retriever=gold/retrieve")
+    assert "retrieve" in result("sample+limit=2+retriever=gold").stale
 
 
 def test_the_same_run_made_again_keeps_the_date_of_its_record():
     run_answers("mine", range(20))
     keep()
-    at = result("mine").made["at"]
-    recorded = json.loads(RECORDS.read_text())
-    recorded["made"]["at"] = "2020-01-01T00:00:00+00:00"
-    RECORDS.write_text(json.dumps(recorded) + "\n")
-    assert result("mine").made["at"] == "2020-01-01T00:00:00+00:00" != at
-    recorded["scores"]["measures"]["EM"]["value"] = 99.0
-    RECORDS.write_text(json.dumps(recorded) + "\n")
-    assert result("mine").made["at"] == at, "a record that says another score is not of this run"
+    before = result("mine").made
+    path = Path("experiments/mine/read/manifest.json")
+    path.write_text(path.read_text().replace(before["at"], "2030-01-01T00:00:00+00:00"))
+    assert (result("mine").made, result("mine").here) == (before, True)
 
 
-@pytest.mark.parametrize("line", ['{"experiment": "mine"}', "[]", '{"experiment": "mine", "settings": 3}', "nonsense"])
-def test_a_wrong_record_is_refused_by_its_line(line):
-    write_answers("mine", range(20))
-    RECORDS.write_text(line + "\n")
-    with pytest.raises(IfqaError, match=r"RESULTS\.jsonl:1"):
+def test_a_recorded_variant_outlives_its_folder_which_no_clone_has():
+    run_answers("mine", range(20))
+    stages.run(override(load_experiment("mine"), {"limit": 5}))
+    keep()
+    shutil.rmtree("experiments/mine+limit=5")
+    found = result("mine+limit=5")
+    assert (found.scores["questions"], found.experiment.limit, found.here) == (5, 5, False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: line.replace('"value": 24.1', '"value": 99.9'),
+        lambda line: line.replace('"made": {', '"made": {"more": 1, '),
+        lambda line: line[: len(line) // 2],
+        lambda line: "[]",
+        lambda line: '{"experiment": "mine"}',
+        lambda line: line + "\n" + line,
+    ],
+)
+def test_a_record_changed_by_hand_is_refused_by_its_line(change):
+    run_answers("mine", range(20))
+    keep()
+    line = RECORDS.read_text().rstrip("\n")
+    assert change(line) != line
+    RECORDS.write_text(change(line) + "\n")
+    with pytest.raises(IfqaError, match=r"RESULTS\.jsonl:[12]"):
         gather()
 
 
-def test_names_and_expectations_are_not_settings():
-    tables = {"benchmark": "sample", "split": "dev", "reader": {"name": "extractive"}}
-    plain = settings_identity(parse_experiment("a", tables, "a"))
-    named = tables | {"about": "x", "table": "y", "expected": {"EM": {"value": 1}}}
-    assert settings_identity(parse_experiment("b", named, "b")) == plain
-    assert settings_identity(parse_experiment("a", tables | {"seed": 1}, "a")) != plain
+def test_records_survive_the_way_into_the_file_and_back():
+    run_answers("mine", range(20), '[[expected.EM]]\nvalue = 3\nretired = "m"\n')
+    run_answers("other", range(30))
+    keep()
+    assert set(read_records()) == {"mine", "other"}
+    before = RECORDS.read_bytes()
+    keep()
+    assert RECORDS.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("experiments/broken.toml", "no toml"),
+        ("experiments/my copy.toml", 'benchmark = "sample"'),
+        ("experiments/away.toml", 'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "gone_from_here:Reader"\n'),
+        ("experiments/a b/experiment.toml", ""),
+    ],
+)
+def test_an_experiment_that_is_wrong_is_left_out_and_said(path, text, capsys):
+    run_answers("mine", range(20))
+    Path(path).parent.mkdir(exist_ok=True)
+    Path(path).write_text(text)
+    assert result("mine").scores
+    assert "is left out: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ TABLES = {
     "reader": {"name": "extractive"},
 }
 MADE = {"at": "2026-11-21T08:00:00+00:00", "hardware": "2 cores", "python": "3.11.7", "commit": "abc", "passages": 1234,
-        "seconds": {"retrieve": 3.0, "read": 600.0}, "wanted": "w"}  # fmt: skip
+        "seconds": {"retrieve": 3.0, "read": 600.0}}  # fmt: skip
 
 
 def scores(em=40.0, questions=83, **more):
@@ -32,6 +32,10 @@ def scores(em=40.0, questions=83, **more):
         "questions": questions,
         "measures": means,
         "numeric": {"questions": 20, "measures": {"EM": {"value": 31.5, "low": 20.0, "high": 43.0}}},
+        "n_failed": 0,
+        "not_asked": 0,
+        "retry": 0,
+        "of": 83,
         **more,
     }
 
@@ -83,13 +87,34 @@ def test_the_verdict_is_the_worst_of_all(expected, wanted):
     assert cell(grids([result(scored=scores(), expected=expected)]), "mine", "verdict") == wanted
 
 
-def test_a_part_of_the_questions_says_partial():
-    limited = result("limited", scores(questions=8), limit=8)
-    capped = result("capped", scores(not_asked=3))
-    tables = grids([limited, capped])
-    assert cell(tables, "limited", "verdict") == "PARTIAL: 8 questions"
-    assert cell(tables, "capped", "verdict") == "PARTIAL: 80 questions"
-    assert "limited" not in readme_table([limited, capped])
+def test_what_is_not_of_the_whole_split_says_partial_and_is_in_no_readme():
+    limited, whole = result("limited", scores(questions=8), limit=8), result("whole", scores(), limit=500)
+    capped, down = result("capped", scores(not_asked=3, retry=3)), result("down", scores(retry=79, n_failed=79))
+    some = result("some", scores(questions=1), questions=["sample/dev/3"])
+    tables = grids([limited, whole, capped, down, some])
+    told = {name: cell(tables, name, "verdict") for name in ("limited", "whole", "capped", "down", "some")}
+    assert told == {
+        "limited": "PARTIAL: 8 of 83 questions",
+        "whole": "",
+        "capped": "PARTIAL: 3 not asked",
+        "down": "PARTIAL: 79 not wholly answered; 79 failed",
+        "some": "PARTIAL: 1 of 83 questions",
+    }
+    listed = readme_table([limited, whole, capped, down, some])
+    assert [name for name in told if f"`ifqa run {name}`" in listed] == ["whole"]
+
+
+def test_a_variant_is_in_no_readme_and_says_what_it_changes():
+    variant = result("mine+k=5", scores(), about="Mine.")
+    assert "mine+k=5" not in readme_table([variant])
+    assert cell(grids([variant])[-1:], "mine+k=5", "what it is") == "Mine. Changed: k=5."
+
+
+def test_what_is_stale_has_no_number_and_says_why():
+    stale = Result(parse_experiment("mine", TABLES, "mine"), stale="its passages are others now")
+    tables = grids([stale])
+    assert cell(tables, "mine", "verdict") == "stale: its passages are others now"
+    assert cell(tables, "mine", "EM") is None
 
 
 def test_values_of_one_model_stand_together_and_their_source_once_below():
@@ -111,19 +136,25 @@ def test_tables_are_by_heading_with_measured_ones_first():
 
 
 def test_how_it_was_made_tells_date_hardware_time_and_cost():
-    free, paid = result("free", scores()), result("paid", scores(), MADE | {"cost": 1.234, "label": "untrained"})
-    unknown = result("unknown", scores(), MADE | {"cost": None})
+    paid = result("paid", scores(), MADE | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"})
+    assert cell(grids([paid]), "paid", "verdict") == "untrained"
+    free, unknown = result("free", scores()), result("unknown", scores(), MADE | {"cost": None, "tokens": 70})
     tables = grids([free, paid, unknown])[-1:]
     assert cell(tables, "free", "date") == "2026-11-21"
     assert cell(tables, "free", "time") == "retrieve 3 s, read 10 min"
-    assert [cell(tables, name, "cost") for name in ("free", "paid", "unknown")] == ["$0", "$1.23", "unknown price"]
-    assert cell(tables, "paid", "notes") == "untrained"
+    assert [cell(tables, name, "cost") for name in ("free", "paid", "unknown")] == [
+        "$0", "$1.23 in the last attempt, 5,000 tokens in all", "at an unknown price in the last attempt, 70 tokens in all"
+    ]  # fmt: skip
+    assert cell(tables, "paid", "notes") == "asked m-1"
 
 
-@given(st.lists(st.text(), min_size=2, max_size=2))
-def test_no_text_breaks_out_of_a_markdown_cell(texts):
-    lines = markdown([Grid("T", "", ("a", "b"), (tuple(texts),))]).splitlines()
-    table = [line for line in lines[lines.index("## T") :] if line.startswith("|")]
+@given(st.lists(st.text(), min_size=4, max_size=4))
+def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
+    title, note, *cells = texts
+    lines = markdown([Grid(f"T{title}", f"N{note}", ("a", "b"), (tuple(cells),))]).split("\n")
+    start = max(n for n, line in enumerate(lines) if line.startswith("## T"))
+    assert len(lines) - start == 8, "heading, table and note are a line each, with blank lines between"
+    table = [line for line in lines[start:] if line.startswith("|")]
     assert len(table) == 3
     assert len(re.split(r"(?<!\\)\|", table[2])) == 4
     assert "<" not in table[2]

@@ -51,6 +51,11 @@ def checkpoint_folder(name: str) -> Path:
     return folder
 
 
+def setting_of(folder: Path) -> str:
+    """What a checkpoint was trained on, as "ifqa/full"; empty for one that `ifqa train fid` did not make."""
+    return _told(folder / "manifest.json")[1]
+
+
 def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
     """Load a checkpoint; no code in it is run.
 

@@ -102,6 +102,12 @@ class Extractive:
         ]
 
     @classmethod
+    def trained(cls, weights: str = "", **_: Any) -> str:
+        """The setting that the weights were trained on, told without loading them."""
+        setting: str = _manifest(Path(weights) if weights else SHIPPED)["setting"]
+        return setting
+
+    @classmethod
     def fingerprint(cls, weights: str = "", **_: Any) -> str:
         """One hash of the weights' files, by which a run knows whether it was read with these."""
         folder = Path(weights) if weights else SHIPPED

@@ -140,6 +140,13 @@ class Fid:
         return len(passages) / (time.perf_counter() - start)
 
     @classmethod
+    def trained(cls, checkpoint: str = "", **_: Any) -> str:
+        """The setting that a checkpoint was trained on, told without loading it; empty where it says nothing."""
+        from ifqa.fid.checkpoint import checkpoint_folder, setting_of
+
+        return setting_of(checkpoint_folder(checkpoint))
+
+    @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: Any) -> str:
         """One hash of the checkpoint's files and of the tokenizer's, where that is another's."""
         from ifqa.fid.checkpoint import checkpoint_folder, tokenizer_folder

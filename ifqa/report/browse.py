@@ -5,7 +5,7 @@ the second on, is marked; or a string, where nothing is. Per benchmark and split
 
     {"name": "ifqa full-dev",
      "experiments": [{"name", "about", "read": passages a question, "deep": rank up to which gold passages are looked for,
-                      "answers": whether it has a reader, "missing": where its passages are not}],
+                      "answers": whether it has a reader}],
      "questions": [{"id", "q": pieces, "a": answers, "n": 1 if numeric, "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
                     "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "em", "f1",
@@ -16,9 +16,8 @@ What is empty is left out of an entry of "p" and "e".
 """
 
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from ifqa.artifacts import read_manifest
@@ -39,8 +38,7 @@ Pieces = str | list[str]
 def browse(experiments: Sequence[Experiment]) -> dict[str, Any]:
     """The questions of those experiments that are scored, as above, under "splits"; in the order they are given.
 
-    An experiment over fewer questions lacks the others. Where a corpus has been removed since, or is on another machine,
-    its passages are missing, and "missing" says so.
+    An experiment over fewer questions lacks the others.
 
     Raises:
         IfqaError: a file of a stage, or the benchmark's, is missing or damaged.
@@ -80,7 +78,6 @@ def _about(experiment: Experiment) -> dict[str, Any]:
         "answers": experiment.reader is not None,
         "read": read,
         "deep": max([read, *cutoffs_within(depth)]),
-        "missing": _missing(experiment),
     }
 
 
@@ -90,11 +87,6 @@ def _read(experiment: Experiment) -> int:
         return 0
     count: int = min(experiment.reader["passages"] if experiment.reader else SHOWN, experiment.retriever["k"])
     return count
-
-
-def _missing(experiment: Experiment) -> str:
-    folder = Path("indexes") / experiment.corpus / "passages"
-    return str(folder) if experiment.corpus and not folder.exists() else ""
 
 
 def _card(question: Question) -> dict[str, Any]:
@@ -132,10 +124,7 @@ def _entries(
 ) -> Iterator[tuple[Question, dict[str, Any], list[Passage]]]:
     """What an experiment made of each question, and the passages it read, best first."""
     rows = {row["id"]: row for _, row in read_jsonl(experiment.folder / "score" / "per_question.jsonl")}
-    several: Iterable[list[Passage]] = [[] for _ in questions]
-    if not _missing(experiment):
-        top = [ranking[: _read(experiment)] for ranking in rankings_of(experiment, questions)]
-        several = passages_of(experiment, top)
+    several = passages_of(experiment, [ranking[: _read(experiment)] for ranking in rankings_of(experiment, questions)])
     predictions: Sequence[Prediction | None] = [None] * len(questions)
     if experiment.reader:
         predictions = predictions_of(experiment, questions)

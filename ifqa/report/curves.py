@@ -13,7 +13,7 @@ DASHES = ("", "7 3", "2 3")  # of the first six curves, the next six, and all af
 
 _WIDTH, _HEIGHT = 760, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 236, 46, 50
-_LABEL_GAP, _LABEL_LONGEST = 17, 32  # pixels between two labels, characters of one
+_LABEL_GAP, _LABEL_LONGEST = 17, 28  # pixels between two labels, characters of one
 _AXIS = 'fill="none" stroke="currentColor"'
 
 

@@ -102,16 +102,13 @@
     const wanted = question.a.flatMap((answer, n) => (n ? [" or ", make("b", {}, answer)] : [make("b", {}, answer)]));
     const reads = question.p.length ? passages(question) : null;
     const golds = question.g.length ? goldPassages(question) : null;
-    const absent = split.experiments.filter((one, n) => one.missing && question.e.some((entry) => entry.x === n));
-    const missing = absent.map((one) =>
-      make("p", { class: "note" }, `The passages of ${one.name} were not at hand when this page was made: ${one.missing}`));
     const link = make("a", { href: `#q=${escapeHash(question.id)}`, title: "A link to this question" }, question.id);
     return make("article", { class: "card" },
       make("p", { class: "where" }, link, question.n ? make("span", {}, "numeric") : null,
         tally ? make("span", {}, tally) : null),
       make("h3", {}, marked(question.q, "supposed")),
       make("p", { class: "wanted" }, make("span", {}, "Wanted "), ...wanted),
-      answers(question), ...missing, reads, golds);
+      answers(question), reads, golds);
   }
 
   function answers(question) {
@@ -228,8 +225,8 @@
     const kept = tools.show.value;
     tools.show.querySelectorAll("optgroup").forEach((group) => group.remove());
     const options = split.experiments.flatMap((about) =>
-      about.read && !about.missing ? [make("option", { value: `not:${about.name}` }, about.name)] : []);
-    if (options.length) tools.show.append(make("optgroup", { label: "no gold passage read by" }, options));
+      about.read ? [make("option", { value: `not:${about.name}` }, about.name)] : []);
+    if (options.length) tools.show.append(make("optgroup", { label: "no gold passage for" }, options));
     pick(tools.show, kept);
   }
 

@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ifqa.artifacts import lock
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment
 from ifqa.files import create, json_line, write
 from ifqa.report.browse import browse
 from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
 from ifqa.report.results import RECORDS, Result, gather, records
 from ifqa.report.table import grids, markdown, readme_table
+from ifqa.scoring.summary import partial
 
 RESULTS = Path("experiments/RESULTS.md")
 PAGE = Path("experiments/report.html")
@@ -26,49 +27,58 @@ def publish(into: Path | None, shown: Sequence[str], check: bool) -> Iterator[Pa
         check: write nothing; refuse if a file is not what would be written.
 
     Raises:
-        IfqaError: an experiment is wrong, `into` has no marks, RESULTS.md is somebody else's, or with `check` something is stale.
+        IfqaError: `into` has no marks, RESULTS.md is somebody else's, a record was changed, another report is being written,
+            or with `check` something is stale.
     """
-    chosen = [load_experiment(name).name for name in shown]
-    results = gather()
-    if missing := [name for name in chosen if not any(one.here and one.experiment.name == name for one in results)]:
-        raise IfqaError(f"{missing[0]} is not finished here; finish it first: ifqa run {missing[0]}")
-    tables = grids(results)
-    texts = {RECORDS: b"".join(map(json_line, records(results))).decode(), RESULTS: markdown(tables)}
-    if into:
-        texts[into] = _replaced(into, readme_table(results))
-    if RESULTS.exists() and not RESULTS.read_text(encoding="utf-8").startswith("# Results\n\nWritten by `ifqa report`"):
-        raise IfqaError(f"{RESULTS} was not written by ifqa report; move it elsewhere, and report again")
-    if check:
+    with lock(RESULTS.parent):
+        results = gather()
+        here = [one for one in results if one.here]
+        for name in shown:
+            if not any(one.experiment.name == name for one in here):
+                raise IfqaError(f"{name} is not finished here; finish it first: ifqa run {name}")
+        tables = grids(results)
+        texts = {RECORDS: b"".join(map(json_line, records(results))).decode(), RESULTS: markdown(tables)}
+        if into:
+            texts[into] = _replaced(into, readme_table(results))
+        if RESULTS.exists() and not _text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
+            raise IfqaError(f"{RESULTS} was not written by ifqa report; move it elsewhere, and report again")
+        if check:
+            for path, text in texts.items():
+                if not path.exists() or _text(path) != text:
+                    raise IfqaError(f"{path} is stale; write it again: ifqa report{f' --into {into}' if into else ''}")
+            return
+        here = [one for one in here if not shown or one.experiment.name in shown]
+        write_page(PAGE, tables, list(_figures(here)), browse([one.experiment for one in here]), _about(here))
+        yield PAGE
         for path, text in texts.items():
-            if not path.exists() or path.read_text(encoding="utf-8") != text:
-                raise IfqaError(f"{path} is stale; write it again: ifqa report{f' --into {into}' if into else ''}")
-        return
-    here = [one for one in results if one.here and (not chosen or one.experiment.name in chosen)]
-    write_page(PAGE, tables, list(_figures(here)), browse([one.experiment for one in here]), _about(here))
-    yield PAGE
-    for path, text in texts.items():
-        with create(path) as handle:
-            write(handle, text.encode())
-        yield path
+            with create(path.resolve()) as handle:  # a link stays one
+                write(handle, text.encode())
+            yield path
+
+
+def _text(path: Path) -> str:
+    """A file's text, its ends of lines as they are."""
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
 
 
 def _replaced(path: Path, table: str) -> str:
-    """A file's text with another table between the marks."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise IfqaError(
-            f"{path}: wanted the lines {BEGIN!r} and {END!r}, between which the table goes; found no such pair"
-        )
-    return f"{before}{begin}\n\n{table}\n{end}{after}"
+    """A file's text with another table between the marks, its ends of lines kept."""
+    text = _text(path) if path.exists() else ""
+    if (text.count(BEGIN), text.count(END)) != (1, 1) or text.index(END) < text.index(BEGIN):
+        raise IfqaError(f"{path}: wanted the lines {BEGIN!r} and {END!r} once each, between which the table goes")
+    before, rest = text.split(BEGIN)
+    block = f"{BEGIN}\n\n{table}\n{END}"
+    return before + (block.replace("\n", "\r\n") if "\r\n" in text else block) + rest.split(END)[1]
 
 
 def _figures(results: Sequence[Result]) -> Iterator[str]:
-    """Recall@K of the retrievers over the same passages, for each split: over others it would be another measure."""
+    """Recall@K of the retrievers of a whole split over the same passages: over others it would be another measure."""
     together: dict[str, list[Result]] = {}
     for one in results:
-        if one.experiment.corpus:
+        if one.experiment.corpus and one.scores and not partial(one.scores):
             passages = f"{one.made['passages']:,} passages of {one.experiment.corpus}"
             together.setdefault(f"{one.experiment.benchmark} {one.experiment.split}, {passages}", []).append(one)
     for over, several in together.items():

@@ -1,101 +1,117 @@
 """What every experiment scored, here or where it was recorded before, and how that was made.
 
 `experiments/RESULTS.jsonl` keeps the scores of finished experiments, so that a report needs no run to be made again. A record
-counts as long as its experiment's file says the same.
+stands for its experiment where that is not run here and its file still says the same.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ifqa.artifacts import identity, is_made, read_manifest
 from ifqa.errors import IfqaError
-from ifqa.experiment import Experiment, load_corpus, load_experiment
-from ifqa.files import field, list_resources, read_json, read_jsonl, text_field
+from ifqa.experiment import Experiment, load_corpus, load_experiment, parse_experiment
+from ifqa.files import json_line, list_resources, read_json, read_jsonl, text_field
 from ifqa.hub import is_packaged
 from ifqa.progress import say
 from ifqa.provenance import wanted_score
 from ifqa.variants import as_tables
 
 RECORDS = Path("experiments/RESULTS.jsonl")
+_NOT_SETTINGS = ("about", "table", "expected")
 
 
 @dataclass(frozen=True)
 class Result:
     """One experiment and what came of it.
 
-    `scores` are as `summarise` gives them, None where it was not run. `made` says how: "at" (ISO time), "hardware", "python",
-    "commit", "seconds" (stage -> seconds), "passages" (of the corpus), "cost" (US dollars, None where the price is unknown)
-    and "tokens" where a language model was asked, "label", "trained_on_them". `here` is whether its stages lie below the
-    working directory.
+    `scores` are as `stages.score` writes them, None where it was not run, or where `stale` says why what is here no longer
+    counts. `made` says how: "at" (ISO time), "hardware", "python", "commit", "seconds" (stage -> seconds), "passages" (of the
+    corpus), "model", "cost" of the last attempt (US dollars, None where the price is unknown) and "tokens" of all answers where
+    a language model was asked, "label", "trained_on_them". `wanted` is the identity of what the scores were made from, and
+    `here` whether they lie below the working directory.
     """
 
     experiment: Experiment
-    scores: dict[str, Any] | None
-    made: dict[str, Any]
+    scores: dict[str, Any] | None = None
+    made: Mapping[str, Any] = field(default_factory=dict)
+    wanted: str = ""
     here: bool = False
+    stale: str = ""
 
 
 def gather() -> list[Result]:
-    """Every experiment there is, flags' variants too, by name. What is recorded of one that is gone goes with it.
+    """Every experiment there is, by name: files, flags' variants, and variants that are only recorded.
+
+    One whose file is wrong, or whose plug is not here, is left out with a line that says so.
 
     Raises:
-        IfqaError: an experiment's file or the records are wrong.
+        IfqaError: the records are wrong.
     """
     records = read_records()
     variants = [path.parent.name for path in Path("experiments").glob("*/experiment.toml")]
     results = []
-    for name in sorted({*list_resources("experiments", ".toml"), *variants}):
-        experiment = load_experiment(name)
-        record = records.get(name, {})
-        here = _measured_here(experiment)
-        if here and record.get("wanted") == here.made["wanted"] and record.get("scores") == here.scores:
-            results.append(Result(experiment, here.scores, record["made"] | {"wanted": record["wanted"]}, here=True))
-        elif here:
-            results.append(here)
-        elif record.get("settings") == settings_identity(experiment):
-            results.append(Result(experiment, record["scores"], record["made"] | {"wanted": record["wanted"]}))
-        else:
-            results.append(Result(experiment, None, {}))
+    for name in sorted({*list_resources("experiments", ".toml"), *variants, *(one for one in records if "+" in one)}):
+        record = records.get(name)
+        try:
+            if record and "+" in name and name not in variants:
+                experiment = parse_experiment(name, record["tables"], str(RECORDS))
+            else:
+                experiment = load_experiment(name)
+            results.append(_result(experiment, record))
+        except IfqaError as error:
+            say(f"experiment {name} is left out: {error}")
     return results
 
 
-def read_records() -> dict[str, Any]:
+def _result(experiment: Experiment, record: Mapping[str, Any] | None) -> Result:
+    """What is here; else what is recorded of just this experiment; else nothing."""
+    found = _measured_here(experiment)
+    if found is None:
+        if record and _settings(record["tables"]) == _settings(as_tables(experiment)):
+            return Result(experiment, record["scores"], record["made"], record["wanted"])
+        return Result(experiment)
+    if record and (found.wanted, found.scores) == (record["wanted"], record["scores"]):
+        return Result(experiment, found.scores, record["made"], found.wanted, here=True)  # the same, made again
+    return found
+
+
+def read_records() -> dict[str, dict[str, Any]]:
     """The recorded results by experiment.
 
     Raises:
-        IfqaError: the file is not what `records` gives.
+        IfqaError: a line is not one that `records` gives, or stands for an experiment that has one already.
     """
-    found = dict[str, Any]()
+    found: dict[str, dict[str, Any]] = {}
     for number, record in read_jsonl(RECORDS) if RECORDS.exists() else ():
         where = f"{RECORDS}:{number}"
-        name = text_field(record, "experiment", where)
-        for key, kind in (("settings", str), ("wanted", str), ("scores", dict), ("made", dict)):
-            field(record, key, kind, where)
+        name, known = text_field(record, "experiment", where), record.pop("sha256", "")
+        if known != _sha256(record) or name in found:
+            what = "stands there twice" if name in found else "was changed by hand"
+            raise IfqaError(f"{where}: the record of {name} {what}; take the line out, and report again")
         found[name] = record
     return found
 
 
 def records(results: Iterable[Result]) -> Iterator[dict[str, Any]]:
-    """What is kept of results."""
+    """What is kept of results; a hash in each tells a line that was changed by hand."""
     for one in results:
         if one.scores:
-            yield {
-                "experiment": one.experiment.name,
-                "settings": settings_identity(one.experiment),
-                "wanted": one.made["wanted"],
-                "scores": one.scores,
-                "made": {key: value for key, value in one.made.items() if key != "wanted"},
-            }
+            tables = _settings(as_tables(one.experiment))
+            made = {"wanted": one.wanted, "scores": one.scores, "made": dict(one.made)}
+            record = {"experiment": one.experiment.name, "tables": tables, **made}
+            yield record | {"sha256": _sha256(record)}
 
 
-def settings_identity(experiment: Experiment) -> str:
-    """Hash of all that an experiment's file says of what is to be done; not of what it expects or how it is called."""
-    tables = {key: value for key, value in as_tables(experiment).items() if key not in ("about", "table", "expected")}
-    return hashlib.sha256(json.dumps(tables, sort_keys=True).encode()).hexdigest()
+def _sha256(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json_line(record)).hexdigest()
+
+
+def _settings(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """All that an experiment's file says of what is to be done; not what it expects or how it is called."""
+    return {key: value for key, value in tables.items() if key not in _NOT_SETTINGS}
 
 
 def needs(experiment: Experiment) -> list[str]:
@@ -121,20 +137,17 @@ def needs(experiment: Experiment) -> list[str]:
 
 
 def _measured_here(experiment: Experiment) -> Result | None:
+    """The scores below the working directory, if what they were made from is there still and is the same; None without any."""
     folder = experiment.folder / "score"
     if read_manifest(folder) is None:
         return None
     try:
         wanted = wanted_score(experiment)
     except IfqaError as error:
-        say(f"{folder} is left out: {error}")
-        return None
+        return Result(experiment, stale=str(error))
     if not is_made(folder, wanted):
-        say(f"{folder} is left out, for it is not of what the experiment says now: ifqa run {experiment.name}")
-        return None
-    return Result(
-        experiment, read_json(folder / "scores.json"), _made(experiment) | {"wanted": identity(wanted)}, here=True
-    )
+        return Result(experiment, stale=f"its settings, or a stage before, are others now: ifqa run {experiment.name}")
+    return Result(experiment, read_json(folder / "scores.json"), _made(experiment), identity(wanted), here=True)
 
 
 def _made(experiment: Experiment) -> dict[str, Any]:
@@ -151,6 +164,8 @@ def _made(experiment: Experiment) -> dict[str, Any]:
         costs = [spent["cost"] for spent in asked]
         told["cost"] = None if None in costs else sum(costs)
         told["tokens"] = sum(sum(one["took"]) for one in made.values() if "took" in one)
+    if model := (experiment.llm or {}).get("model"):
+        told["model"] = model
     if label := made.get("read", {}).get("label"):
         told["label"] = label
     if any(one.get("trained_on_them") for one in made.values()):

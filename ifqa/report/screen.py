@@ -16,6 +16,7 @@ from ifqa.files import list_resources, read_json
 from ifqa.inputs import passages_of, predictions_of, questions_of
 from ifqa.plugins import load, names
 from ifqa.records import Hit, Passage, Prediction
+from ifqa.scoring.summary import partial
 from ifqa.stages import Asked
 
 
@@ -23,10 +24,8 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code: 1 if an expected score lies outside its tolerance, else 0."""
     scores = read_json(folder / "scores.json")
     console = Console(highlight=False)
-    partial = f"  PARTIAL: the first {scores['questions']} questions only" if experiment.limit else ""
-    if scores.get("not_asked"):
-        partial += f"  PARTIAL: {scores['not_asked']:,} questions were not asked"
-    console.print(f"{experiment.name}: {experiment.benchmark} {experiment.split}{partial}", soft_wrap=True)
+    title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
+    console.print(title.rstrip(), soft_wrap=True)
     console.print(_scores_table(scores))
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores 0)"
     if "ceiling" in scores:
@@ -94,7 +93,7 @@ def _beside(experiment: Experiment, scores: dict[str, Any]) -> Iterator[str]:
     some = scores.get("gold_read", {"questions": 0})
     if some["questions"]:
         found = [f"{name} {_value(some['measures'].get(name))}" for name in ("EM", "F1")]
-        yield f"A gold passage was read for {some['questions']:,} questions; over these {', '.join(found)}."
+        yield f"The reader was given a gold passage for {some['questions']:,} questions; over these {', '.join(found)}."
     for one in experiment.expected:
         found_here = _value(measured(scores, one.measure))
         tolerance = f" ± {one.tolerance:g}" if one.tolerance else ""

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ifqa.expected import NEAR, OFF, OK, RETIRED, measured, verdict
+from ifqa.progress import duration
 from ifqa.report.results import Result, needs
+from ifqa.scoring.summary import partial
 
-NOT_RUN, PARTIAL = "not run", "PARTIAL"
+NOT_RUN, STALE = "not run", "stale"
 _DEPTHS = (1, 5, 20, 100)
 _RECALL = "gold recall @" + " / @".join(map(str, _DEPTHS))
 _HEAD = """# Results
@@ -14,12 +16,14 @@ _HEAD = """# Results
 Written by `ifqa report` from finished experiments; a change by hand is lost. `ifqa report --check` fails where this is stale.
 
 Scores are in percent, over all questions of an experiment; a failed question counts as wrong. In brackets stand 95% bootstrap
-intervals. "Gold recall @K": a gold passage is among the first K. "Numeric": the questions with a numeric answer. "Gold read":
-those with a gold passage among the passages that were read.
+intervals; where every question scores the same, the bootstrap knows of no other score, and the interval is that score alone.
+"Gold recall @K": a gold passage is among the first K. "Numeric": the questions with a numeric answer. "Gold read": those for
+which a gold passage was among those that the reader was given.
 
 The verdict on a score beside what was published or measured before: **OK**, within the tolerance; **near**, the expected value
-lies in the interval; **off**, neither; **model retired**, nobody can ask that model any more, and the value judges nothing;
-**not run**, with what it takes.
+lies in the interval; **off**, neither; **model retired**, the model of the published value can be asked no more, and the value
+judges nothing. **PARTIAL**: not all questions of the split. **Not run**, with what it takes. **Stale**: what is here is not of
+what the experiment says now.
 """
 
 
@@ -46,16 +50,15 @@ def grids(results: Sequence[Result]) -> list[Grid]:
 
 def markdown(tables: Iterable[Grid]) -> str:
     """RESULTS.md."""
-    return "\n".join(
-        [
-            _HEAD,
-            *(f"## {one.title}\n\n{_markdown_table(one)}" + (f"\n{one.note}\n" if one.note else "") for one in tables),
-        ]
-    )
+    sections = []
+    for one in tables:
+        note = f"\n{_cell(one.note)}\n" if one.note else ""
+        sections.append(f"## {_cell(one.title)}\n\n{_markdown_table(one)}{note}")
+    return "\n".join([_HEAD, *sections])
 
 
 def readme_table(results: Iterable[Result]) -> str:
-    """What was measured, on all of an experiment's questions, in the form for a README."""
+    """What was measured on whole splits, in the form for a README; without variants, whose files are not kept."""
     columns = ("experiment", "passages", _RECALL, "EM", "F1", "command")
     rows = tuple(
         (
@@ -67,7 +70,7 @@ def readme_table(results: Iterable[Result]) -> str:
             f"`ifqa run {one.experiment.name}`",
         )
         for one in sorted(results, key=lambda one: (one.experiment.table, one.experiment.name))
-        if one.scores and not _partial(one)
+        if one.scores and not partial(one.scores) and not one.experiment.variant
     )
     return _markdown_table(Grid("", "", columns, rows))
 
@@ -110,7 +113,8 @@ def _sources(results: Sequence[Result]) -> str:
     names: dict[str, dict[str, None]] = {}
     for one in results:
         for expected in one.experiment.expected:
-            names.setdefault(expected.source, {})[one.experiment.name] = None
+            if expected.source:
+                names.setdefault(expected.source, {})[one.experiment.name] = None
     if not names:
         return ""
     several = [f"{source} ({', '.join(of)})" for source, of in names.items()] if len(names) > 1 else list(names)
@@ -118,32 +122,28 @@ def _sources(results: Sequence[Result]) -> str:
 
 
 def _verdict(one: Result) -> str:
-    """The worst verdict on any of its scores, or why there is none."""
+    """The worst verdict on any of its scores, what they leave out, and its reader's label; or why there are none."""
+    if one.stale:
+        return f"{STALE}: {one.stale}"
     if one.scores is None:
         taken = needs(one.experiment)
         return f"{NOT_RUN}: needs {', '.join(taken)}" if taken else NOT_RUN
     found = {verdict(one.scores, expected) for expected in one.experiment.expected}
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in found), "")
-    return "; ".join(each for each in (worst, _partial(one)) if each)
-
-
-def _partial(one: Result) -> str:
-    assert one.scores is not None
-    if not one.experiment.limit and not one.scores.get("not_asked"):
-        return ""
-    asked = one.scores["questions"] - one.scores.get("not_asked", 0)
-    return f"{PARTIAL}: {asked:,} question{'s' * (asked != 1)}"
+    failed = f"{one.scores['n_failed']:,} failed" if one.scores["n_failed"] else ""
+    return "; ".join(each for each in (worst, partial(one.scores), failed, one.made.get("label", "")) if each)
 
 
 def _expectations(one: Result) -> str:
-    """The expected values, those of one model together."""
+    """The expected values, those of one model together; the verdict on each, where there are several."""
     models: dict[str, list[str]] = {}
     for expected in one.experiment.expected:
         subset, _, measure = expected.measure.rpartition(".")
         name = f"{measure} ({subset.replace('_', ' ')})" if subset else measure
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
-        several = one.scores and not expected.retired and len(one.experiment.expected) > 1
-        judged = f" {verdict(one.scores, expected)}" if several and one.scores else ""
+        judged = ""
+        if one.scores and not expected.retired and len(one.experiment.expected) > 1:
+            judged = f" {verdict(one.scores, expected)}"
         models.setdefault(expected.retired, []).append(f"{name} {expected.value:g}{tolerance}{judged}")
     return "; ".join(", ".join(values) + (f" [{model}]" if model else "") for model, values in models.items())
 
@@ -172,29 +172,23 @@ def _mean(one: Result, measure: str) -> str:
 
 
 def _made(results: Sequence[Result]) -> Grid:
-    rows = []
-    for one in results:
-        made, seconds = one.made, one.made["seconds"]
-        cost = made.get("cost")
-        money = f"${cost:,.2f}" if cost is not None else "unknown price" if "cost" in made else "$0"
-        notes = [made["label"]] if made.get("label") else []
-        notes += ["trained on these very questions"] if made.get("trained_on_them") else []
-        time = ", ".join(f"{stage} {_duration(taken)}" for stage, taken in seconds.items())
-        cells = (
-            made["at"][:10],
-            f"{made['hardware']}, Python {made['python']}",
-            made["commit"],
-            time,
-            money,
-            "; ".join(notes),
-        )
-        rows.append((one.experiment.name, one.experiment.about, *cells))
     columns = ("experiment", "what it is", "date", "hardware", "commit", "time", "cost", "notes")
-    return Grid("How they were made", "", columns, tuple(rows))
+    return Grid("How they were made", "", columns, tuple(_how(one) for one in results))
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+def _how(one: Result) -> tuple[str, ...]:
+    made = one.made
+    changed = one.experiment.name.partition("+")[2]
+    about = one.experiment.about + (f" Changed: {changed}." if changed else "")
+    time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in made["seconds"].items())
+    cost = "$0"
+    if "tokens" in made:
+        last = "at an unknown price" if made["cost"] is None else f"${made['cost']:,.2f}"
+        cost = f"{last} in the last attempt, {made['tokens']:,} tokens in all"
+    notes = [f"asked {made['model']}"] if "model" in made else []
+    notes += ["trained on these very questions"] if "trained_on_them" in made else []
+    hardware = f"{made['hardware']}, Python {made['python']}"
+    return (one.experiment.name, about, made["at"][:10], hardware, made["commit"], time, cost, "; ".join(notes))
 
 
 def _markdown_table(grid: Grid) -> str:
@@ -204,5 +198,5 @@ def _markdown_table(grid: Grid) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that stands in a cell as it is: neither Markdown nor HTML in it counts."""
+    """Text on one line that stays within its cell, and within Markdown."""
     return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*").split())

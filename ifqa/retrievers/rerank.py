@@ -61,6 +61,11 @@ class Rerank:
             self.made_passages = self._part.retriever.made_passages
 
     @classmethod
+    def trained(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
+        """The setting that the model was trained on, told without loading it; empty for one that is not ours."""
+        return cross_encoder.setting_of(model)
+
+    @classmethod
     def fingerprint(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
         """SHA-256 of the model's files."""
         return cross_encoder.identity(model)

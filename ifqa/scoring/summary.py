@@ -8,7 +8,7 @@ from ifqa.scoring import retrieval as measures
 from ifqa.scoring.answers import is_numeric
 from ifqa.scoring.statistics import mean_interval
 
-VERSION = 2  # raise it when a measure changes, so that old scores are made again
+VERSION = 3  # raise it when a measure changes, so that old scores are made again
 
 NOT_MEASURES = {"id", "answer", "factual", "numeric", "failed", "gold_read", "answer_read"}
 
@@ -18,16 +18,16 @@ def kind(question: Question) -> dict[str, Any]:
     return {"numeric": is_numeric(question.answers)}
 
 
-def retrieval(question: Question, texts: Sequence[str], k: int, read: int = 0) -> dict[str, Any]:
+def retrieval(question: Question, texts: Sequence[str], k: int, given: int = 0) -> dict[str, Any]:
     """Gold and answer recall of one ranking at every cutoff up to `k`, the depth that was asked for.
 
-    Recall@100 of a run of 20 would be Recall@20 under another name. Where the first `read` passages were read, also
+    Recall@100 of a run of 20 would be Recall@20 under another name. Where the first `given` passages went to a reader, also
     whether a gold one, and an answer, is among them: "gold_read" and "answer_read".
     """
     row: dict[str, Any] = dict(measures.score_ranking(question, texts, cutoffs_within(k)))
-    if read:
-        among = measures.score_ranking(question, texts, [read])
-        for name, measure in (("gold_read", f"gold_any@{read}"), ("answer_read", f"answer@{read}")):
+    if given:
+        among = measures.score_ranking(question, texts, [given])
+        for name, measure in (("gold_read", f"gold_any@{given}"), ("answer_read", f"answer@{given}")):
             if measure in among:
                 row[name] = bool(among[measure])
     return row
@@ -86,3 +86,16 @@ def _means(rows: Sequence[dict[str, Any]], seed: int) -> dict[str, dict[str, flo
         if len(values) < len(rows):  # gold recall of questions without gold passages, which IfQA has none of
             means[name]["questions"] = len(values)
     return means
+
+
+def partial(scores: Mapping[str, Any]) -> str:
+    """How an experiment's scores fall short of its split: "PARTIAL: 8 of 83 questions; 2 not asked"; empty if they do not.
+
+    `scores` are those of `summarise` with "of", the questions of the split, and "not_asked" and "retry", how many of those
+    asked a language model was not asked, or did not wholly answer.
+    """
+    told = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
+    unanswered = scores["retry"] - scores["not_asked"]
+    told += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
+    told += [f"{unanswered:,} not wholly answered"] if unanswered > 0 else []
+    return f"PARTIAL: {'; '.join(told)}" if told else ""
