@@ -222,7 +222,7 @@ app.add_typer(verbs.stats, name="stats")
 
 
 def _each(several: Sequence[Any], do: Callable[[Any], int], names: Sequence[str]) -> int:
-    """The highest exit code; of several, what is wrong with one does not keep the others from their turn."""
+    """The highest exit code; of several, what fails with one does not keep the others from their turn."""
     code = 0
     for one, name in zip(several, names, strict=True):
         try:

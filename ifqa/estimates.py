@@ -47,7 +47,8 @@ def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> Itera
     try:
         experiment = load_experiment(name)
     except IfqaError as error:
-        if find_resource(f"experiments/{name}.toml") or "/" in name:
+        files = (f"experiments/{name}.toml", f"experiments/{name}/experiment.toml")
+        if "/" in name or any(map(find_resource, files)):
             raise
         known = {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
         raise unknown("experiment or corpus", name, known) from error
@@ -125,7 +126,7 @@ def _experiment(experiment: Experiment) -> Iterator[str]:
     for stage, wanted_by in wanted.items():
         yield f"  {stage}: {'made' if _is_made(experiment.folder / stage, partial(wanted_by, experiment)) else 'to do'}"
     if missing:
-        raise IfqaError("; ".join(missing))
+        raise IfqaError("; ".join(dict.fromkeys(missing)))
 
 
 def _its_corpus(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
@@ -166,7 +167,7 @@ def _its_models(experiment: Experiment, questions: Sequence[Question]) -> Iterat
     refuse_other_settings(experiment)
     if experiment.llm and hasattr(llm := open_llm(experiment), "ready"):
         llm.ready()
-    yield from ()
+    return iter(())
 
 
 def _to_retrieve(experiment: Experiment, questions: Sequence[Question]) -> list[Request]:

@@ -7,7 +7,7 @@ lies in the folder of the same name beside, under the working directory.
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,9 +19,6 @@ from ifqa.queries import rewrite
 from ifqa.workers import Engine
 
 _CORPUS_KEYS = {"passages", "index", "about"}
-_EXPERIMENT_KEYS = {
-    "about", "table", "benchmark", "split", "questions", "corpus", "seed", "retriever", "reader", "llm", "expected", "limit",
-}  # fmt: skip
 _NOT_SEARCH = {"name", "index", "k", "query", "parts", "weight"}
 _NOT_READER = {"name", "passages"}
 
@@ -74,6 +71,11 @@ class Experiment:
     def folder(self) -> Path:
         """Where its stages lie."""
         return Path("experiments") / self.name
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Its stages before it is scored."""
+        return tuple(["retrieve"] * (self.retriever is not None) + ["read"] * (self.reader is not None))
 
     @property
     def variant(self) -> bool:
@@ -172,7 +174,7 @@ def load_experiment(name: str) -> Experiment:
 
 def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experiment:
     """An experiment from its tables; `where` opens every error message."""
-    _check_keys(tables, _EXPERIMENT_KEYS, f"{where}: key")
+    _check_keys(tables, {one.name for one in fields(Experiment)} - {"name"}, f"{where}: key")
     retriever, reader = tables.get("retriever"), tables.get("reader")
     if retriever is None and reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.experiment import Experiment, retriever_tables, search_settings
+from ifqa.experiment import Experiment, load_corpus, retriever_tables, search_settings
 from ifqa.files import read_jsonl, sha256, unicode_text
 from ifqa.passages import PassageFile, PassageStore, Store, fetch
 from ifqa.plugins import load, takes
@@ -111,11 +111,15 @@ def refuse_other_settings(experiment: Experiment) -> None:
     Raises:
         IfqaError: a retriever's or the reader's weights were trained in another setting of the same benchmark.
     """
-    plugs = [("retriever", one, search_settings(one)) for one in retriever_tables(experiment.retriever or {})]
-    plugs += [("reader", experiment.reader, experiment.reader_settings)] if experiment.reader else []
-    for kind, table, settings in plugs:
-        if table and hasattr(plug := load(kind, table["name"]), "trained"):
-            _refuse(f"{kind} {table['name']!r} was trained on", plug.trained(**settings), experiment)
+    plugs = [("reader", experiment.reader["name"], experiment.reader_settings)] if experiment.reader else []
+    for table in retriever_tables(experiment.retriever) if experiment.retriever else ():
+        index = load_corpus(experiment.corpus).indexes.get(table["index"], {}) if "index" in table else {}
+        built = {key: value for key, value in index.items() if key != "retriever"}
+        plugs.append(("retriever", table["name"], built or search_settings(table)))
+    for kind, name, settings in plugs:
+        if hasattr(plug := load(kind, name), "trained"):
+            learnt = getattr(plug, "learnt", "was trained on")
+            _refuse(f"{kind} {name!r} {learnt}", plug.trained(**settings), experiment)
 
 
 def _refuse_other_setting(what: str, plug: Any, experiment: Experiment) -> None:
@@ -148,10 +152,11 @@ def check_predictions(reader: str, questions: Sequence[Question], predictions: S
     """
     if [one.question_id for one in predictions] != [question.id for question in questions]:
         raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
-    if wrong := next((one for one in predictions if not isinstance(one.answer, str)), None):
-        raise IfqaError(f"reader {reader!r} answered {wrong.question_id} with {wrong.answer!r}; wanted text")
     for one in predictions:
-        unicode_text(one.answer, "answer", f"reader {reader!r}, {one.question_id}")
+        for key in ("answer", "factual", "completion", "error"):
+            if not isinstance(text := getattr(one, key), str):
+                raise IfqaError(f"reader {reader!r} gave {one.question_id} the {key} {text!r}; wanted text")
+            unicode_text(text, key, f"reader {reader!r}, {one.question_id}")
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:

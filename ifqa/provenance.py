@@ -41,7 +41,7 @@ def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
         raise IfqaError(f"corpus {corpus.name} has no [index.{name}]; it has: {', '.join(corpus.indexes) or 'none'}")
     table = corpus.indexes[name]
     plug = load("retriever", table["retriever"])
-    settings = _identifying(plug, settings_of(plug.build) | table)
+    settings = identifying(plug, settings_of(plug.build) | table)
     own = {key: value for key, value in table.items() if key != "retriever"}
     files = {"files": plug.built_from(**own)} if hasattr(plug, "built_from") else {}
     return {"stage": "index", "settings": settings, "plug": _code(plug), **files, "passages": _passages(corpus)}
@@ -122,7 +122,7 @@ def _of_retriever(table: Mapping[str, Any]) -> dict[str, Any]:
 def _fingerprint(kind: str, table: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     plug = load(kind, table["name"])
     files = {"files": plug.fingerprint(**own)} if hasattr(plug, "fingerprint") else {}
-    return {"settings": _identifying(plug, table), "code": _code(plug), **files}
+    return {"settings": identifying(plug, table), "code": _code(plug), **files}
 
 
 def finished(folder: Path, command: str) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _code(plug: type[Any]) -> str:
     return sha256(Path(inspect.getfile(plug)))
 
 
-def _identifying(plug: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def identifying(plug: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without those that the plug says change how fast it is, and not what it does."""
     return {key: value for key, value in sorted(settings.items()) if key not in getattr(plug, "not_identity", ())}
 

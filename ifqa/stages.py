@@ -212,9 +212,9 @@ def score(experiment: Experiment) -> Path:
             for row, question, prediction in zip(rows, questions, predictions_of(experiment, questions), strict=True):
                 row |= summary.reading(prediction, benchmark.score(question, prediction))
         scores = summary.summarise(rows, questions, depth, experiment.seed)
-        made = [one["made"] for stage in ("retrieve", "read") if (one := read_manifest(experiment.folder / stage))]
-        scores |= {count: max(one.get(count, 0) for one in made) for count in ("not_asked", "retry")}
-        scores["of"] = split_size(experiment)
+        made = [one["made"] for stage in experiment.stages if (one := read_manifest(experiment.folder / stage))]
+        worst = max(made, key=lambda one: one.get("retry", 0))
+        scores |= {count: worst.get(count, 0) for count in ("not_asked", "retry")} | {"of": split_size(experiment)}
         write_jsonl(work.folder / "per_question.jsonl", rows)
         write_json(work.folder / "scores.json", scores)
     return folder

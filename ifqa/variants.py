@@ -50,7 +50,7 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     telling = [key for key in sorted(changes) if key not in silent and _tells(experiment, changes, key, changed)]
     if not telling:
         return changed
-    name = experiment.name + "".join(f"+{key}={_file_name(changes[key])}" for key in telling)
+    name = experiment.name + "".join(f"+{key}={_file_name(key, changes[key])}" for key in telling)
     if len(name.encode()) > _LONGEST:
         raise IfqaError(
             f"so many changes make too long a name ({name[:60]}…); write them into an experiments/NAME.toml"
@@ -133,10 +133,10 @@ def as_tables(experiment: Experiment) -> dict[str, Any]:
     return tables | {key: value for key, value in lists.items() if value}
 
 
-def _file_name(value: Any) -> str:
+def _file_name(key: str, value: Any) -> str:
     """A value as a part of a folder's name on any file system; with a hash where it had to be changed for that."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    if re.fullmatch(r"[\w.]+:\w+", text):  # "my_module:Class"; a plug of ours has no dot in its name
-        return text.replace(":", ".")
+    if key in ("retriever", "reader"):  # "my_module:Class"; a plug of ours has no dot in its name
+        text = text.replace(":", ".")
     safe = re.sub(r"[^\w.-]+", "_", text)[:40]
     return safe if safe == text else f"{safe}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -18,6 +18,7 @@ from multiprocessing.connection import wait
 from typing import Any, Literal, TypeVar
 
 from ifqa.errors import IfqaError
+from ifqa.signals import handlers_kept
 
 Engine = Literal["local", "ray"]
 Task = TypeVar("Task")
@@ -210,7 +211,8 @@ def _on_ray(
     started = not ray.is_initialized()
     if started:
         pipe = _guarded()
-        _join_cluster(ray)
+        with handlers_kept():
+            _join_cluster(ray)
     remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
     most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
     running: dict[Any, Task] = {}
@@ -235,7 +237,8 @@ def _on_ray(
                 failure = failure or _died(name(given), type(error).__name__)
     finally:
         if started:
-            ray.shutdown()
+            with handlers_kept():
+                ray.shutdown()
             pipe.close()
     if failure:
         raise failure

@@ -76,6 +76,8 @@ def test_a_plug_from_outside_names_a_folder_as_it_is(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     named = override(load_experiment("sample"), {"reader": "my_plug_of_names:Mine"}).name
     assert named == "sample+reader=my_plug_of_names.Mine"
+    llm = parse_experiment("x", SAMPLE | {"reader": {"name": "llm"}, "llm": {"model": "m"}}, "x.toml")
+    assert override(llm, {"llm.model": "a3:8b"}).name != override(llm, {"llm.model": "a3.8b"}).name
 
 
 def test_values_that_no_folder_can_be_named_by_keep_their_difference():

@@ -31,7 +31,7 @@ LAYERS = [
     ["passages", "wikipedia"],
     ["scoring", "artifacts", "expected", "runs", "hub"],
     ["files", "progress", "workers", "plugins"],
-    ["records", "errors", "__init__"],
+    ["records", "errors", "signals", "__init__"],
 ]
 PLUG_FOLDERS = ["benchmarks", "retrievers", "readers"]
 

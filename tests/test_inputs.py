@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ifqa.errors import IfqaError
@@ -102,7 +104,7 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
         ([Prediction("ifqa/full-dev/2", "a"), Prediction("ifqa/full-dev/1", "a")], "in their order"),
         (
             [Prediction("ifqa/full-dev/1", "a"), Prediction("ifqa/full-dev/2", None)],
-            "answered ifqa/full-dev/2 with None",
+            "gave ifqa/full-dev/2 the answer None; wanted text",
         ),
     ],
 )
@@ -120,6 +122,8 @@ def test_a_reader_is_held_to_its_protocol(predictions, complaint):
         ({"retriever": {"name": "fusion", "parts": [{"name": "rerank", "parts": [{"name": "gold"}]}]}}, "few-test", "'rerank'"),
         ({"retriever": {"name": "rerank", "parts": [{"name": "gold"}]}}, "full-test", ""),
         ({"retriever": {"name": "gold"}}, "few-test", ""),
+        ({"reader": {"name": "llm", "demos": "ifqa/full-train", "shots": 2}, "llm": {"model": "m"}}, "few-dev", "reader 'llm'"),
+        ({"reader": {"name": "llm", "demos": "sample"}, "llm": {"model": "m"}}, "few-dev", ""),
     ],
 )  # fmt: skip
 def test_what_was_trained_on_the_other_setting_is_refused_before_anything_is_built(tables, split, refused):
@@ -127,7 +131,10 @@ def test_what_was_trained_on_the_other_setting_is_refused_before_anything_is_bui
     if not refused:
         refuse_other_settings(experiment)
         return
-    with pytest.raises(IfqaError, match=f"{refused} was trained on ifqa/full and may not be tested on ifqa/few"):
+    with pytest.raises(
+        IfqaError,
+        match=f"{refused} (was trained on|shows demonstrations of) ifqa/full and may not be tested on ifqa/few",
+    ):
         refuse_other_settings(experiment)
 
 
@@ -154,8 +161,24 @@ def test_a_retriever_may_look_through_the_whole_corpus(tmp_path, monkeypatch):
         parse_experiment("mine", tables | {"corpus": ""}, "mine.toml")
 
 
-@pytest.mark.parametrize("answer", ["half \ud800", 3, None])
-def test_an_answer_that_no_file_can_hold_is_the_readers_fault(answer):
-    predictions = [Prediction(question.id, answer) for question in QUESTIONS]
+def test_a_dense_model_of_the_other_setting_is_refused_before_its_index_is_built(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("indexes", "model"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "model/config.json").write_text("{}")
+    (tmp_path / "model/manifest.json").write_text('{"setting": "ifqa/full"}')
+    (tmp_path / "indexes/few.toml").write_text(
+        '[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["few-train"]\n'
+        '[index.dense]\nretriever = "dense"\nmodel = "model"\n'
+    )
+    tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "few", "retriever": {"name": "dense"}}
+    with pytest.raises(IfqaError, match="retriever 'dense' was trained on ifqa/full and may not"):
+        refuse_other_settings(parse_experiment("mine", tables, "mine.toml"))
+
+
+@pytest.mark.parametrize("key", ["answer", "factual", "completion", "error"])
+@pytest.mark.parametrize("text", ["half \ud800", 3, None])
+def test_a_text_that_no_file_can_hold_is_the_readers_fault(key, text):
+    predictions = [replace(Prediction(question.id, "a"), **{key: text}) for question in QUESTIONS]
     with pytest.raises(IfqaError, match="reader 'mine'"):
         check_predictions("mine", QUESTIONS, predictions)

@@ -40,9 +40,10 @@ def test_results_page_and_readme_tell_of_the_same_run():
 def test_a_check_passes_what_was_just_written_and_refuses_what_changed():
     run_answers("mine", range(20))
     Path("README.md").write_text(README)
+    before = sorted(Path().rglob("*"))
     with pytest.raises(IfqaError, match="is stale"):
         write(check=True)
-    assert not RESULTS.exists()
+    assert sorted(Path().rglob("*")) == before
     write(Path("README.md"))
     assert write(Path("README.md"), check=True) == []
     Path("README.md").write_text(README)
@@ -140,7 +141,7 @@ def test_only_a_finished_experiment_can_be_shown():
     write_answers("undone", range(20))
     with pytest.raises(IfqaError, match="undone is not finished here"):
         write(shown=["undone"])
-    write(shown=["mine"])
+    write(shown=["experiments/mine.toml"])
     assert "a very telling mistake" not in PAGE.read_text()
     write()
     assert "a very telling mistake" in PAGE.read_text()

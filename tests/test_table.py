@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.experiment import parse_experiment
-from ifqa.report.results import Result
+from ifqa.report.results import Result, needs
 from ifqa.report.table import Grid, grids, markdown, readme_table
 
 TABLES = {
@@ -41,7 +41,8 @@ def scores(em=40.0, questions=83, **more):
 
 
 def result(name="mine", scored=None, made=MADE, **tables):
-    return Result(parse_experiment(name, TABLES | tables, name), scored, made if scored else {})
+    experiment = parse_experiment(name, TABLES | tables, name)
+    return Result(experiment, scored, made) if scored else Result(experiment, needs=needs(experiment))
 
 
 def cell(tables, name, column):
@@ -108,6 +109,7 @@ def test_a_variant_is_in_no_readme_and_says_what_it_changes():
     variant = result("mine+k=5", scores(), about="Mine.")
     assert "mine+k=5" not in readme_table([variant])
     assert cell(grids([variant])[-1:], "mine+k=5", "what it is") == "Mine. Changed: k=5."
+    assert readme_table([result("mine", scores())]).splitlines()[2].startswith("| mine | "), "without about its name"
 
 
 def test_what_is_stale_has_no_number_and_says_why():

@@ -151,3 +151,14 @@ def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
         list(run(tasks.die_at_three, range(6), engine="ray"))
     with pytest.raises(ZeroDivisionError):
         list(run(tasks.bug_at_two, range(6), engine="ray"))
+
+
+def test_ray_leaves_the_handlers_of_crashes_as_they_are():
+    """The Java machine of this process dies at its next safepoint without its own."""
+    command = [sys.executable, str(ROOT / "ray_after_java.py")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == 0, done.stderr
+    java, in_ray, after = done.stdout.split()
+    assert java == in_ray == after != "0x0"

@@ -136,6 +136,15 @@ class Llm:
         return {name: self._counts[name] for name in names} | spent
 
     @classmethod
+    def trained(cls, demos: str = "", **_: Any) -> str:
+        """The setting of the demonstrations, told without a model; empty without any."""
+        if "/" not in demos:
+            return load_demos(demos).setting if demos else ""
+        benchmark, _slash, split = demos.partition("/")
+        setting: str = load("benchmark", benchmark)().setting(split)
+        return setting
+
+    @classmethod
     def fingerprint(cls, prompt: str = "open-book", demos: str = "", **_: Any) -> str:
         """One hash of the prompt, and of the demonstrations' file."""
         files = [prompt_path(prompt)]

@@ -63,10 +63,10 @@ def recall_svg(title: str, curves: Sequence[Curve]) -> str:
         raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
     ks = sorted({point[0] for curve in curves for point in curve.points})
     scale = _Scale(tuple(ks), *_limits(curves))
-    spread = min(
+    apart = min(
         3.5, 30 / len(curves)
     )  # pixels from one curve's points to the next one's, lest whiskers hide each other
-    shifts = [(number - (len(curves) - 1) / 2) * spread for number in range(len(curves))]
+    shifts = [(number - (len(curves) - 1) / 2) * apart for number in range(len(curves))]
     drawn = [_curve(n, curve, scale, shift) for n, (curve, shift) in enumerate(zip(curves, shifts, strict=True))]
     name = "figure-" + hashlib.sha256(repr((title, curves)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
     head = (

@@ -10,14 +10,16 @@ import re
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from ifqa.expected import NEAR, OFF, OK, RETIRED
 from ifqa.files import create, write
-from ifqa.report.table import Grid
+from ifqa.report.table import NOT_RUN, STALE, Grid
 
-#: How a cell begins that is a verdict -> its class.
-VERDICTS = {"OK": "ok", "near": "near", "off": "off", "not run": "absent", "model retired": "absent"}
+#: How a cell of the column "verdict" begins -> its class.
+VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off", NOT_RUN: "absent", RETIRED: "absent"}
 
 _VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
 _NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z]*\d(?:[^A-Za-z]| of )*")  # a date is none
@@ -157,10 +159,7 @@ def _section(name: str, grid: Grid) -> str:
     note = "".join(f'<p class="note">{escape(line)}</p>\n' for line in grid.note.splitlines() if line.strip())
     kinds = [_kind([row[n] for row in grid.rows if n < len(row)]) for n in range(len(grid.columns))]
     head = "".join(f'<th scope="col"{kind}>{escape(text)}</th>' for kind, text in zip(kinds, grid.columns, strict=True))
-    rows = "\n".join(
-        f"<tr>{''.join(_cell(n, kind, text) for n, (kind, text) in enumerate(zip(kinds, row, strict=True)))}</tr>"
-        for row in grid.rows
-    )
+    rows = "\n".join(f"<tr>{''.join(map(_cell, count(), grid.columns, kinds, row))}</tr>" for row in grid.rows)
     return (
         f'<section id="{name}">\n<h2>{escape(grid.title)}</h2>\n'
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(grid.title)}">\n<table>\n'
@@ -176,10 +175,10 @@ def _kind(cells: Sequence[str]) -> str:
     return ' class="short"' if max(map(len, cells), default=0) <= _SHORT else ""
 
 
-def _cell(number: int, kind: str, text: str) -> str:
+def _cell(number: int, column: str, kind: str, text: str) -> str:
     if number == 0:
         return f'<th scope="row">{escape(text)}</th>'
-    if verdict := _VERDICT.match(text):
+    if column == "verdict" and (verdict := _VERDICT.match(text)):
         marked = f'<span class="verdict {VERDICTS[verdict[1]]}">{verdict[1]}</span>'
         return f"<td{kind}>{marked}{escape(text[verdict.end() :])}</td>"
     return f"<td{kind}>{escape(text)}</td>"

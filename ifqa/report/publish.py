@@ -1,15 +1,17 @@
 """`ifqa report`: RESULTS.md, what it was made from, a README's table, and the page."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from ifqa.artifacts import lock
 from ifqa.errors import IfqaError
+from ifqa.experiment import load_experiment
 from ifqa.files import create, json_line, write
 from ifqa.report.browse import browse
 from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
-from ifqa.report.results import RECORDS, Result, gather, records
+from ifqa.report.results import RECORDS, Result, gather, read_records, updated
 from ifqa.report.table import grids, markdown, readme_table
 from ifqa.scoring.summary import partial
 
@@ -30,14 +32,16 @@ def publish(into: Path | None, shown: Sequence[str], check: bool) -> Iterator[Pa
         IfqaError: `into` has no marks, RESULTS.md is somebody else's, a record was changed, another report is being written,
             or with `check` something is stale.
     """
-    with lock(RESULTS.parent):
-        results = gather()
+    chosen = [load_experiment(name).name for name in shown]
+    with nullcontext() if check else lock(RESULTS.parent):
+        recorded = read_records()
+        results = gather(recorded)
         here = [one for one in results if one.here]
-        for name in shown:
+        for name in chosen:
             if not any(one.experiment.name == name for one in here):
                 raise IfqaError(f"{name} is not finished here; finish it first: ifqa run {name}")
         tables = grids(results)
-        texts = {RECORDS: b"".join(map(json_line, records(results))).decode(), RESULTS: markdown(tables)}
+        texts = {RECORDS: b"".join(map(json_line, updated(recorded, results))).decode(), RESULTS: markdown(tables)}
         if into:
             texts[into] = _replaced(into, readme_table(results))
         if RESULTS.exists() and not _text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
@@ -47,7 +51,7 @@ def publish(into: Path | None, shown: Sequence[str], check: bool) -> Iterator[Pa
                 if not path.exists() or _text(path) != text:
                     raise IfqaError(f"{path} is stale; write it again: ifqa report{f' --into {into}' if into else ''}")
             return
-        here = [one for one in here if not shown or one.experiment.name in shown]
+        here = [one for one in here if not chosen or one.experiment.name in chosen]
         write_page(PAGE, tables, list(_figures(here)), browse([one.experiment for one in here]), _about(here))
         yield PAGE
         for path, text in texts.items():

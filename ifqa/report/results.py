@@ -5,7 +5,7 @@ stands for its experiment where that is not run here and its file still says the
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ from ifqa.errors import IfqaError
 from ifqa.experiment import Experiment, load_corpus, load_experiment, parse_experiment
 from ifqa.files import json_line, list_resources, read_json, read_jsonl, text_field
 from ifqa.hub import is_packaged
+from ifqa.plugins import load
 from ifqa.progress import say
-from ifqa.provenance import wanted_score
+from ifqa.provenance import identifying, wanted_score
+from ifqa.scoring.summary import VERSION
 from ifqa.variants import as_tables
 
 RECORDS = Path("experiments/RESULTS.jsonl")
-_NOT_SETTINGS = ("about", "table", "expected")
+_KEYS = {"experiment", "version", "tables", "wanted", "scores", "made"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Result:
     counts. `made` says how: "at" (ISO time), "hardware", "python", "commit", "seconds" (stage -> seconds), "passages" (of the
     corpus), "model", "cost" of the last attempt (US dollars, None where the price is unknown) and "tokens" of all answers where
     a language model was asked, "label", "trained_on_them". `wanted` is the identity of what the scores were made from, and
-    `here` whether they lie below the working directory.
+    `here` whether they lie below the working directory. `needs` is what it takes to run one that was not.
     """
 
     experiment: Experiment
@@ -40,23 +42,21 @@ class Result:
     wanted: str = ""
     here: bool = False
     stale: str = ""
+    needs: tuple[str, ...] = ()
 
 
-def gather() -> list[Result]:
-    """Every experiment there is, by name: files, flags' variants, and variants that are only recorded.
+def gather(records: Mapping[str, Mapping[str, Any]]) -> list[Result]:
+    """Every experiment there is, by name: files, and the variants of flags that were scored here or are recorded.
 
     One whose file is wrong, or whose plug is not here, is left out with a line that says so.
-
-    Raises:
-        IfqaError: the records are wrong.
     """
-    records = read_records()
-    variants = [path.parent.name for path in Path("experiments").glob("*/experiment.toml")]
+    scored = [path.parent.parent.name for path in Path("experiments").glob("*+*/score/manifest.json")]
+    recorded = [name for name in records if "+" in name]
     results = []
-    for name in sorted({*list_resources("experiments", ".toml"), *variants, *(one for one in records if "+" in one)}):
+    for name in sorted({*list_resources("experiments", ".toml"), *scored, *recorded}):
         record = records.get(name)
         try:
-            if record and "+" in name and name not in variants:
+            if record and name in recorded and name not in scored:
                 experiment = parse_experiment(name, record["tables"], str(RECORDS))
             else:
                 experiment = load_experiment(name)
@@ -67,12 +67,12 @@ def gather() -> list[Result]:
 
 
 def _result(experiment: Experiment, record: Mapping[str, Any] | None) -> Result:
-    """What is here; else what is recorded of just this experiment; else nothing."""
+    """What is here; else what is recorded of just this experiment; else what it takes to run it."""
     found = _measured_here(experiment)
     if found is None:
-        if record and _settings(record["tables"]) == _settings(as_tables(experiment)):
+        if record and _is_of(record, experiment):
             return Result(experiment, record["scores"], record["made"], record["wanted"])
-        return Result(experiment)
+        return Result(experiment, needs=needs(experiment))
     if record and (found.wanted, found.scores) == (record["wanted"], record["scores"]):
         return Result(experiment, found.scores, record["made"], found.wanted, here=True)  # the same, made again
     return found
@@ -82,58 +82,83 @@ def read_records() -> dict[str, dict[str, Any]]:
     """The recorded results by experiment.
 
     Raises:
-        IfqaError: a line is not one that `records` gives, or stands for an experiment that has one already.
+        IfqaError: a line is not one that `updated` gives, or another one stands for the same experiment.
     """
     found: dict[str, dict[str, Any]] = {}
     for number, record in read_jsonl(RECORDS) if RECORDS.exists() else ():
         where = f"{RECORDS}:{number}"
-        name, known = text_field(record, "experiment", where), record.pop("sha256", "")
-        if known != _sha256(record) or name in found:
-            what = "stands there twice" if name in found else "was changed by hand"
-            raise IfqaError(f"{where}: the record of {name} {what}; take the line out, and report again")
-        found[name] = record
+        name = text_field(record, "experiment", where)
+        content = {key: value for key, value in record.items() if key != "sha256"}
+        if record.get("sha256") != _sha256(content) or content.keys() != _KEYS:
+            raise IfqaError(f"{where}: the record of {name} was changed by hand; take the line out, and report again")
+        if found.setdefault(name, record) != record:
+            raise IfqaError(f"{where}: there is another record of {name}; keep one of them, and report again")
     return found
 
 
-def records(results: Iterable[Result]) -> Iterator[dict[str, Any]]:
-    """What is kept of results; a hash in each tells a line that was changed by hand."""
+def updated(records: Mapping[str, dict[str, Any]], results: Iterable[Result]) -> list[dict[str, Any]]:
+    """The records, those of what is here and differs from them replaced, by name; none is dropped.
+
+    A hash in each tells one that was changed by hand.
+    """
+    kept = dict(records)
     for one in results:
-        if one.scores:
-            tables = _settings(as_tables(one.experiment))
-            made = {"wanted": one.wanted, "scores": one.scores, "made": dict(one.made)}
-            record = {"experiment": one.experiment.name, "tables": tables, **made}
-            yield record | {"sha256": _sha256(record)}
+        name = one.experiment.name
+        known = records.get(name, {})
+        if one.here and (known.get("wanted"), known.get("scores")) != (one.wanted, one.scores):
+            measured = {"wanted": one.wanted, "scores": one.scores, "made": dict(one.made)}
+            content = {"experiment": name, "version": VERSION, "tables": as_tables(one.experiment), **measured}
+            kept[name] = content | {"sha256": _sha256(content)}
+    return [kept[name] for name in sorted(kept)]
 
 
 def _sha256(record: dict[str, Any]) -> str:
     return hashlib.sha256(json_line(record)).hexdigest()
 
 
-def _settings(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """All that an experiment's file says of what is to be done; not what it expects or how it is called."""
-    return {key: value for key, value in tables.items() if key not in _NOT_SETTINGS}
+def _is_of(record: Mapping[str, Any], experiment: Experiment) -> bool:
+    """Whether a record is of an experiment that does the same, scored as scores are now; what changes its speed aside."""
+    if record["version"] != VERSION:
+        return False
+    try:
+        recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS))
+    except IfqaError:  # a setting it had is no more
+        return False
+    return _settings(recorded) == _settings(experiment)
 
 
-def needs(experiment: Experiment) -> list[str]:
-    """What an experiment takes that not everybody has; told from its file alone, so that it is the same everywhere."""
+def _settings(experiment: Experiment) -> dict[str, Any]:
+    """All that decides what an experiment does; not what it expects, or how it is called."""
+    tables = {key: value for key, value in as_tables(experiment).items() if key not in ("about", "table", "expected")}
+    return tables | {kind: _telling(kind, tables[kind]) for kind in ("retriever", "reader", "llm") if kind in tables}
+
+
+def _telling(kind: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    own = identifying(load(kind, table["name"]), table)
+    return own | ({"parts": [_telling(kind, part) for part in own["parts"]]} if "parts" in own else {})
+
+
+def needs(experiment: Experiment) -> tuple[str, ...]:
+    """What an experiment takes beside this package and its benchmark; told from its file alone, the same on every machine.
+
+    Raises:
+        IfqaError: its corpus's file is wrong or missing.
+    """
     found = []
     corpus = load_corpus(experiment.corpus) if experiment.corpus else None
-    dump = corpus is not None and any(source.get("format") == "dump" for source in corpus.sources)
-    if dump and experiment.corpus != "sample":
-        found.append("the Wikipedia dump")
-    models = [corpus.indexes[index].get("model", "") for index in experiment.indexes] if corpus else []
-    if any(model and not is_packaged(model) for model in models):
-        found.append("a model of the hub")
-    if experiment.reader and experiment.reader["name"] == "fid":
-        found.append("a trained FiD")
-    if "a model of the hub" in found or "a trained FiD" in found:
-        found.append("a GPU")
+    formats = {source.get("format") for source in corpus.sources} if corpus and corpus.name != "sample" else set()
+    found += ["the Wikipedia dump"] if "dump" in formats else []
+    found += ["articles"] if "articles" in formats else []
+    models = [corpus.indexes.get(index, {}).get("model", "") for index in experiment.indexes] if corpus else []
+    hub = any(model and not is_packaged(model) for model in models)
+    trained = experiment.reader is not None and experiment.reader["name"] == "fid"
     llm: Mapping[str, Any] = experiment.llm or {}
+    found += ["a model of the hub"] if hub or llm.get("name") == "hf" else []
+    found += ["a trained FiD"] if trained else []
+    found += ["a GPU"] if hub or trained else []
     if llm.get("name") == "openai":
         found.append("a language model's server" if llm.get("base_url") else "a key")
-    if llm.get("name") == "hf":
-        found.append("a model of the hub")
-    return list(dict.fromkeys(found))
+    return tuple(found)
 
 
 def _measured_here(experiment: Experiment) -> Result | None:
@@ -151,11 +176,11 @@ def _measured_here(experiment: Experiment) -> Result | None:
 
 
 def _made(experiment: Experiment) -> dict[str, Any]:
-    found = {stage: read_manifest(experiment.folder / stage) for stage in ("retrieve", "read", "score")}
+    found = {stage: read_manifest(experiment.folder / stage) for stage in experiment.stages}
     made = {stage: manifest["made"] for stage, manifest in found.items() if manifest}
-    work = made.get("read") or made["retrieve"]
-    told: dict[str, Any] = {key: work[key] for key in ("at", "hardware", "python", "commit")}
-    told["seconds"] = {stage: one["seconds"] for stage, one in made.items() if stage != "score"}
+    last = made[experiment.stages[-1]]
+    told: dict[str, Any] = {key: last[key] for key in ("at", "hardware", "python", "commit")}
+    told["seconds"] = {stage: one["seconds"] for stage, one in made.items()}
     corpus = read_manifest(Path("indexes") / experiment.corpus / "passages") if experiment.corpus else None
     if corpus:
         told["passages"] = corpus["made"]["passages"]

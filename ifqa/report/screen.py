@@ -34,10 +34,10 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     console.print(line, soft_wrap=True)
     for line in _beside(experiment, scores):
         console.print(line, soft_wrap=True)
-    for stage in ("retrieve", "read"):
+    for stage in experiment.stages:
         for told in _told(stage, (read_manifest(experiment.folder / stage) or {"made": {}})["made"]):
             console.print(told, soft_wrap=True)
-    manifest = read_manifest(experiment.folder / "read")
+    manifest = read_manifest(experiment.folder / "read") if experiment.reader else None
     if manifest and manifest["made"].get("trained_on_them"):
         console.print(
             "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
@@ -93,7 +93,7 @@ def _beside(experiment: Experiment, scores: dict[str, Any]) -> Iterator[str]:
     some = scores.get("gold_read", {"questions": 0})
     if some["questions"]:
         found = [f"{name} {_value(some['measures'].get(name))}" for name in ("EM", "F1")]
-        yield f"The reader was given a gold passage for {some['questions']:,} questions; over these {', '.join(found)}."
+        yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(found)}."
     for one in experiment.expected:
         found_here = _value(measured(scores, one.measure))
         tolerance = f" ± {one.tolerance:g}" if one.tolerance else ""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ifqa.expected import NEAR, OFF, OK, RETIRED, measured, verdict
 from ifqa.progress import duration
-from ifqa.report.results import Result, needs
+from ifqa.report.results import Result
 from ifqa.scoring.summary import partial
 
 NOT_RUN, STALE = "not run", "stale"
@@ -62,7 +62,7 @@ def readme_table(results: Iterable[Result]) -> str:
     columns = ("experiment", "passages", _RECALL, "EM", "F1", "command")
     rows = tuple(
         (
-            one.experiment.about.removesuffix("."),
+            one.experiment.about.removesuffix(".") or one.experiment.name,
             _passages(one),
             _recall(one),
             _mean(one, "EM"),
@@ -126,8 +126,7 @@ def _verdict(one: Result) -> str:
     if one.stale:
         return f"{STALE}: {one.stale}"
     if one.scores is None:
-        taken = needs(one.experiment)
-        return f"{NOT_RUN}: needs {', '.join(taken)}" if taken else NOT_RUN
+        return f"{NOT_RUN}: needs {', '.join(one.needs)}" if one.needs else NOT_RUN
     found = {verdict(one.scores, expected) for expected in one.experiment.expected}
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in found), "")
     failed = f"{one.scores['n_failed']:,} failed" if one.scores["n_failed"] else ""
@@ -163,8 +162,7 @@ def _recall(one: Result) -> str:
 
 
 def _mean(one: Result, measure: str) -> str:
-    mean = measured(one.scores, measure) if one.scores else None
-    if mean is None or one.scores is None:
+    if one.scores is None or (mean := measured(one.scores, measure)) is None:
         return ""
     subset = measure.rpartition(".")[0]
     count = f" of {one.scores[subset]['questions']:,}" if subset else ""

@@ -181,6 +181,12 @@ class Dense:
         return Cost(passages / pace.passages_per_second, disk, memory, about)
 
     @classmethod
+    def trained(cls, model: str = NAME, **_: Any) -> str:
+        """The setting that a model of `ifqa train dense` was trained on; empty for any other. Nothing is loaded or fetched."""
+        setting: str = _stamp(model)["setting"] if Path(model).is_dir() else ""
+        return setting
+
+    @classmethod
     def built_from(cls, model: str = NAME, query_model: str = "", **_: Any) -> str:
         """SHA-256 of the files of the model that `build` uses."""
         return identity_of(model, question_model(model, query_model))
