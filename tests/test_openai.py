@@ -1,50 +1,19 @@
 import asyncio
 import email.utils
-import random
-import signal
-import subprocess
 import sys
-import threading
 import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving
 
-from ifqa.completions import Completion, Request, Store
+from ifqa.completions import Completion, Request
 from ifqa.errors import IfqaError
-from ifqa.llms import asking
 from ifqa.llms.failures import retry_after, scrub
 from ifqa.llms.openai import OPENAI, OpenAI
-
-KEY = "sk-canary-3f9c1e77a0b2"
-PRICED = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(asking, "BACKOFF", 0.002)
-
-
-def ask(*prompts, **more):
-    return [Request(messages=(("user", prompt),), **more) for prompt in prompts]
-
-
-def model(server, **settings):
-    return OpenAI(**{"model": "m", "base_url": server.url, "window": 4096, "retries": 3, **settings})
-
-
-def texts(completions):
-    return [one.text for one in completions]
-
-
-def first(*replies, then=Reply):
-    """A plan: the n-th time a prompt is asked it gets the n-th reply, and an ordinary one after the last."""
-    return lambda prompt, time, asked: replies[time - 1]() if time <= len(replies) else then()
 
 
 def test_completions_come_in_the_order_of_their_requests_however_late_each_is():
@@ -262,78 +231,6 @@ def test_the_pace_is_kept():
         assert time.monotonic() - began >= 7 * 0.05
 
 
-def use(prompt, time, asked):
-    """Usage as a server may count it: anything up to what a byte a token makes, and up to the answer's room."""
-    draw = random.Random(f"{prompt} {time}")
-    return draw.randint(1, len(prompt) + 20), draw.randint(1, asked["max_tokens"])
-
-
-def rough(prompt, time, asked):
-    """A server with troubles, which bills what it worked on."""
-    tokens = use(prompt, time, asked)
-    trouble = random.Random(f"trouble {prompt} {time}").random()
-    if trouble < 0.1:
-        return error(429, "slow", None, {"retry-after": "0"})
-    if trouble < 0.2:
-        return Reply(cut="before", usage=tokens)
-    return Reply(usage=tokens, latency=0.005)
-
-
-@pytest.mark.parametrize("trouble", [False, True])
-def test_the_servers_own_tally_never_passes_a_cap_on_tokens(trouble):
-    prompts = [f"{n} " + "word " * (n % 90) for n in range(300)]
-    plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
-    with serving(plan) as server:
-        asked = model(server, concurrency=32, max_total_tokens=20_000, retries=6)
-        done = asked.complete(ask(*prompts, max_tokens=60))
-    assert sum(server.tokens) <= asked.spent.prompt_tokens + asked.spent.completion_tokens <= 20_000
-    assert trouble or sum(server.tokens) > 19_000  # and it is used up, but for one request's room
-    refused = [one for one in done if one.error]
-    assert refused
-    assert all("the cap of 20,000 tokens" in one.error for one in refused)
-    assert len(refused) + len(list(Path().glob("completions/*/*.json"))) == 300
-
-
-@pytest.mark.parametrize("trouble", [False, True])
-def test_the_servers_own_tally_never_passes_a_cap_on_money(trouble):
-    Path("prices.toml").write_text(PRICED)
-    plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
-    with serving(plan) as server:
-        asked = model(server, concurrency=32, max_cost=1.5)
-        asked.complete(ask(*map(str, range(300)), max_tokens=60))
-    bill = asked.price.of(*server.tokens)
-    assert bill <= asked.spent.cost + 1e-9 <= 1.5 + 1e-9
-    assert trouble or bill > 1.4
-
-
-def test_what_was_refused_is_asked_by_the_next_run():
-    with serving() as server:
-        asked = model(server, max_total_tokens=575)  # room for one of them and 26 tokens
-        done = asked.complete(ask(*"abcdef"))
-        assert sum(bool(one.error) for one in done) == 3
-        assert texts(model(server).complete(ask(*"abcdef"))) == [f"to {letter}" for letter in "abcdef"]
-        assert server.requests == 6
-
-
-def test_a_cap_on_money_needs_a_price():
-    with pytest.raises(IfqaError, match=r"the price of 'mystery' is unknown: add it to a prices\.toml"):
-        OpenAI(model="mystery", max_cost=1.0)
-    assert OpenAI(model="mystery").price is None
-
-
-def test_an_estimate_counts_what_is_not_in_the_store_and_sends_nothing():
-    Path("prices.toml").write_text(PRICED)
-    with serving() as server:
-        asked = model(server)
-        asked.complete(ask("a"))
-        calls, prompt, answers, cost = asked.estimate([*ask("a", "b", "c", "c", max_tokens=256)])
-        assert server.requests == 1
-    assert (calls, answers) == (2, 512)
-    assert prompt > 2
-    assert cost == pytest.approx((prompt * 100 + 512 * 400) / 1e6)
-    assert OpenAI(model="mystery", window=9).estimate(ask("a")).cost is None
-
-
 def test_it_works_inside_a_running_loop():
     async def cell(server):
         return model(server).complete(ask("a"))
@@ -385,98 +282,6 @@ def test_the_key_is_in_no_file_no_line_and_no_traceback(name, capfd, tmp_path):
     shown += "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
     assert "canary" not in shown
     assert KEY[:9] not in shown
-
-
-INTERRUPTED = """
-import sys, threading
-from ifqa.completions import Request
-from ifqa.llms.openai import OpenAI
-model = OpenAI(model="m", base_url=sys.argv[1], concurrency=4, window=9)
-try:
-    model.complete([Request(messages=(("user", str(n)),)) for n in range(1000)], lambda done: print(done, flush=True))
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-"""
-
-
-def test_an_interrupt_loses_nothing_and_goes_on(tmp_path):
-    with serving(latency=0.05) as server:
-        process = subprocess.Popen(
-            [sys.executable, "-c", INTERRUPTED, server.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for _ in range(10):
-            process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
-        assert process.returncode == 0, err
-        assert out.splitlines()[-1] == "interrupted"
-        assert "keeping what is in flight" in err
-        assert 10 <= server.requests < 100
-        store = Store(tmp_path / "completions")
-        kept = [n for n in range(1000) if store.get("m", *ask(str(n)))]
-        assert len(kept) == server.requests
-
-
-def test_an_interrupt_in_a_running_loop_goes_on_as_well():
-    async def cell(asked):
-        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
-        asked.complete(ask(*map(str, range(1000))))
-
-    with serving(latency=0.05) as server:
-        loop = asyncio.new_event_loop()
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                loop.run_until_complete(cell(model(server, concurrency=2)))
-        finally:
-            loop.close()
-        assert len(list(Path().glob("completions/*/*.json"))) == server.requests
-
-
-def test_one_object_goes_on_after_an_interrupt(monkeypatch):
-    monkeypatch.setattr(asking, "GRACE", 0.05)
-    with serving(lambda prompt, time, asked: Reply(latency=0.5 if time == 1 else 0.001)) as server:
-        asked = model(server, max_total_tokens=10**6)
-        timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            asked.complete(ask("a", "b"))
-        timer.join()
-        assert asked._budget.open == 0
-        assert asked._budget.aside == (0, 0)
-        assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
-
-
-def test_a_full_disk_is_no_failure_of_the_server(monkeypatch):
-    def put(self, name, request, completion):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Store, "put", put)
-    with serving() as server, pytest.raises(OSError, match="No space left"):
-        model(server, concurrency=3).complete(ask(*map(str, range(20))))
-    assert server.requests <= 6
-
-
-TWO = """
-import sys
-from ifqa.completions import Request
-from ifqa.llms.openai import OpenAI
-model = OpenAI(model="m", base_url=sys.argv[1], concurrency=16, window=9)
-done = model.complete([Request(messages=(("user", str(n)),)) for n in range(200)])
-assert [one.text for one in done] == [f"to {n}" for n in range(200)]
-"""
-
-
-def test_two_processes_share_a_store(tmp_path):
-    with serving() as server:
-        both = [subprocess.Popen([sys.executable, "-c", TWO, server.url], stderr=subprocess.PIPE) for _ in range(2)]
-        for process in both:
-            assert process.communicate() == (None, b"")
-            assert process.returncode == 0
-        assert 200 <= server.requests <= 400
-        before = server.requests
-        done = model(server).complete(ask(*map(str, range(200))))
-        assert all(one.cached for one in done)
-        assert server.requests == before
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""What the tests of llms/openai.py share: requests, a model on a scripted server, a folder and a key for it."""
+
+import pytest
+from openai_server import Reply
+
+from ifqa.completions import Request
+from ifqa.llms import asking
+from ifqa.llms.openai import OpenAI
+
+KEY = "sk-canary-3f9c1e77a0b2"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(asking, "BACKOFF", 0.002)
+
+
+def ask(*prompts, **more):
+    return [Request(messages=(("user", prompt),), **more) for prompt in prompts]
+
+
+def model(server, **settings):
+    return OpenAI(**{"model": "m", "base_url": server.url, "window": 4096, "retries": 3, **settings})
+
+
+def texts(completions):
+    return [one.text for one in completions]
+
+
+def first(*replies, then=Reply):
+    """A plan: the n-th time a prompt is asked it gets the n-th reply, and an ordinary one after the last."""
+    return lambda prompt, time, asked: replies[time - 1]() if time <= len(replies) else then()

@@ -1,0 +1,85 @@
+"""What a language model may take: caps that hold, and what it would take."""
+
+import random
+from pathlib import Path
+
+import pytest
+from openai_client import ask, here, model, texts  # noqa: F401
+from openai_server import Reply, error, serving
+
+from ifqa.errors import IfqaError
+from ifqa.llms.openai import OpenAI
+
+PRICED = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'
+
+
+def use(prompt, time, asked):
+    """Usage as a server may count it: anything up to what a byte a token makes, and up to the answer's room."""
+    draw = random.Random(f"{prompt} {time}")
+    return draw.randint(1, len(prompt) + 20), draw.randint(1, asked["max_tokens"])
+
+
+def rough(prompt, time, asked):
+    """A server with troubles, which bills what it worked on."""
+    tokens = use(prompt, time, asked)
+    trouble = random.Random(f"trouble {prompt} {time}").random()
+    if trouble < 0.1:
+        return error(429, "slow", None, {"retry-after": "0"})
+    if trouble < 0.2:
+        return Reply(cut="before", usage=tokens)
+    return Reply(usage=tokens, latency=0.005)
+
+
+@pytest.mark.parametrize("trouble", [False, True])
+def test_the_servers_own_tally_never_passes_a_cap_on_tokens(trouble):
+    prompts = [f"{n} " + "word " * (n % 90) for n in range(300)]
+    plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
+    with serving(plan) as server:
+        asked = model(server, concurrency=32, max_total_tokens=20_000, retries=6)
+        done = asked.complete(ask(*prompts, max_tokens=60))
+    assert sum(server.tokens) <= asked.spent.prompt_tokens + asked.spent.completion_tokens <= 20_000
+    assert trouble or sum(server.tokens) > 19_000  # and it is used up, but for one request's room
+    refused = [one for one in done if one.error]
+    assert refused
+    assert all("the cap of 20,000 tokens" in one.error for one in refused)
+    assert len(refused) + len(list(Path().glob("completions/*/*.json"))) == 300
+
+
+@pytest.mark.parametrize("trouble", [False, True])
+def test_the_servers_own_tally_never_passes_a_cap_on_money(trouble):
+    Path("prices.toml").write_text(PRICED)
+    plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
+    with serving(plan) as server:
+        asked = model(server, concurrency=32, max_cost=1.5)
+        asked.complete(ask(*map(str, range(300)), max_tokens=60))
+    bill = asked.price.of(*server.tokens)
+    assert bill <= asked.spent.cost + 1e-9 <= 1.5 + 1e-9
+    assert trouble or bill > 1.4
+
+
+def test_what_was_refused_is_asked_by_the_next_run():
+    with serving() as server:
+        asked = model(server, max_total_tokens=575)  # room for one of them and 26 tokens
+        done = asked.complete(ask(*"abcdef"))
+        assert sum(bool(one.error) for one in done) == 3
+        assert texts(model(server).complete(ask(*"abcdef"))) == [f"to {letter}" for letter in "abcdef"]
+        assert server.requests == 6
+
+
+def test_a_cap_on_money_needs_a_price():
+    with pytest.raises(IfqaError, match=r"the price of 'mystery' is unknown: add it to a prices\.toml"):
+        OpenAI(model="mystery", max_cost=1.0)
+    assert OpenAI(model="mystery").price is None
+
+
+def test_an_estimate_counts_what_is_not_in_the_store_and_sends_nothing():
+    Path("prices.toml").write_text(PRICED)
+    with serving() as server:
+        asked = model(server)
+        asked.complete(ask("a"))
+        calls, prompt, answers, cost = asked.estimate([*ask("a", "b", "c", "c", max_tokens=256)])
+        assert server.requests == 1
+    assert (calls, answers) == (2, 512)
+    assert prompt > 2
+    assert cost == pytest.approx((prompt * 100 + 512 * 400) / 1e6)
+    assert OpenAI(model="mystery", window=9).estimate(ask("a")).cost is None

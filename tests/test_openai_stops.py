@@ -1,0 +1,106 @@
+"""Interrupts, a full disk and a second process: nothing that was answered is lost or asked twice."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from openai_client import ask, here, model, texts  # noqa: F401
+from openai_server import Reply, serving
+
+from ifqa.completions import Store
+from ifqa.llms import asking
+
+INTERRUPTED = """
+import sys, threading
+from ifqa.completions import Request
+from ifqa.llms.openai import OpenAI
+model = OpenAI(model="m", base_url=sys.argv[1], concurrency=4, window=9)
+try:
+    model.complete([Request(messages=(("user", str(n)),)) for n in range(1000)], lambda done: print(done, flush=True))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_an_interrupt_loses_nothing_and_goes_on(tmp_path):
+    with serving(latency=0.05) as server:
+        process = subprocess.Popen(
+            [sys.executable, "-c", INTERRUPTED, server.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(10):
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 0, err
+        assert out.splitlines()[-1] == "interrupted"
+        assert "keeping what is in flight" in err
+        assert 10 <= server.requests < 100
+        store = Store(tmp_path / "completions")
+        kept = [n for n in range(1000) if store.get("m", *ask(str(n)))]
+        assert len(kept) == server.requests
+
+
+def test_an_interrupt_in_a_running_loop_goes_on_as_well():
+    async def cell(asked):
+        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+        asked.complete(ask(*map(str, range(1000))))
+
+    with serving(latency=0.05) as server:
+        loop = asyncio.new_event_loop()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                loop.run_until_complete(cell(model(server, concurrency=2)))
+        finally:
+            loop.close()
+        assert len(list(Path().glob("completions/*/*.json"))) == server.requests
+
+
+def test_one_object_goes_on_after_an_interrupt(monkeypatch):
+    monkeypatch.setattr(asking, "GRACE", 0.05)
+    with serving(lambda prompt, time, asked: Reply(latency=0.5 if time == 1 else 0.001)) as server:
+        asked = model(server, max_total_tokens=10**6)
+        timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            asked.complete(ask("a", "b"))
+        timer.join()
+        assert asked._budget.open == 0
+        assert asked._budget.aside == (0, 0)
+        assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
+
+
+def test_a_full_disk_is_no_failure_of_the_server(monkeypatch):
+    def put(self, name, request, completion):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Store, "put", put)
+    with serving() as server, pytest.raises(OSError, match="No space left"):
+        model(server, concurrency=3).complete(ask(*map(str, range(20))))
+    assert server.requests <= 6
+
+
+TWO = """
+import sys
+from ifqa.completions import Request
+from ifqa.llms.openai import OpenAI
+model = OpenAI(model="m", base_url=sys.argv[1], concurrency=16, window=9)
+done = model.complete([Request(messages=(("user", str(n)),)) for n in range(200)])
+assert [one.text for one in done] == [f"to {n}" for n in range(200)]
+"""
+
+
+def test_two_processes_share_a_store(tmp_path):
+    with serving() as server:
+        both = [subprocess.Popen([sys.executable, "-c", TWO, server.url], stderr=subprocess.PIPE) for _ in range(2)]
+        for process in both:
+            assert process.communicate() == (None, b"")
+            assert process.returncode == 0
+        assert 200 <= server.requests <= 400
+        before = server.requests
+        done = model(server).complete(ask(*map(str, range(200))))
+        assert all(one.cached for one in done)
+        assert server.requests == before
