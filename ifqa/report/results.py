@@ -1,7 +1,8 @@
 """What every experiment scored, here or where it was recorded before, and how that was made.
 
 `experiments/RESULTS.jsonl` keeps the scores of finished experiments, so that a report needs no run to be made again. A record
-stands for its experiment where that is not run here and its file still says the same.
+stands for its experiment where that is not run here and its file still says the same; one that stands for nothing just now is
+kept all the same.
 """
 
 import hashlib
@@ -54,13 +55,12 @@ def gather(records: Mapping[str, Mapping[str, Any]]) -> list[Result]:
     recorded = [name for name in records if "+" in name]
     results = []
     for name in sorted({*list_resources("experiments", ".toml"), *scored, *recorded}):
-        record = records.get(name)
         try:
-            if record and name in recorded and name not in scored:
-                experiment = parse_experiment(name, record["tables"], str(RECORDS))
+            if name in recorded and name not in scored:
+                experiment = parse_experiment(name, records[name]["tables"], str(RECORDS))
             else:
                 experiment = load_experiment(name)
-            results.append(_result(experiment, record))
+            results.append(_result(experiment, records.get(name)))
         except IfqaError as error:
             say(f"experiment {name} is left out: {error}")
     return results
