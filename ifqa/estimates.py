@@ -119,12 +119,9 @@ def _experiment(experiment: Experiment) -> Iterator[str]:
         except IfqaError as error:  # what is said of the other parts is worth having all the same
             missing.append(str(error))
     wanted = {"retrieve": wanted_retrieve, "read": wanted_read, "score": wanted_score}
-    if experiment.retriever is None:
-        del wanted["retrieve"]
-    if experiment.reader is None:
-        del wanted["read"]
-    for stage, wanted_by in wanted.items():
-        yield f"  {stage}: {'made' if _is_made(experiment.folder / stage, partial(wanted_by, experiment)) else 'to do'}"
+    for stage in (*experiment.stages, "score"):
+        made = _is_made(experiment.folder / stage, partial(wanted[stage], experiment))
+        yield f"  {stage}: {'made' if made else 'to do'}"
     if missing:
         raise IfqaError("; ".join(dict.fromkeys(missing)))
 

@@ -1,12 +1,13 @@
 """Results as tables: RESULTS.md, and the one of a README."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ifqa.expected import NEAR, OFF, OK, RETIRED, measured, verdict
 from ifqa.progress import duration
 from ifqa.report.results import Result
-from ifqa.scoring.summary import partial
+from ifqa.scoring import summary
 
 NOT_RUN, STALE = "not run", "stale"
 _DEPTHS = (1, 5, 20, 100)
@@ -70,42 +71,15 @@ def readme_table(results: Iterable[Result]) -> str:
             f"`ifqa run {one.experiment.name}`",
         )
         for one in sorted(results, key=lambda one: (one.experiment.table, one.experiment.name))
-        if one.scores and not partial(one.scores) and not one.experiment.variant
+        if one.scores and not summary.partial(one.scores) and not one.experiment.variant
     )
     return _markdown_table(Grid("", "", columns, rows))
 
 
 def _scores(title: str, results: Sequence[Result]) -> Grid:
-    columns = (
-        "experiment",
-        "verdict",
-        "EM",
-        "F1",
-        _RECALL,
-        "published or expected",
-        "EM, numeric",
-        "EM, gold read",
-        "passages",
-    )
-    rows = [_row(one) for one in results]
-    told = [n for n in range(len(columns)) if n < 2 or any(row[n] for row in rows)]  # no column of blanks
-    return Grid(
-        title, _sources(results), tuple(columns[n] for n in told), tuple(tuple(row[n] for n in told) for row in rows)
-    )
-
-
-def _row(one: Result) -> tuple[str, ...]:
-    return (
-        one.experiment.name,
-        _verdict(one),
-        _mean(one, "EM"),
-        _mean(one, "F1"),
-        _recall(one),
-        _expectations(one),
-        _mean(one, "numeric.EM"),
-        _mean(one, "gold_read.EM"),
-        _passages(one),
-    )
+    cells = {column: [cell(one) for one in results] for column, cell in _COLUMNS.items()}
+    told = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no other of blanks
+    return Grid(title, _sources(results), tuple(told), tuple(zip(*told.values(), strict=True)))
 
 
 def _sources(results: Sequence[Result]) -> str:
@@ -130,7 +104,7 @@ def _verdict(one: Result) -> str:
     found = {verdict(one.scores, expected) for expected in one.experiment.expected}
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in found), "")
     failed = f"{one.scores['n_failed']:,} failed" if one.scores["n_failed"] else ""
-    return "; ".join(each for each in (worst, partial(one.scores), failed, one.made.get("label", "")) if each)
+    return "; ".join(each for each in (worst, summary.partial(one.scores), failed, one.made.get("label", "")) if each)
 
 
 def _expectations(one: Result) -> str:
@@ -167,6 +141,19 @@ def _mean(one: Result, measure: str) -> str:
     subset = measure.rpartition(".")[0]
     count = f" of {one.scores[subset]['questions']:,}" if subset else ""
     return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]{count}"
+
+
+_COLUMNS: dict[str, Callable[[Result], str]] = {
+    "experiment": lambda one: one.experiment.name,
+    "verdict": _verdict,
+    "EM": partial(_mean, measure="EM"),
+    "F1": partial(_mean, measure="F1"),
+    _RECALL: _recall,
+    "published or expected": _expectations,
+    "EM, numeric": partial(_mean, measure="numeric.EM"),
+    "EM, gold read": partial(_mean, measure="gold_read.EM"),
+    "passages": _passages,
+}
 
 
 def _made(results: Sequence[Result]) -> Grid:
