@@ -120,7 +120,7 @@ def tables(**retriever):
 
 
 def part(**more):
-    return {"name": "test_fusion:Scripted"} | more
+    return {"name": f"{__name__}:Scripted"} | more
 
 
 NESTED = tables(

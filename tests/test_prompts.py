@@ -17,7 +17,7 @@ from ifqa.prompting.prompts import load_prompt, parse_prompt
 from ifqa.records import Passage, Question
 
 ROOT = Path(__file__).parent.parent
-GOLDEN = Path(__file__).parent / "golden_prompts"
+GOLDEN = Path(__file__).parent / "golden" / "prompts"
 PROMPTS = sorted(path.stem for path in (ROOT / "prompts").glob("*.toml"))
 
 # The second is what no template may trip over.

@@ -1,0 +1,326 @@
+"""What the program made before a change, to compare with what it makes after: `python tests/golden/golden.py compare`.
+
+    make       write every golden file anew (only with a reason in the commit)
+    compare    make everything again in a temporary folder and list what differs; exit code 1 if anything does
+
+Both take names of parts to do only those, and `--large FOLDER` for the parts over the IfQA release, whose golden files lie
+in that folder, outside the repository. Digits depend on the processor and on torch's version, so a comparison holds on one
+machine; the parts that `tests/golden/test_golden.py` runs hold everywhere.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+
+EXPERIMENTS = ("sample", "sample-hybrid", "sample-llm")
+LARGE = {"ifqa-dev-gold": 0, "ifqa-dev-bm25": 100}  # experiment -> --limit
+STEPS = 20
+
+
+def sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def run_experiment(name: str, out: Path, limit: int = 0) -> None:
+    """Run, predictions and scores of an experiment, and the identity of each of its stages."""
+    from ifqa import stages
+    from ifqa.artifacts import identity, read_manifest
+    from ifqa.experiment import load_experiment
+    from ifqa.variants import override
+
+    experiment = load_experiment(name)
+    experiment = override(experiment, {"limit": limit}) if limit else experiment
+    stages.run(experiment)
+    out.mkdir(parents=True, exist_ok=True)
+    for file in ("retrieve/run.trec", "read/predictions.jsonl", "score/scores.json"):
+        shutil.copy(experiment.folder / file, out / Path(file).name)
+    identities = {}
+    for stage in (*experiment.stages, "score"):
+        manifest = read_manifest(experiment.folder / stage)
+        assert manifest is not None
+        identities[stage] = identity(manifest["wanted"])
+    write_json(out / "identities.json", identities)
+
+
+def experiments(out: Path) -> None:
+    for name in EXPERIMENTS:
+        run_experiment(name, out / name)
+
+
+def identities(out: Path) -> None:
+    """What the sample's corpus is made from, and the resolved settings of every experiment file."""
+    from ifqa.artifacts import identity
+    from ifqa.experiment import load_corpus, load_experiment
+    from ifqa.provenance import fingerprint, wanted_index, wanted_passages
+    from ifqa.stages import build_passages
+
+    corpus = load_corpus("sample")
+    build_passages(corpus)
+    made = {"passages": identity(wanted_passages(corpus))}
+    for index in corpus.indexes:
+        made[index] = identity(wanted_index(corpus, index))
+    plugins: dict[str, dict[str, Any]] = {}
+    for name in EXPERIMENTS:
+        experiment = load_experiment(name)
+        plugins[name] = {kind: fingerprint(kind, experiment) for kind in ("retriever", "reader")}
+    write_json(out / "corpus.json", made)
+    write_json(out / "fingerprints.json", plugins)
+    settings = {}
+    for path in sorted((ROOT / "experiments").glob("*.toml")):
+        resolved = asdict(load_experiment(path.stem))
+        settings[path.stem] = sha(json.dumps(resolved, sort_keys=True, default=str).encode())
+    write_json(out / "experiments.json", settings)
+
+
+def passages(out: Path) -> None:
+    """Passages of the sample and of our own pages, in both profiles, as the shards hold them."""
+    from ifqa import sources
+    from ifqa.blocks import make_shard
+
+    for profile in ("ifqa", "full"):
+        for name, path in (("sample", "sample/encyclopedia.xml"), ("pages", str(HERE / "pages.xml"))):
+            source = {"format": "dump", "path": path, "profile": profile}
+            data = b"".join(make_shard(block).data for block in sources.blocks(source))
+            lines = data.decode().splitlines()
+            kept = lines if name == "pages" else [f"{json.loads(line)['id']} {sha(line.encode())}" for line in lines]
+            out.mkdir(parents=True, exist_ok=True)
+            (out / f"{name}.{profile}.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
+
+
+def vectors(out: Path) -> None:
+    """MiniLM's vectors of 50 passages in both precisions, and which passages FAISS finds for ten questions."""
+    import faiss
+    import numpy as np
+
+    from ifqa.dense.encoder import open_encoder
+    from ifqa.plugins import load
+
+    some = list(islice(sample_passages(), 50))
+    questions = [question.text for question in load("benchmark", "sample")().questions("dev")[:10]]
+    made = {}
+    for precision in ("float32", "bfloat16"):
+        encoder = open_encoder("all-MiniLM-L6-v2", precision=precision, device="cpu")
+        encoded = np.asarray(encoder.encode_passages(some), np.float32)
+        asked = np.asarray(encoder.encode_queries(questions), np.float32)
+        index = faiss.IndexFlatIP(encoded.shape[1])
+        index.add(encoded)
+        made[precision] = {
+            "passages": [[sha(row.tobytes()), *(round(float(x), 5) for x in row[:4])] for row in encoded],
+            "questions": [sha(row.tobytes()) for row in asked],
+            "faiss_ids": index.search(asked, 5)[1].tolist(),
+        }
+    write_json(out / "vectors.json", made)
+
+
+def sample_passages() -> Iterator[Any]:
+    from ifqa import sources
+    from ifqa.blocks import make_shard
+    from ifqa.records import Passage
+
+    for block in sources.blocks({"format": "dump", "path": "sample/encyclopedia.xml"}):
+        for line in make_shard(block).data.splitlines():
+            record = json.loads(line)
+            yield Passage(record["id"], record["title"], record["contents"])
+
+
+@contextlib.contextmanager
+def every_loss() -> Iterator[list[float]]:
+    """Losses of each step of a training with one of transformers' trainers."""
+    from ifqa.training import resume
+
+    losses: list[float] = []
+    fit = resume.fit
+
+    def fit_and_keep(trainer: Any, folder: Path, label: str) -> Any:
+        trainer.args.logging_steps = 1
+        made = fit(trainer, folder, label)
+        losses.extend(float(one["loss"]) for one in trainer.state.log_history if "loss" in one)
+        return made
+
+    resume.fit = fit_and_keep
+    try:
+        yield losses
+    finally:
+        resume.fit = fit
+
+
+def weights_of(folder: Path) -> dict[str, str]:
+    return {path.name: sha(path.read_bytes()) for path in sorted(folder.glob("*.safetensors"))}
+
+
+def trainings(out: Path) -> None:
+    """The losses of 20 steps of each trainer, and the SHA-256 of the weights they end in."""
+    import tiny_t5
+
+    from ifqa.plugins import load
+    from ifqa.training import dense, extractive, fid, rerank
+
+    every = load("benchmark", "sample")().questions("dev")[:40]
+    pool = list(sample_passages())
+    rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages do for negatives
+    given = {"setting": "ifqa/full", "seed": 3}
+    made: dict[str, Any] = {}
+
+    def keep(name: str, losses: list[float]) -> None:
+        assert len(losses) >= STEPS, f"{name}: {len(losses)} steps"
+        made[name] = {"losses": losses, "weights": weights_of(Path(name))}
+
+    losses: list[float] = []
+    step = extractive._step
+    extractive._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
+    try:
+        extractive.train(every, rankings, Path("extractive"), **given, epochs=4, practice=1, batch=8, rank=4)
+    finally:
+        extractive._step = step
+    keep("extractive", losses)
+    with every_loss() as losses:
+        rerank.train(every, rankings, Path("rerank"), **given, epochs=2, batch=4, rank=4)
+    keep("rerank", losses)
+    with every_loss() as losses:
+        dense.train(every, rankings, Path("dense"), **given, epochs=2, batch=4, max_tokens=64)
+    keep("dense", losses)
+    tiny_t5.save("t5", texts=[*tiny_t5.TEXTS, *(one.text for one in every)])
+    with every_loss() as losses:
+        fid.train(
+            every,
+            rankings,
+            Path("fid"),
+            **given,
+            model="t5",
+            passages=3,
+            steps=STEPS,
+            batch=4,
+            device="cpu",
+            max_tokens=64,
+        )
+    keep("fid", losses)
+    for name, training in made.items():
+        write_json(out / f"{name}.json", training)
+
+
+def completions(out: Path) -> None:
+    """Where the store keeps the completions of every prompt for two questions (`prompts/` has what prompts read as)."""
+    from ifqa.completions import Request, Store
+    from ifqa.files import list_resources
+    from ifqa.plugins import load
+    from ifqa.prompting.demos import load_demos
+    from ifqa.prompting.prompts import load_prompt
+
+    questions = load("benchmark", "sample")().questions("dev")[:2]
+    some = list(islice(sample_passages(), 3))
+    demos = load_demos("sample").demos[:2]
+    kept = {}
+    for name in sorted(list_resources("prompts", ".toml")):
+        for chat in (True, False):
+            for question in questions:
+                messages, text = load_prompt(name).render(question.text, some, demos, chat)
+                request = Request(messages=tuple(messages), text=text, stop=("\n\n",), sample=1)
+                key = Store(Path("completions")).path("a-model", request).as_posix()
+                kept[f"{name} {'chat' if chat else 'completion'} {question.id}"] = key
+    write_json(out / "completions.json", kept)
+
+
+PARTS: dict[str, Callable[[Path], None]] = {
+    "passages": passages,
+    "completions": completions,
+    "identities": identities,
+    "experiments": experiments,
+    "vectors": vectors,
+    "trainings": trainings,
+}
+PORTABLE = ("passages", "completions", "identities")  # no digit of theirs depends on the processor
+
+
+def produce(part: str, out: Path, work: Path) -> None:
+    """Make one part's files in `out`, working in `work`, which shows nothing of the repository but what it ships."""
+    before = Path.cwd()
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)
+    try:
+        PARTS[part](out)
+    finally:
+        os.chdir(before)
+
+
+def produce_large(folder: Path, work: Path) -> None:
+    """The experiments over the IfQA release, from nothing but the `data/` of the repository."""
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)
+    Path("data").symlink_to(ROOT / "data")
+    for name, limit in LARGE.items():
+        run_experiment(name, folder / name, limit)
+
+
+def differences(old: Path, new: Path) -> list[str]:
+    """A line for each file that is missing, new or different."""
+    files = {path.relative_to(root) for root in (old, new) for path in root.rglob("*") if path.is_file()}
+    found = []
+    for file in sorted(files):
+        if not (old / file).exists() or not (new / file).exists():
+            found.append(f"{file}: {'new' if (new / file).exists() else 'missing'}")
+        elif (old / file).read_bytes() != (new / file).read_bytes():
+            lines = [(root / file).read_text(encoding="utf-8").splitlines() for root in (old, new)]
+            first = next(
+                (n for n, pair in enumerate(zip(*lines, strict=False), 1) if pair[0] != pair[1]),
+                min(map(len, lines)) + 1,
+            )
+            found.append(f"{file}:{first}: differs")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("verb", choices=["make", "compare"])
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; none: all")
+    parser.add_argument("--large", type=Path, help="folder of the golden files over the IfQA release")
+    chosen = parser.parse_args()
+    parts = chosen.parts or ([] if chosen.large else list(PARTS))
+    if strange := set(parts) - set(PARTS):
+        parser.error(f"unknown part {min(strange)}")
+    different = []
+    with tempfile.TemporaryDirectory() as aside:
+        for part in parts:
+            made = Path(aside) / "made" / part
+            produce(part, made, Path(aside) / "work" / part)
+            if chosen.verb == "make":
+                shutil.rmtree(HERE / part, ignore_errors=True)
+                shutil.copytree(made, HERE / part)
+            different += [f"{part}/{line}" for line in differences(HERE / part, made)]
+        if chosen.large:
+            kept = chosen.large.resolve()
+            made = Path(aside) / "large"
+            produce_large(made, Path(aside) / "work" / "large")
+            if chosen.verb == "make":
+                shutil.copytree(made, kept, dirs_exist_ok=True)
+            different += differences(kept, made)
+    for line in different:
+        print(line)
+    print(
+        f"{len(different)} files differ"
+        if different
+        else f"all as before: {', '.join([*parts, *(LARGE if chosen.large else [])])}"
+    )
+    return bool(different)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+"""What no processor changes is as it was: passages, where completions are kept, and the identities that decide reuse."""
+
+import pytest
+from golden.golden import HERE, PORTABLE, differences, produce
+
+
+@pytest.mark.parametrize("part", PORTABLE)
+def test_what_is_made_is_as_before(part, tmp_path, capfd):
+    produce(part, tmp_path / "made", tmp_path / "work")
+    assert differences(HERE / part, tmp_path / "made") == []
