@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from ifqa.files import write
 from ifqa.progress import say
+from ifqa.storage.files import write
 
 VERSION = 1  # of the store's files
 

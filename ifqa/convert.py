@@ -11,21 +11,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ifqa.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
-from ifqa.errors import IfqaError
+from ifqa.corpus.store import PassageStore, fetch
+from ifqa.errors import IfqaError, unknown
 from ifqa.experiment import Experiment, load_corpus, load_experiment
-from ifqa.files import require
-from ifqa.formats import WRITERS, read_qrels, read_questions, write_qrels
+from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
+from ifqa.formats.qrels import read_qrels, write_qrels
+from ifqa.formats.questions import WRITERS, read_questions
+from ifqa.formats.runs import write_run
 from ifqa.inputs import passages_of, predictions_of, questions_of, rankings_of
-from ifqa.passages import PassageStore, fetch
-from ifqa.plugins import load, unknown
+from ifqa.plugins import load
 from ifqa.progress import bar, say
 from ifqa.provenance import up_to_date_passages, wanted_score
 from ifqa.records import Hit, Question, gold_id
 from ifqa.retrievers.run import Run
-from ifqa.runs import write_run
 from ifqa.scoring.coverage import GoldGrams
-from ifqa.scoring.retrieval import COVERED_SHARE, covers
+from ifqa.scoring.measures.recall import COVERED_SHARE, covers
+from ifqa.storage.files import require
 
 _FILES = (".json", ".jsonl", ".trec", ".tsv", ".gz", ".xz", ".bz2", ".pkl")
 _BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "lm-eval"}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ifqa import __version__
 from ifqa.errors import IfqaError
+from ifqa.workers.machine import total_memory
 
 _PARTS = (
     ("pyserini", "BM25 through Lucene"),
@@ -28,9 +29,10 @@ _PARTS = (
 
 def examine() -> str:
     """A line for each thing: its version or "not installed", what it is for, and what to do about it."""
+    memory = total_memory() or float("nan")
     lines = [
         f"ifqa {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
-        f"{os.cpu_count()} cores, {_memory_gb():.0f} GB memory, {shutil.disk_usage(Path.cwd()).free / 1e9:.0f} GB disk free"
+        f"{os.cpu_count()} cores, {memory / 1e9:.0f} GB memory, {shutil.disk_usage(Path.cwd()).free / 1e9:.0f} GB disk free"
     ]
     for name, purpose in _PARTS:
         lines.append(f"{name:20} {_version(name):16} {purpose}")
@@ -74,16 +76,9 @@ def _accelerator() -> str:
 
 
 def _encoder() -> str:
-    from ifqa.hub import encoder_folder
+    from ifqa.models.hub import encoder_folder
 
     try:
         return f"all-MiniLM-L6-v2: {encoder_folder()}"
     except IfqaError as error:
         return f"all-MiniLM-L6-v2: {error}"
-
-
-def _memory_gb() -> float:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (AttributeError, ValueError, OSError):  # not on Windows
-        return float("nan")

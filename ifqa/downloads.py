@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.files import create, sha256, write
 from ifqa.plugins import load
+from ifqa.storage.files import create, sha256, write
 
 
 def fetch(name: str, source: Path | None = None) -> Iterator[str]:

@@ -12,20 +12,35 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ifqa import artifacts, sources
 from ifqa.completions import Request
-from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus, Experiment, load_corpus, load_experiment, retriever_tables, search_settings
-from ifqa.files import find_resource, list_resources
-from ifqa.forecast import forecast, memory_here
+from ifqa.corpus import sources
+from ifqa.corpus.forecast import forecast
+from ifqa.errors import IfqaError, unknown
+from ifqa.experiment import (
+    Corpus,
+    Experiment,
+    load_corpus,
+    load_experiment,
+    retriever_tables,
+    search_settings,
+)
 from ifqa.inputs import open_llm, open_reader, passages_of, questions_of, rankings_of, refuse_other_settings
-from ifqa.plugins import load, takes, unknown
+from ifqa.plugins import load, takes
 from ifqa.progress import duration
-from ifqa.provenance import fingerprint, wanted_index, wanted_passages, wanted_read, wanted_retrieve, wanted_score
+from ifqa.provenance import (
+    fingerprint,
+    wanted_index,
+    wanted_passages,
+    wanted_read,
+    wanted_retrieve,
+    wanted_score,
+)
 from ifqa.queries import rewrite
 from ifqa.records import Passage, Question
+from ifqa.storage import artifacts
+from ifqa.storage.resources import find_resource, list_resources
 from ifqa.variants import override
-from ifqa.workers import cores
+from ifqa.workers.machine import cores, total_memory
 
 
 def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> Iterator[str]:
@@ -102,7 +117,7 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
             f"corpus {corpus.name} needs about {_size(disk)} of disk, {_size(free)} is free in {Path.cwd()}; "
             "make room or work on a larger disk"
         )
-    if (here := memory_here()) and memory > here:
+    if (here := total_memory()) and memory > here:
         raise IfqaError(
             f"corpus {corpus.name} needs about {_size(memory)} of memory, this machine has {_size(here)}; "
             "use fewer workers: [passages] workers = 1"

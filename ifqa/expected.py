@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ifqa.errors import IfqaError
-from ifqa.plugins import unknown
+from ifqa.errors import IfqaError, unknown
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
 SUBSETS = ("numeric", "other", "gold_read")  # of the questions, as `scoring.summary` has them

@@ -5,18 +5,20 @@ lies in the folder of the same name beside, under the working directory.
 """
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 from ifqa.expected import Expected, parse_expected
-from ifqa.files import find_resource, list_resources, read_toml, texts_field
-from ifqa.plugins import check_settings, load, settings_of, takes, unknown
+from ifqa.plugins import load, takes
 from ifqa.queries import rewrite
-from ifqa.workers import Engine
+from ifqa.settings import check_settings, settings_of
+from ifqa.storage.files import read_toml, texts_field
+from ifqa.storage.resources import find_resource, list_resources
+from ifqa.tables import as_table, check_keys, plain_name, text, whole_number
+from ifqa.workers.tasks import Engine
 
 _CORPUS_KEYS = {"passages", "index", "about"}
 _NOT_SEARCH = {"name", "index", "k", "query", "parts", "weight"}
@@ -122,34 +124,34 @@ def load_corpus(name: str, **changes: Any) -> Corpus:
     Raises:
         IfqaError: there is no such file, or something in it is unknown, missing or of the wrong type.
     """
-    path = find_resource(f"indexes/{_name(name, 'corpus')}.toml")
+    path = find_resource(f"indexes/{plain_name(name, 'corpus')}.toml")
     if path is None:
         raise unknown("corpus", name, list_resources("indexes", ".toml"))
     tables, where = read_toml(path), str(path)
-    _check_keys(tables, _CORPUS_KEYS, f"{where}: key")
-    passages = _table(tables.get("passages"), f"{where}: [passages]")
+    check_keys(tables, _CORPUS_KEYS, f"{where}: key")
+    passages = as_table(tables.get("passages"), f"{where}: [passages]")
     passages = passages | {key: value for key, value in changes.items() if value is not None}
-    _check_keys(passages, {"sources", "engine", "workers"}, f"{where}: key of [passages]")
+    check_keys(passages, {"sources", "engine", "workers"}, f"{where}: key of [passages]")
     engine = passages.get("engine", "local")
     if engine not in get_args(Engine):
         place = "--engine" if changes.get("engine") else f"{where}: engine of [passages]"
         raise unknown(place, str(engine), get_args(Engine))
-    workers = _whole(passages, "workers", 0, 0, f"{where}: [passages]")
+    workers = whole_number(passages, "workers", 0, 0, f"{where}: [passages]")
     sources = passages.get("sources")
     if not isinstance(sources, list) or not sources:
         raise IfqaError(f"{where}: wanted at least one [[passages.sources]]")
-    indexes = _table(tables.get("index", {}), f"{where}: [index]")
+    indexes = as_table(tables.get("index", {}), f"{where}: [index]")
     for index, value in indexes.items():
-        at = f"{where}: [index.{_name(index, 'index')}]"
-        table = _table(value, at)
-        plug = load("retriever", _text(table, "retriever", at))
+        at = f"{where}: [index.{plain_name(index, 'index')}]"
+        table = as_table(value, at)
+        plug = load("retriever", text(table, "retriever", at))
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is where the passages lie; name the index otherwise")
         if not hasattr(plug, "build"):
             raise IfqaError(f"{at}: retriever {table['retriever']!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings(f"{where}: build setting of [index.{index}]", plug.build, own, given=["passages", "folder"])
-    tables_of_sources = tuple(_table(source, f"{where}: [[passages.sources]]") for source in sources)
+    tables_of_sources = tuple(as_table(source, f"{where}: [[passages.sources]]") for source in sources)
     return Corpus(name, tables_of_sources, indexes, engine, workers)
 
 
@@ -164,7 +166,7 @@ def load_experiment(name: str) -> Experiment:
     path = Path(name)
     if path.name != name and path.resolve().parent == Path("experiments").resolve():
         name = path.name.removesuffix(".toml")
-    _name(name, "experiment")
+    plain_name(name, "experiment")
     file = find_resource(f"experiments/{name}.toml") or find_resource(f"experiments/{name}/experiment.toml")
     if file is None:
         variants = [path.parent.name for path in Path("experiments").glob("*/experiment.toml")]
@@ -174,23 +176,25 @@ def load_experiment(name: str) -> Experiment:
 
 def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experiment:
     """An experiment from its tables; `where` opens every error message."""
-    _check_keys(tables, {one.name for one in fields(Experiment)} - {"name"}, f"{where}: key")
+    check_keys(tables, {one.name for one in fields(Experiment)} - {"name"}, f"{where}: key")
     retriever, reader = tables.get("retriever"), tables.get("reader")
     if retriever is None and reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     experiment = Experiment(
         name=name,
-        benchmark=_text(tables, "benchmark", where),
-        split=_text(tables, "split", where),
-        corpus=_text(tables, "corpus", where) if tables.get("corpus") else "",
-        retriever=None if retriever is None else _retriever(_table(retriever, f"{where}: [retriever]"), where),
-        reader=None if reader is None else _reader(_table(reader, f"{where}: [reader]"), retriever is not None, where),
-        llm=None if tables.get("llm") is None else _llm(_table(tables["llm"], f"{where}: [llm]"), where),
-        seed=_whole(tables, "seed", 0, 0, where),
+        benchmark=text(tables, "benchmark", where),
+        split=text(tables, "split", where),
+        corpus=text(tables, "corpus", where) if tables.get("corpus") else "",
+        retriever=None if retriever is None else _retriever(as_table(retriever, f"{where}: [retriever]"), where),
+        reader=None
+        if reader is None
+        else _reader(as_table(reader, f"{where}: [reader]"), retriever is not None, where),
+        llm=None if tables.get("llm") is None else _llm(as_table(tables["llm"], f"{where}: [llm]"), where),
+        seed=whole_number(tables, "seed", 0, 0, where),
         expected=parse_expected(tables.get("expected", {}), where),
-        limit=_whole(tables, "limit", 0, 0, where),
+        limit=whole_number(tables, "limit", 0, 0, where),
         about=str(tables.get("about", "")),
-        table=_text(tables, "table", where) if "table" in tables else "",
+        table=text(tables, "table", where) if "table" in tables else "",
         questions=texts_field(dict(tables), "questions", where) if "questions" in tables else (),
     )
     load("benchmark", experiment.benchmark)
@@ -205,7 +209,7 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experi
 
 def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: int = 100) -> dict[str, Any]:
     """A retriever's table, checked and filled; `k` is what it is asked for if it does not say."""
-    name = _text(table, "name", f"{where}: {at}")
+    name = text(table, "name", f"{where}: {at}")
     plug = load("retriever", name)
     own = {key: value for key, value in table.items() if key not in _NOT_SEARCH}
     check_settings(
@@ -214,7 +218,7 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
         own,
         given=["index", "parts", "passages", "corpus", "llm"],
     )
-    filled = {"name": name, "k": _whole(table, "k", k, 1, f"{where}: {at}"), **settings_of(plug.__init__), **own}
+    filled = {"name": name, "k": whole_number(table, "k", k, 1, f"{where}: {at}"), **settings_of(plug.__init__), **own}
     if at != "[retriever]":
         filled["weight"] = _weight(table, f"{where}: {at}")
     elif "weight" in table:
@@ -234,7 +238,7 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
         if not isinstance(parts, list) or not parts:
             raise IfqaError(f"{where}: {name!r} wants [[{at.strip('[]')}.parts]], found {parts!r}")
         inner = f"[[{at.strip('[]')}.parts]]"
-        filled["parts"] = [_retriever(_table(one, f"{where}: {inner}"), where, inner, filled["k"]) for one in parts]
+        filled["parts"] = [_retriever(as_table(one, f"{where}: {inner}"), where, inner, filled["k"]) for one in parts]
     elif "parts" in table:
         raise IfqaError(f"{where}: retriever {name!r} has no parts; take them out")
     return filled
@@ -248,52 +252,19 @@ def _weight(table: dict[str, Any], where: str) -> float:
 
 
 def _reader(table: dict[str, Any], retrieves: bool, where: str) -> dict[str, Any]:
-    name = _text(table, "name", f"{where}: [reader]")
+    name = text(table, "name", f"{where}: [reader]")
     plug = load("reader", name)
     own = {key: value for key, value in table.items() if key not in _NOT_READER}
     check_settings(f"{where}: setting of reader {name!r}", plug.__init__, own, given=["llm"])
-    passages = _whole(table, "passages", 5, 1, f"{where}: [reader]") if retrieves else 0
+    passages = whole_number(table, "passages", 5, 1, f"{where}: [reader]") if retrieves else 0
     return {"name": name, "passages": passages, **settings_of(plug.__init__), **own}
 
 
 def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
     name = table.get("name", "openai")
-    plug = load("llm", _text({"name": name}, "name", f"{where}: [llm]"))
+    plug = load("llm", text({"name": name}, "name", f"{where}: [llm]"))
     own = {key: value for key, value in table.items() if key != "name"}
     check_settings(f"{where}: setting of llm {name!r}", plug.__init__, own)
     if hasattr(plug, "refuse"):
         plug.refuse(**own)
     return {"name": name, **settings_of(plug.__init__), **own}
-
-
-def _table(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise IfqaError(f"{where}: wanted a table, found {'nothing' if value is None else repr(value)}")
-    return value
-
-
-def _name(name: str, what: str) -> str:
-    """A name that may be a folder: it leads nowhere else."""
-    if not re.fullmatch(r"\w[\w.+=~-]{0,199}", name):
-        raise IfqaError(f"{what} {name!r}: wanted a name of letters, digits and . _ - that names no other folder")
-    return name
-
-
-def _check_keys(table: Mapping[str, Any], known: set[str], what: str) -> None:
-    for key in table:
-        if key not in known:
-            raise unknown(what, key, known)
-
-
-def _text(table: Mapping[str, Any], key: str, where: str) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value:
-        raise IfqaError(f'{where}: wanted {key} = "...", found {"nothing" if value is None else repr(value)}')
-    return value
-
-
-def _whole(table: Mapping[str, Any], key: str, default: int, least: int, where: str) -> int:
-    value = table.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise IfqaError(f"{where}: {key} must be a whole number from {least}, found {value!r}")
-    return value

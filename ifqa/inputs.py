@@ -6,15 +6,15 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from ifqa.corpus.store import PassageFile, PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.experiment import Experiment, load_corpus, retriever_tables, search_settings
-from ifqa.files import read_jsonl, sha256, unicode_text
-from ifqa.passages import PassageFile, PassageStore, Store, fetch
+from ifqa.formats.runs import read_run
 from ifqa.plugins import load, takes
 from ifqa.progress import say
 from ifqa.queries import Part, rewrite
 from ifqa.records import Hit, Passage, Prediction, Question
-from ifqa.runs import read_run
+from ifqa.storage.files import read_jsonl, sha256, unicode_text
 
 
 def questions_of(experiment: Experiment) -> list[Question]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ifqa.errors import IfqaError
+from ifqa.storage.resources import PACKAGE
 
 MEMORY = "IFQA_JAVA_GB"
 
@@ -80,7 +81,7 @@ def run(main_class: str, arguments: Sequence[str], memory_gb: float, watch: Call
     _java_home(), _jar()  # what is missing is said here, not by the child
     heap = _heap(memory_gb)
     # the child needs this very ifqa, wherever it was imported from; -P keeps the working directory's modules out
-    path = os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-P", "-c", _CHILD, " ".join(heap), main_class, *arguments]
     lines = []
     with subprocess.Popen(

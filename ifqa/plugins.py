@@ -3,17 +3,14 @@
 A folder of plugs lists its own in a table of strings, so that naming one imports that one alone.
 """
 
-import difflib
 import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 
 _TABLES = {
     "benchmark": "ifqa.benchmarks",
@@ -28,28 +25,10 @@ _EXTRAS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What building an index will take: seconds, bytes of disk, bytes of memory; `about` is said besides."""
-
-    seconds: float
-    disk: float
-    memory: float
-    about: str = ""
-
-
 def names(kind: str) -> dict[str, str]:
     """Name -> "module:Class" of the plugs of a kind ("benchmark", "retriever", "reader") that ship with ifqa."""
     table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGS
     return table
-
-
-def unknown(what: str, name: str, known: Iterable[str]) -> IfqaError:
-    """An error for a name nobody knows, with the nearest known one and the list of all."""
-    known = sorted(known)
-    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return IfqaError(f"unknown {what} {name!r}; {hint}known: {', '.join(known) or 'none'}")
 
 
 def load(kind: str, name: str) -> type[Any]:
@@ -86,47 +65,3 @@ def load(kind: str, name: str) -> type[Any]:
 def takes(kind: str, name: str, argument: str) -> bool:
     """Whether a plug's constructor wants something that is handed in, as a language model or the passages."""
     return argument in inspect.signature(load(kind, name).__init__).parameters
-
-
-def check_settings(what: str, function: Any, settings: Mapping[str, Any], given: Iterable[str] = ()) -> None:
-    """Refuse settings that `function` does not take, by name, before any work is done.
-
-    Args:
-        what: how the message calls the place they come from, as in "setting of retriever 'bm25'".
-        function: the constructor or `build` whose keyword arguments are the settings.
-        settings: the settings by name.
-        given: names of arguments that the caller fills in and nobody may set.
-
-    Raises:
-        IfqaError: a setting is missing, unknown or of the wrong basic type.
-    """
-    parameters = {
-        name: parameter
-        for name, parameter in inspect.signature(function).parameters.items()
-        if name not in {*given, "self"} and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-    }
-    for name, parameter in parameters.items():
-        if parameter.default is parameter.empty and name not in settings:
-            raise IfqaError(f"{what} {name!r} is missing")
-    for name, value in settings.items():
-        if name not in parameters:
-            raise unknown(what, name, parameters)
-        default, annotation = parameters[name].default, parameters[name].annotation
-        if annotation in (str, str | None) and not isinstance(value, str):
-            raise IfqaError(f"{what} {name!r}: wanted text, found {value!r}")
-        if isinstance(default, bool | int | float | str) and not _fits(value, default):
-            raise IfqaError(f"{what} {name!r}: wanted {type(default).__name__}, found {value!r}")
-
-
-def settings_of(function: Any) -> dict[str, Any]:
-    """Every setting of a plug with its default: its constructor's or `build`'s keyword arguments that have one."""
-    parameters = inspect.signature(function).parameters.values()
-    return {one.name: one.default for one in parameters if one.default is not one.empty and one.default is not None}
-
-
-def _fits(value: Any, default: Any) -> bool:
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    if isinstance(default, float):
-        return isinstance(value, int | float)
-    return isinstance(value, type(default))

@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ifqa import artifacts, blocks, queries, sources
+from ifqa import queries
+from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus, retriever_tables, search_settings
-from ifqa.files import sha256
 from ifqa.inputs import questions_of, reads_passages
-from ifqa.plugins import load, settings_of
+from ifqa.plugins import load
 from ifqa.scoring import summary
+from ifqa.settings import settings_of
+from ifqa.storage import artifacts
+from ifqa.storage.files import sha256
 
 
 def wanted_passages(corpus: Corpus, known: Mapping[str, Any] | None = None) -> dict[str, Any]:

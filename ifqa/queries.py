@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ifqa.clauses import content_terms, split_question
-from ifqa.plugins import unknown
+from ifqa.errors import unknown
 from ifqa.records import Hit, Question
 
 VERSION = 1  # of what the clauses and names of a question are; raised when that changes

@@ -1,4 +1,4 @@
-"""The four records every stage speaks in."""
+"""The records that stages and plugins speak in."""
 
 import hashlib
 from dataclasses import dataclass
@@ -59,6 +59,16 @@ class Prediction:
     def failed(self) -> bool:
         """Whether the reader gave no answer; what counts as `n_failed`."""
         return bool(self.error) or not self.answer.strip()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What building an index will take: seconds, bytes of disk, bytes of memory; `about` is said besides."""
+
+    seconds: float
+    disk: float
+    memory: float
+    about: str = ""
 
 
 def gold_id(text: str) -> str:

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ifqa.encoders import MiniLM
+from ifqa.models.minilm import MiniLM
 from ifqa.numbers import ONE, Number, american_date, compute, find_numbers
 
 MAX_SPAN = 24  # tokens in an answer

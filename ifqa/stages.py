@@ -11,14 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ifqa import sources
-from ifqa.artifacts import lock, make, read_manifest, take_over
-from ifqa.blocks import make_shard
+from ifqa.corpus import sources
+from ifqa.corpus.blocks import make_shard
+from ifqa.corpus.forecast import require_room
+from ifqa.corpus.id_index import write_id_index
+from ifqa.corpus.shards import BAD, Shards
+from ifqa.corpus.store import write_passages
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus
-from ifqa.files import json_line, keep_whole_lines, write, write_json, write_jsonl
-from ifqa.forecast import require_room
-from ifqa.id_index import write_id_index
+from ifqa.formats.runs import write_run
 from ifqa.inputs import (
     check_predictions,
     open_reader,
@@ -32,7 +33,6 @@ from ifqa.inputs import (
     split_size,
     was_trained_on,
 )
-from ifqa.passages import write_passages
 from ifqa.plugins import load
 from ifqa.progress import bar, say
 from ifqa.provenance import (
@@ -43,13 +43,13 @@ from ifqa.provenance import (
     wanted_read,
     wanted_retrieve,
     wanted_score,
-)  # fmt: skip
+)
 from ifqa.records import Hit, Passage, Prediction, Question
-from ifqa.runs import write_run
 from ifqa.scoring import summary
-from ifqa.shards import BAD, Shards
+from ifqa.storage.artifacts import lock, make, read_manifest, take_over
+from ifqa.storage.files import json_line, keep_whole_lines, write, write_json, write_jsonl
 from ifqa.variants import write_resolved
-from ifqa.workers import run as run_all
+from ifqa.workers.tasks import run as run_all
 
 SEARCHED = 64  # questions a retriever is given at a time
 CHUNK = 32  # questions a reader is given at a time, after which their predictions are safe on disk

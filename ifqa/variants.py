@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 from ifqa.expected import expected_tables
 from ifqa.experiment import Experiment, parse_experiment
-from ifqa.files import create, write
-from ifqa.plugins import load, unknown
+from ifqa.plugins import load
+from ifqa.storage.files import create, write
 
 _LONGEST = 200  # bytes of a folder's name
 

@@ -189,9 +189,9 @@ def stats_passages(
 ) -> None:
     """Pages, passages, words, lengths, and how many of a benchmark's gold passages a corpus holds."""
     from ifqa.experiment import load_corpus
-    from ifqa.files import write_json
     from ifqa.plugins import load
     from ifqa.report import passages as report
+    from ifqa.storage.files import write_json
 
     _check_written(figure, json)
     gold = {split: load("benchmark", benchmark)().questions(split) for split in splits or []}
@@ -214,8 +214,8 @@ def stats_questions(
     json: Json = None,
 ) -> None:
     """Lengths, kinds of answers, question words, and the questions that splits share; the paper's values beside them."""
-    from ifqa.files import write_json
     from ifqa.report import questions as report
+    from ifqa.storage.files import write_json
 
     _check_written(figure, json)
     measured = report.measure(benchmark, splits or ())

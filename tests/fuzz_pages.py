@@ -14,11 +14,11 @@ import sys
 import time
 from pathlib import Path
 
+from ifqa.corpus.wikipedia.dump import Tally, parse_pages
+from ifqa.corpus.wikipedia.splitter import split
+from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.errors import IfqaError
-from ifqa.files import unpack
-from ifqa.wikipedia.dump import Tally, parse_pages
-from ifqa.wikipedia.splitter import split
-from ifqa.wikipedia.wikitext import to_text
+from ifqa.storage.files import unpack
 
 LIMIT = 2.0  # seconds a page
 LONG = 5_000_000  # characters

@@ -44,7 +44,7 @@ spec = json.loads(sys.argv.pop(1))
 def die(where):
     print("killed", where, file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
-import ifqa.files as files
+import ifqa.storage.files as files
 written = 0
 plain_write = files.write
 def write(handle, data):

@@ -6,7 +6,7 @@ import signal
 import tasks
 
 from ifqa.jvm import java
-from ifqa.workers import run
+from ifqa.workers.tasks import run
 
 
 def handler():

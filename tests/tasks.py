@@ -1,4 +1,4 @@
-"""What the tests of ifqa.workers give other processes to do."""
+"""What the tests of ifqa.workers.tasks give other processes to do."""
 
 import os
 import signal
@@ -56,6 +56,6 @@ def sleep_for_ever(folder):
 
 
 def work_for_ever(folder):
-    from ifqa.workers import run
+    from ifqa.workers.tasks import run
 
     list(run(sleep_for_ever, [folder] * 4, workers=2))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.answers import contains, exact_match, f1, is_numeric, normalize
+from ifqa.scoring.measures.answers import contains, exact_match, f1, is_numeric, normalize
 
 untimed = settings(deadline=None)
 SEEDS = [

@@ -11,12 +11,12 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from ifqa import sources
+from ifqa.corpus import sources
+from ifqa.corpus.wikipedia.articles import article_files, read_articles
+from ifqa.corpus.wikipedia.dump import Page, Tally
+from ifqa.corpus.wikipedia.ready import read_passages
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
-from ifqa.wikipedia.articles import article_files, read_articles
-from ifqa.wikipedia.dump import Page, Tally
-from ifqa.wikipedia.ready import read_passages
 
 ARTICLES = [{"id": "7", "title": "A", "text": "one\ntwo"}, {"id": 8, "title": "B", "text": ""}]
 LINES = "".join(json.dumps(article) + "\n" for article in ARTICLES)
@@ -109,7 +109,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path, line: str, message:
 def test_a_bad_article_is_listed_and_the_others_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, reason: str
 ) -> None:
-    monkeypatch.setattr("ifqa.wikipedia.articles.LONGEST", 100)
+    monkeypatch.setattr("ifqa.corpus.wikipedia.articles.LONGEST", 100)
     (tmp_path / "a.jsonl").write_text(line + "\n" + LINES)
     tally = Tally()
     assert [page for page, _ in read_articles(tmp_path / "a.jsonl", tally)] == PAGES

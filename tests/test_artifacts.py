@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from ifqa import artifacts
 from ifqa.errors import IfqaError
-from ifqa.files import write_jsonl
+from ifqa.storage import artifacts
+from ifqa.storage.files import write_jsonl
 
 WANTED = {"stage": "test", "settings": {"k": 5}}
 
@@ -68,7 +68,7 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path, number):
 
 def test_a_second_process_is_kept_out(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from ifqa import artifacts\n"
+        "import sys; from pathlib import Path; from ifqa.storage import artifacts\n"
         f"with artifacts.lock(Path({str(tmp_path)!r})): print('in', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from ifqa import jvm
 from ifqa.errors import IfqaError
+from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
 from ifqa.retrievers.bm25 import BM25
-from ifqa.runs import read_run, write_run
 
 # words the stemmer and the stop list leave alone
 VOCABULARY = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf".split()

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from ifqa import stages
 from ifqa.experiment import load_experiment
-from ifqa.files import read_jsonl, write_jsonl
 from ifqa.report.browse import answer_spans, browse, cut
-from ifqa.scoring.retrieval import has_answer
+from ifqa.scoring.measures.recall import has_answer
+from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.variants import override
 
 # Letters that fold, accents composed and not, in both orders; what is joined, what parts tokens, what is no character.

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from dumps import HEAD, TAIL, multistream, page
 
-from ifqa import blocks, forecast, sources, stages
-from ifqa.artifacts import read_manifest
+from ifqa import stages
+from ifqa.corpus import blocks, forecast, sources
+from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_corpus
-from ifqa.passages import PassageStore
+from ifqa.storage.artifacts import read_manifest
 
 PAGES = [page(n, f"Page {n}", " ".join(f"w{n}x{i}" for i in range(n * 37 % 400))) for n in range(1, 120)]
 

@@ -319,7 +319,7 @@ def test_a_full_disk_is_one_line_and_what_was_built_stays(work):
 
 
 def test_two_processes_on_one_experiment_are_one_too_many(work):
-    holder = "import sys; from pathlib import Path; from ifqa import artifacts\nwith artifacts.lock(Path('experiments/mine')): print('in', flush=True); sys.stdin.read()"
+    holder = "import sys; from pathlib import Path; from ifqa.storage import artifacts\nwith artifacts.lock(Path('experiments/mine')): print('in', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", holder], cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:

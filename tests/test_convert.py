@@ -8,15 +8,16 @@ import pytest
 
 from ifqa import stages
 from ifqa.convert import convert
-from ifqa.ctxs import read_ctxs
+from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_corpus, load_experiment
-from ifqa.formats import read_qrels, read_questions
+from ifqa.formats.ctxs import read_ctxs
+from ifqa.formats.qrels import read_qrels
+from ifqa.formats.questions import read_questions
+from ifqa.formats.runs import read_run
 from ifqa.inputs import passages_of, questions_of
-from ifqa.passages import PassageStore
 from ifqa.records import gold_id
-from ifqa.runs import read_run
-from ifqa.scoring.retrieval import covers, score_ranking
+from ifqa.scoring.measures.recall import covers, score_ranking
 
 GOLD = 'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'
 CLOSED = 'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "p.jsonl"\n'

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.files import write_jsonl
 from ifqa.records import Question, gold_id
 from ifqa.scoring.coverage import Coverage, GoldGrams, ShardTask, coverage, measure_shard, merge
-from ifqa.scoring.retrieval import COVERED_SHARE, covers, word_grams
+from ifqa.scoring.measures.recall import COVERED_SHARE, covers, word_grams
+from ifqa.storage.files import write_jsonl
 
 # Few words, so that texts share runs of them; marks, entities and blanks that are no words.
 words = st.sampled_from("a b c d A, (b) c. &amp; A&amp;M – ...".split())

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa import ctxs
-from ifqa.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.errors import IfqaError
+from ifqa.formats import ctxs
+from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
+from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Hit, Passage, Question
-from ifqa.runs import read_run, write_run
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 SOLID = TEXT.filter(str.strip)

@@ -10,16 +10,16 @@ from safetensors.torch import load_file, save_file
 from test_hub import tiny, tiny_dpr
 
 from ifqa import stages
-from ifqa.artifacts import read_manifest
 from ifqa.dense import encode
 from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_corpus, parse_experiment
-from ifqa.files import sha256
+from ifqa.formats.runs import read_run
 from ifqa.inputs import open_retriever
 from ifqa.records import Passage, Question, gold_id
 from ifqa.retrievers.dense import Dense
-from ifqa.runs import read_run
+from ifqa.storage.artifacts import read_manifest
+from ifqa.storage.files import sha256
 
 THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf".split()
 TEXTS = [f"{THINGS[n % 16]} {THINGS[n * 7 % 16]} {THINGS[n * n % 16]} {'moon ' * (n % 5)}" for n in range(40)]

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ifqa.corpus.wikipedia import dump
+from ifqa.corpus.wikipedia.dump import Page, Tally, parse_pages
 from ifqa.errors import IfqaError
-from ifqa.files import unpack
-from ifqa.wikipedia import dump
-from ifqa.wikipedia.dump import Page, Tally, parse_pages
+from ifqa.storage.files import unpack
 
 HEAD = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-{}/" version="{}">\n'
 SITE = '<siteinfo><namespaces><namespace key="0"/><namespace key="10">Template</namespace></namespaces></siteinfo>'

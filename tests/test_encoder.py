@@ -16,7 +16,7 @@ from transformers import DPRContextEncoder, DPRQuestionEncoder
 from ifqa.dense import encoder as module
 from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
-from ifqa.hub import NAME, encoder_folder
+from ifqa.models.hub import NAME, encoder_folder
 from ifqa.records import Passage
 
 TEXTS = ["red", "cat dog bird sun moon tree rock", "green bird", "ship " * 60, "gold iron", "blue", "wolf fish " * 9]

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from ifqa import hub
-from ifqa.encoders import MiniLM
 from ifqa.errors import IfqaError
-from ifqa.hub import PACKAGE, encoder_folder
+from ifqa.models import hub
+from ifqa.models.hub import PACKAGE, encoder_folder
+from ifqa.models.minilm import MiniLM
 from ifqa.readers.extractive import SHIPPED
 
 

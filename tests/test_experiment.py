@@ -31,7 +31,7 @@ def test_defaults_are_filled_in():
 
 
 def test_every_tracked_file_loads():
-    from ifqa.files import list_resources
+    from ifqa.storage.resources import list_resources
 
     assert {load_corpus(name).name for name in list_resources("indexes", ".toml")} >= {"sample"}
     assert {load_experiment(name).name for name in list_resources("experiments", ".toml")} >= {"sample"}

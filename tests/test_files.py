@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa import files
 from ifqa.errors import IfqaError
+from ifqa.storage import files
 
 
 def test_a_json_lines_error_names_file_and_line(tmp_path):
@@ -72,15 +72,3 @@ def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multip
     kept = files.keep_whole_lines(path, multiple)
     assert kept == len(lines) // multiple * multiple
     assert path.read_bytes() == b"".join(line + b"\n" for line in lines[:kept])
-
-
-def test_a_resource_is_looked_for_nearby_first(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    bundled = files.find_resource("experiments/sample.toml")
-    assert bundled is not None
-    own = tmp_path / "experiments" / "sample.toml"
-    own.parent.mkdir()
-    own.write_text("")
-    assert files.find_resource("experiments/sample.toml") == own
-    assert files.list_resources("experiments", ".toml")["sample"] == own
-    assert files.find_resource("experiments/nothing.toml") is None

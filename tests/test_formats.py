@@ -8,19 +8,18 @@ from hypothesis import strategies as st
 
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.errors import IfqaError
-from ifqa.formats import (
+from ifqa.formats.qrels import read_qrels, write_qrels
+from ifqa.formats.questions import (
     WRITERS,
     find_answer,
-    read_qrels,
     read_questions,
     write_ifqa,
     write_lm_eval,
-    write_qrels,
     write_squad,
     write_topics,
 )
 from ifqa.records import Question
-from ifqa.scoring.retrieval import has_answer
+from ifqa.scoring.measures.recall import has_answer
 
 ODD = "\t\n\r\x0b\x0c\x1c\x1d\x85\u2028\u2029\xa0\ufeff\"'\\,{}[]<>&é漢😀\x00ab1 /"
 texts = (st.text(ODD, min_size=1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)).filter(str.strip)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.numbers import find_numbers
-from ifqa.scoring.answers import normalize
 from ifqa.scoring.forms import forms
+from ifqa.scoring.measures.answers import normalize
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from transformers import (
 
 from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
-from ifqa.hub import NAME, encoder_folder, model_folder, weights_identity
+from ifqa.models.hub import NAME, encoder_folder, model_folder, weights_identity
 
 WORDS = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf query passage other :".split()
 SIZE = {"vocab_size": 4 + len(WORDS), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
@@ -95,7 +95,7 @@ def test_what_is_neither_a_folder_nor_a_name_is_one_line(name):
 
 @pytest.mark.parametrize("offline", ["1", ""])
 def test_without_the_hub_it_is_one_line(tmp_path, offline):
-    code = "from ifqa.hub import model_folder\nmodel_folder('no/such')"
+    code = "from ifqa.models.hub import model_folder\nmodel_folder('no/such')"
     nowhere = {"HF_HUB_OFFLINE": offline, "HF_ENDPOINT": "http://127.0.0.1:1", "HF_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | nowhere, capture_output=True, text=True, check=False

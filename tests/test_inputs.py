@@ -4,7 +4,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_corpus, load_experiment, parse_experiment
-from ifqa.files import list_resources, sha256, write_jsonl
+from ifqa.formats.runs import write_run
 from ifqa.inputs import (
     check_predictions,
     open_reader,
@@ -15,8 +15,9 @@ from ifqa.inputs import (
     was_trained_on,
 )
 from ifqa.records import Hit, Prediction, Question
-from ifqa.runs import write_run
 from ifqa.stages import build_passages
+from ifqa.storage.files import sha256, write_jsonl
+from ifqa.storage.resources import list_resources
 
 READER = "class Trained:\n    'A reader.'\n    setting = {setting!r}\n    def __init__(self) -> None:\n        pass\n"
 QUESTIONS = [Question("ifqa/full-dev/1", "If?", ("a",)), Question("ifqa/full-dev/2", "If so?", ("b",))]

@@ -12,12 +12,12 @@ from ifqa import cli, stages
 from ifqa.completions import Store
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_experiment
-from ifqa.files import read_json
 from ifqa.inputs import _open_llm
 from ifqa.queries import Part
 from ifqa.readers.llm import Llm
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrievers.fusion import Fusion
+from ifqa.storage.files import read_json
 from ifqa.variants import override
 
 KEY = "sk-canary-4711-do-not-tell"

@@ -11,7 +11,6 @@ from ifqa import stages
 from ifqa.errors import IfqaError
 from ifqa.estimates import check
 from ifqa.experiment import load_experiment
-from ifqa.files import read_json
 from ifqa.inputs import _open_llm, open_reader
 from ifqa.llms.openai import OpenAI
 from ifqa.plugins import load
@@ -19,6 +18,7 @@ from ifqa.readers.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.report.screen import show_scores
 from ifqa.retrievers.genread import GenRead
+from ifqa.storage.files import read_json
 from ifqa.variants import override
 
 KEY = "sk-canary-4711-do-not-tell"

@@ -6,10 +6,11 @@ from hypothesis import strategies as st
 
 from ifqa.completions import Request
 from ifqa.errors import IfqaError
-from ifqa.files import find_resource, read_json, read_toml
 from ifqa.llms import tokens
 from ifqa.llms.money import Budget, Price, is_local, price_of
 from ifqa.llms.tokens import at_most, most_prompt_tokens, prompt_tokens, window_of
+from ifqa.storage.files import read_json, read_toml
+from ifqa.storage.resources import find_resource
 
 TABLE = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"big" = { input = 3, output = 12.5 }\n'
 

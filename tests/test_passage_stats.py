@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from ifqa import stages
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus
-from ifqa.files import write_jsonl
 from ifqa.records import Question
 from ifqa.report import figures
 from ifqa.report import passages as report
 from ifqa.report.figures import check_figure
 from ifqa.report.passages import at_least, bars, draw, measure, show, stats_json
-from ifqa.scoring.retrieval import covers
+from ifqa.scoring.measures.recall import covers
+from ifqa.storage.files import write_jsonl
 
 SVG = "{http://www.w3.org/2000/svg}"
 

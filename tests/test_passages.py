@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import ifqa.id_index
-import ifqa.passages
+import ifqa.corpus.id_index
+import ifqa.corpus.store
+from ifqa.corpus.id_index import write_id_index
+from ifqa.corpus.store import PassageFile, PassageStore, fetch, passage_line, shard_path, write_passages
 from ifqa.errors import IfqaError
-from ifqa.files import json_line
-from ifqa.id_index import write_id_index
-from ifqa.passages import PassageFile, PassageStore, fetch, passage_line, shard_path, write_passages
 from ifqa.records import Passage
+from ifqa.storage.files import json_line
 
 
 @given(st.text(), st.text(), st.text())
@@ -80,7 +80,7 @@ def test_an_id_that_stands_twice_is_named_with_both_places(tmp_path: Path, shard
 
 
 def test_ids_of_the_same_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (ifqa.passages, ifqa.id_index):
+    for module in (ifqa.corpus.store, ifqa.corpus.id_index):
         monkeypatch.setattr(module, "hash_id", lambda passage_id: 7)
     write_shard(tmp_path, 0, passages("a", "b", "c"))
     write_id_index(tmp_path)

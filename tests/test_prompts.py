@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from ifqa.benchmarks.ifqa import Sample
 from ifqa.errors import IfqaError
-from ifqa.files import read_toml
 from ifqa.prompting.answers import Parsed, clean
 from ifqa.prompting.demos import Demo, draw_demos, load_demos
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, parse_prompt
 from ifqa.records import Passage, Question
+from ifqa.storage.files import read_toml
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden" / "prompts"

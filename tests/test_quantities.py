@@ -2,8 +2,8 @@
 
 import pytest
 
-from ifqa.wikipedia.templates import expand
-from ifqa.wikipedia.units import UNITS, unit_names
+from ifqa.corpus.wikipedia.templates import expand
+from ifqa.corpus.wikipedia.units import UNITS, unit_names
 
 SHOWN = {
     # convert: the article's own value, never the conversion

@@ -12,12 +12,21 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.ifqa import IfQA, Sample
 from ifqa.clauses import split_question
 from ifqa.errors import IfqaError
-from ifqa.files import write_json
 from ifqa.records import Question
 from ifqa.report.questions import PAPER_SHARES, PAPER_SIZES, draw, measure, show, stats_json
-from ifqa.scoring.answers import is_numeric
-from ifqa.scoring.questions import PLACES, QUESTION_WORDS, TYPES, answer_type, count, meanings, question_word, shared
-from ifqa.scoring.retrieval import ceiling
+from ifqa.scoring.measures.answers import is_numeric
+from ifqa.scoring.measures.recall import ceiling
+from ifqa.scoring.questions import (
+    PLACES,
+    QUESTION_WORDS,
+    TYPES,
+    answer_type,
+    count,
+    meanings,
+    question_word,
+    shared,
+)
+from ifqa.storage.files import write_json
 
 RELEASE = Path(__file__).parents[1] / "data/ifqa"  # where `ifqa data` puts it in a checkout
 here = pytest.mark.skipif(not (RELEASE / "full_split/train.json").exists(), reason="the IfQA release is not here")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from ifqa.completions import Completion, Request, Spent, Store
 from ifqa.errors import IfqaError
 from ifqa.llms.replay import Replay, record
-from ifqa.plugins import check_settings, load
+from ifqa.plugins import load
+from ifqa.settings import check_settings
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If Wick had no harbour?")), stop=("\n",), max_tokens=9)
 TEXT = Request(text="If Wick had no harbour,", temperature=0.7, sample=2)

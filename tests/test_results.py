@@ -10,9 +10,9 @@ from answered import run_answers, write_answers
 from ifqa import stages
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_experiment
-from ifqa.files import json_line
 from ifqa.report import results
 from ifqa.report.results import RECORDS, needs, read_records, updated
+from ifqa.storage.files import json_line
 from ifqa.variants import override
 
 

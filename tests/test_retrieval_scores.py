@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.records import Question
-from ifqa.scoring.retrieval import ceiling, chance_floor, covers, has_answer, score_ranking, word_grams
+from ifqa.scoring.measures.recall import ceiling, chance_floor, covers, has_answer, score_ranking, word_grams
 
 untimed = settings(deadline=None)
 

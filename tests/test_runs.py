@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa import runs
 from ifqa.errors import IfqaError
+from ifqa.formats import runs
 from ifqa.records import Hit
 
 IDS = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=12)

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 import pytest
 
 import ifqa
-from ifqa import sources
 from ifqa.benchmarks.ifqa import Sample
-from ifqa.blocks import make_shard
+from ifqa.corpus import sources
+from ifqa.corpus.blocks import make_shard
 from ifqa.records import Passage
-from ifqa.scoring.retrieval import covers, has_answer
+from ifqa.scoring.measures.recall import covers, has_answer
 
 DUMP = Path(ifqa.__file__).parent / "sample" / "encyclopedia.xml"
 

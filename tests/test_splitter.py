@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ifqa.corpus.wikipedia.splitter import split
 from ifqa.errors import IfqaError
-from ifqa.wikipedia.splitter import split
 
 
 def words(count: int) -> list[str]:

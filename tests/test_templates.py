@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.wikipedia.names import COUNTRIES, LANGUAGES
-from ifqa.wikipedia.templates import TABLE, expand
-from ifqa.wikipedia.wikitext import to_text
+from ifqa.corpus.wikipedia.names import COUNTRIES, LANGUAGES
+from ifqa.corpus.wikipedia.templates import TABLE, expand
+from ifqa.corpus.wikipedia.wikitext import to_text
 
 SHOWN = {
     # dates

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.hub import encoder_folder
+from ifqa.models.hub import encoder_folder
 from ifqa.readers.extractive import Extractive
 from ifqa.records import Passage, Question
 from ifqa.span_model import Pair, make_pair

@@ -20,7 +20,7 @@ from ifqa.inputs import open_reader
 from ifqa.plugins import load
 from ifqa.readers.fid import Fid
 from ifqa.records import Passage, Question, gold_id
-from ifqa.scoring.answers import exact_match
+from ifqa.scoring.measures.answers import exact_match
 from ifqa.training import fid, resume
 from ifqa.training.fid import RECIPES, Rows, resolve, training_passages
 

@@ -10,7 +10,7 @@ import torch
 from ifqa.dense import cross_encoder
 from ifqa.dense.cross_encoder import CrossEncoder
 from ifqa.errors import IfqaError
-from ifqa.hub import encoder_folder
+from ifqa.models.hub import encoder_folder
 from ifqa.records import Passage, Question
 from ifqa.training import rerank, resume
 from ifqa.training.negatives import hard_negatives

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.wikipedia import templates
-from ifqa.wikipedia import wikitext as wikitext_module
-from ifqa.wikipedia.wikitext import Profile, to_text
+from ifqa.corpus.wikipedia import templates
+from ifqa.corpus.wikipedia import wikitext as wikitext_module
+from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 
 # wikitext, and its text in the profile "ifqa"; in the profile "full" it is the same, or stands in IN_FULL
 CONSTRUCTS = {

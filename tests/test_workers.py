@@ -11,7 +11,7 @@ import pytest
 import tasks
 
 from ifqa.errors import IfqaError
-from ifqa.workers import run
+from ifqa.workers.tasks import run
 
 ROOT = Path(__file__).parent
 

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ifqa.corpus.store import PassageStore
 from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
-from ifqa.hub import NAME, model_folder
-from ifqa.passages import PassageStore
+from ifqa.models.hub import NAME, model_folder
 from ifqa.plugins import load
 from ifqa.records import Passage
-from ifqa.scoring.retrieval import score_ranking
+from ifqa.scoring.measures.recall import score_ranking
 from ifqa.scoring.statistics import paired_randomization
 
 CUTOFFS = (1, 5, 20)

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from ifqa.corpus.store import PassageStore
 from ifqa.dense.approximate import Approximate, build
 from ifqa.dense.exact import Exact
 from ifqa.dense.factory import PART, index_bytes, train_bytes
 from ifqa.dense.vectors import Filling, Ids, Vectors
-from ifqa.passages import PassageStore
 from ifqa.plugins import load
 from ifqa.retrievers.dense import Dense
-from ifqa.scoring.retrieval import score_ranking
+from ifqa.scoring.measures.recall import score_ranking
 from ifqa.scoring.statistics import paired_randomization
 
 CUTOFFS = (1, 5, 20)

@@ -14,8 +14,8 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import T5Config, T5Tokenizer
 
+from ifqa.corpus.store import PassageStore
 from ifqa.fid.model import FusionInDecoder
-from ifqa.passages import PassageStore
 
 SHAPES = {
     "tiny": {"d_model": 256, "d_kv": 64, "d_ff": 1024, "num_layers": 4, "num_heads": 4},

@@ -16,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
 from ifqa.retrievers.bm25 import BM25
-from ifqa.runs import read_run, write_run
 
 # pyserini's modules run as they are; the JVM is started first because their own start needs a full JDK 21
 MODULE = """

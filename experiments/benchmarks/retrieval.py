@@ -17,16 +17,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ifqa.corpus.store import PassageStore
 from ifqa.dense.cross_encoder import OWN, CrossEncoder
-from ifqa.passages import PassageStore
+from ifqa.formats.runs import write_run
 from ifqa.plugins import load
 from ifqa.progress import bar
 from ifqa.queries import Part
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrievers.fusion import Fusion, best, by_rank, by_score
 from ifqa.retrievers.rerank import reordered
-from ifqa.runs import write_run
-from ifqa.scoring.retrieval import score_ranking
+from ifqa.scoring.measures.recall import score_ranking
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 
 CUTOFFS = (1, 5, 20, 100)

@@ -29,10 +29,10 @@ from collections.abc import Iterator
 from multiprocessing import Pool
 from pathlib import Path
 
-from ifqa.files import unpack
-from ifqa.wikipedia.dump import Page, Tally, parse_pages
-from ifqa.wikipedia.splitter import split
-from ifqa.wikipedia.wikitext import to_text
+from ifqa.corpus.wikipedia.dump import Page, Tally, parse_pages
+from ifqa.corpus.wikipedia.splitter import split
+from ifqa.corpus.wikipedia.wikitext import to_text
+from ifqa.storage.files import unpack
 
 MARKS = ["{{", "}}", "[[", "]]", "<ref", "{|", "|-", "'''", "style=", "File:", "&nbsp;", "&amp;"]
 ENWIKI = 20e9  # bytes of enwiki-20220501-pages-articles-multistream.xml.bz2, about

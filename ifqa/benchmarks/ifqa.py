@@ -12,11 +12,10 @@ A record of the release (`dataset/full_split/dev.json`):
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ifqa.errors import IfqaError
-from ifqa.files import read_json, text_field, texts_field
-from ifqa.plugins import unknown
+from ifqa.errors import IfqaError, unknown
 from ifqa.records import Prediction, Question
-from ifqa.scoring.answers import contains, exact_match, f1
+from ifqa.scoring.measures.answers import contains, exact_match, f1
+from ifqa.storage.files import read_json, text_field, texts_field
 
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
 

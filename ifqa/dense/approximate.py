@@ -12,8 +12,8 @@ from ifqa.dense.exact import BLOCK, blocks, check_device, check_queries, room_fo
 from ifqa.dense.factory import PART, create_index, in_one_line, load_faiss, pieces, reason, sample_size
 from ifqa.dense.vectors import Vectors, draw, parts_of
 from ifqa.errors import IfqaError
-from ifqa.files import create, field, read_json, require, write, write_json
 from ifqa.progress import bar, say
+from ifqa.storage.files import create, field, read_json, require, write, write_json
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ifqa.dense.batches import BUDGET, CHUNK, batches, to_device
-from ifqa.dense.encoder import resolve_device
-from ifqa.encoders import half_precision
 from ifqa.errors import IfqaError
-from ifqa.files import read_json
-from ifqa.hub import WEIGHTS_SHA256, encoder_folder, model_folder, quiet, weights_identity
+from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
+from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.hub import WEIGHTS_SHA256, encoder_folder, model_folder, quiet, weights_identity
+from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +45,7 @@ class CrossEncoder:
         Args:
             model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name of the
                 hub, as "cross-encoder/ms-marco-MiniLM-L6-v2").
-            device: "cpu", "cuda", "mps", or "auto"; bfloat16 where it multiplies in that.
+            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is one, else the CPU); bfloat16 where it multiplies in that.
 
         Raises:
             IfqaError: the model is not to be had, or is no cross-encoder with one label.

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.dense.batches import Features
 from ifqa.dense.encoder import Encoder, Side, check_positions
 from ifqa.errors import IfqaError
-from ifqa.hub import model_folder, question_model
+from ifqa.models.batches import Features
+from ifqa.models.hub import model_folder, question_model
 
 TOKENS = 256  # conf/encoder/hf_bert.yaml: sequence_length
 

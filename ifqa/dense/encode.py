@@ -10,17 +10,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ifqa.artifacts import identity
-from ifqa.dense.encoder import Encoder, open_encoder, resolve_device, resolve_precision
+from ifqa.corpus.store import count_passages, parse, shards_of
+from ifqa.dense.encoder import Encoder, open_encoder, resolve_precision
 from ifqa.dense.vectors import Filling
 from ifqa.errors import IfqaError
-from ifqa.files import require
-from ifqa.hub import NAME, identity_of, question_model
-from ifqa.passages import count_passages, parse, shards_of
+from ifqa.models.devices import resolve_device
+from ifqa.models.hub import NAME, identity_of, question_model
 from ifqa.progress import bar, say
 from ifqa.records import Passage
-from ifqa.workers import Engine
-from ifqa.workers import run as run_all
+from ifqa.storage.artifacts import identity
+from ifqa.storage.files import require
+from ifqa.workers.tasks import Engine
+from ifqa.workers.tasks import run as run_all
 
 VERSION = 1  # of what becomes of a piece; raised when that changes
 PIECE = 4096  # passages in a shard of vectors: what a kill can cost, and 6 MB at 768 dimensions

@@ -11,14 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ifqa.dense.batches import BUDGET, CHUNK, Features, batches, to_device
-from ifqa.encoders import half_precision
-from ifqa.errors import IfqaError
-from ifqa.files import read_json
-from ifqa.hub import model_folder, question_model, quiet
-from ifqa.plugins import unknown
+from ifqa.errors import IfqaError, unknown
+from ifqa.models.batches import BUDGET, CHUNK, Features, batches, to_device
+from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.hub import model_folder, question_model, quiet
 from ifqa.progress import say
 from ifqa.records import Passage
+from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,7 +80,7 @@ def open_encoder(
         max_tokens: of a text, the rest is cut off; 0 for the model's own (DPR: 256).
         precision: "float32", "bfloat16", "int8" (passages alone, on a CPU, by ONNX Runtime), or "auto": bfloat16 where the
             hardware multiplies in it, else on a CPU int8 if the extra onnx is installed, else float32.
-        device: "cpu", "cuda", "mps", or "auto" for a GPU where there is one.
+        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
         query_prefix, passage_prefix: set before each text; None for what the model's own files say.
 
     Raises:
@@ -116,24 +115,6 @@ def open_encoder(
     return _open_sentence_transformer(
         model, folder, titles, max_tokens, precision, device, query_prefix, passage_prefix
     )  # fmt: skip
-
-
-def resolve_device(device: str) -> str:
-    """The device that "auto" stands for, or the one that was asked for.
-
-    Raises:
-        IfqaError: it is not there.
-    """
-    import torch
-
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if device == "auto":
-        return "cuda" if there["cuda"] else "cpu"
-    if device not in there:
-        raise unknown("device", device, ["auto", *there])
-    if not there[device]:
-        raise IfqaError(f'device {device!r} was asked for, and torch finds none here; take "auto", or see: ifqa doctor')
-    return device
 
 
 def resolve_precision(precision: str, device: str, model: str) -> str:

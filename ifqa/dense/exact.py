@@ -4,14 +4,12 @@ Scores are sums in float32. Two vectors that are the same may still score the la
 its edges in another order; where the scores are equal, the lower row comes first, at the k-th place too.
 """
 
-import os
-import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.dense.vectors import Vectors
 from ifqa.errors import IfqaError
+from ifqa.workers.machine import free_memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,12 +132,7 @@ def room_for_vectors(device: str) -> float:
         import torch
 
         return _SHARE * torch.cuda.mem_get_info()[0]
-    told = Path("/proc/meminfo")
-    if told.exists() and (free := re.search(r"MemAvailable: *(\d+) kB", told.read_text())):
-        return _SHARE * 1024 * int(free[1])
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return 0.0
-    return _SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # macOS tells all, and not what is free
+    return _SHARE * (free_memory() or 0.0)
 
 
 def check_device(device: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.files import create, json_line, keep_whole_lines, read_jsonl, require, write, write_jsonl
+from ifqa.storage.files import create, json_line, keep_whole_lines, read_jsonl, require, write, write_jsonl
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from ifqa.dense.batches import BUDGET, Features, batches, out_of_memory, to_device
 from ifqa.errors import IfqaError
+from ifqa.models.batches import BUDGET, Features, batches, out_of_memory, to_device
 from ifqa.progress import say
 
 if TYPE_CHECKING:

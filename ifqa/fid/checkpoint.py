@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 from ifqa.fid.text import Conventions
-from ifqa.files import read_json
-from ifqa.hub import model_folder, quiet
+from ifqa.models.hub import model_folder, quiet
+from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
     from ifqa.fid.model import FusionInDecoder

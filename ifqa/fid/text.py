@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ifqa.dense.batches import CHUNK, Features
 from ifqa.errors import IfqaError
+from ifqa.models.batches import CHUNK, Features
 from ifqa.records import Passage
 
 MAX_TOKENS = 250  # of question and passage: what the published readers were trained with (FiD README:121)

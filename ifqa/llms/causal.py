@@ -26,8 +26,7 @@ def load_model(folder: Path, device: str, precision: str) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-    from ifqa.dense.encoder import resolve_device
-    from ifqa.encoders import half_precision
+    from ifqa.models.devices import half_precision, resolve_device
 
     device = resolve_device(device)
     dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.completions import Completion, Request, Spent, Store
-from ifqa.dense.batches import out_of_memory
-from ifqa.errors import IfqaError
-from ifqa.hub import model_folder, quiet, weights_identity
+from ifqa.errors import IfqaError, unknown
 from ifqa.llms.causal import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.llms.decoding import Draws, Rows
-from ifqa.plugins import unknown
+from ifqa.models.batches import out_of_memory
+from ifqa.models.hub import model_folder, quiet, weights_identity
 from ifqa.progress import say
 
 PRECISIONS = ("auto", "float32", "bfloat16")
@@ -30,7 +29,7 @@ class HF:
 
     Args:
         model: a folder, or a name of the hub: safetensors, or weights that are read as tensors alone; never code.
-        device: "cpu", "cuda", "mps", or "auto" for a GPU where there is one.
+        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies in it.
         batch_tokens: of prompts and answers in a batch, padding counted; 0 for what suits the device. Halved where the
             memory is too small, and that said.

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ifqa.errors import IfqaError
-from ifqa.files import field, find_resource, read_toml
+from ifqa.storage.files import field, read_toml
+from ifqa.storage.resources import find_resource
 
 PRICES = "prices.toml"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.completions import VERSION, Completion, Request, Spent, Store, content
-from ifqa.errors import IfqaError
-from ifqa.files import create, field, list_resources, read_jsonl, sha256, write
+from ifqa.errors import IfqaError, unknown
 from ifqa.llms.tokens import at_most
-from ifqa.plugins import unknown
+from ifqa.storage.files import create, field, read_jsonl, sha256, write
+from ifqa.storage.resources import list_resources
 
 WINDOW = 1_000_000_000  # everything fits, unless the setting says otherwise
 _REQUEST = {"messages": list, "text": str, "max_tokens": int, "temperature": int | float, "stop": list, "sample": int}

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ifqa import files
-from ifqa.errors import IfqaError
-from ifqa.plugins import unknown
+from ifqa.errors import IfqaError, unknown
 from ifqa.prompting.calculator import compute_in
 from ifqa.prompting.values import CalculatorError
 from ifqa.records import Passage, Question, gold_id
+from ifqa.storage import files
+from ifqa.storage.resources import find_resource, list_resources
 
 _HEAD = ("about", "source", "setting")
 _KEYS = ("question", "answer", "factual", "expression", "steps", "passages")
@@ -63,9 +63,9 @@ def demos_path(name: str) -> Path:
     Raises:
         IfqaError: there is none of that name.
     """
-    path = files.find_resource(f"prompts/demos/{name}.jsonl") if re.fullmatch(r"\w[\w.-]*", name) else None
+    path = find_resource(f"prompts/demos/{name}.jsonl") if re.fullmatch(r"\w[\w.-]*", name) else None
     if path is None:
-        raise unknown("demonstrations", name, files.list_resources("prompts/demos", ".jsonl"))
+        raise unknown("demonstrations", name, list_resources("prompts/demos", ".jsonl"))
     return path
 
 

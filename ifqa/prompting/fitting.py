@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from ifqa.completions import Request
-from ifqa.plugins import unknown
+from ifqa.errors import unknown
 from ifqa.prompting.demos import Demo
 from ifqa.prompting.prompts import Messages, Prompt
 from ifqa.records import Passage

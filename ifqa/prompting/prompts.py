@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from ifqa.errors import IfqaError
-from ifqa.files import find_resource, list_resources, read_toml
-from ifqa.plugins import unknown
+from ifqa.errors import IfqaError, unknown
 from ifqa.prompting.answers import Parsed, Parser, Rule
 from ifqa.prompting.demos import Demo
 from ifqa.records import Passage
+from ifqa.storage.files import read_toml
+from ifqa.storage.resources import find_resource, list_resources
 
 Messages = tuple[tuple[str, str], ...]
 _Template = tuple[tuple[str, str], ...]  # literal text, and the placeholder after it or ""

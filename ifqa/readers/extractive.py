@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.files import read_json, require, sha256
+from ifqa.models.devices import resolve_device
 from ifqa.records import Passage, Prediction, Question
-from ifqa.scoring.answers import normalize
+from ifqa.scoring.measures.answers import normalize
+from ifqa.storage.files import read_json, require, sha256
 
 if TYPE_CHECKING:
-    import torch
-
     from ifqa.span_model import SpanModel
 
 SHIPPED = Path(__file__).parent.parent / "weights" / "extractive"
@@ -36,7 +35,7 @@ class Extractive:
         weights: a folder that `ifqa train extractive` made; empty for the weights that ship with ifqa.
         rank_weight: how much a passage counts for its place in the ranking: `-rank_weight * log(place)` is added to
             its candidates' scores.
-        device: "cpu", "cuda", "mps", or "auto" for a GPU where there is one.
+        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
         precision: "float32", or "bfloat16": faster where the processor multiplies in it, and about 3 answers in 100 differ.
         batch_tokens: tokens, with padding, that are read at a time; bounds the memory and never changes an answer.
 
@@ -72,7 +71,7 @@ class Extractive:
         self.rank_weight = rank_weight
         self.batch_tokens = batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
-        self._model = _load(self.folder, _device(device), precision)
+        self._model = _load(self.folder, resolve_device(device), precision)
 
     def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
@@ -82,7 +81,7 @@ class Extractive:
         """
         import torch
 
-        from ifqa.hub import encoder_folder
+        from ifqa.models.hub import encoder_folder
         from ifqa.span_model import best_candidates, make_pair
 
         folder = encoder_folder()
@@ -155,26 +154,13 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _device(name: str) -> "torch.device":
-    import torch
-
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        raise IfqaError(
-            f"device {name!r} of reader 'extractive' cannot be used here: {str(error).splitlines()[0]}"
-        ) from error
-
-
-def _load(folder: Path, device: "torch.device", precision: str) -> "SpanModel":
+def _load(folder: Path, device: str, precision: str) -> "SpanModel":
     import torch
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from ifqa.encoders import MiniLM
-    from ifqa.hub import encoder_folder
+    from ifqa.models.hub import encoder_folder
+    from ifqa.models.minilm import MiniLM
     from ifqa.span_model import SpanModel
 
     model = SpanModel(MiniLM(encoder_folder()))

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ifqa.errors import IfqaError
-from ifqa.plugins import unknown
+from ifqa.errors import IfqaError, unknown
 from ifqa.records import Passage, Prediction, Question
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ class Fid:
             were trained without, by a tokenizer that added none.
         max_answer_tokens: of an answer, the one that starts decoding counted (FiD test_reader.py:42-46).
         beams: 1 for greedy decoding; more search longer and take that many times the memory.
-        device: "cpu", "cuda", "mps", or "auto" for a GPU where there is one.
+        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies in it.
         batch_tokens: tokens encoded at a time, padding counted; 0 for what suits the device. Halved where the memory is
             too small, and that said.
@@ -77,11 +76,10 @@ class Fid:
 
         import torch
 
-        from ifqa.dense.encoder import resolve_device
-        from ifqa.encoders import half_precision
         from ifqa.fid.answer import budget
         from ifqa.fid.checkpoint import DEFAULT, open_checkpoint
         from ifqa.fid.text import check
+        from ifqa.models.devices import half_precision, resolve_device
 
         device = resolve_device(device)
         opened = open_checkpoint(checkpoint, tokenizer)
@@ -150,7 +148,7 @@ class Fid:
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: Any) -> str:
         """One hash of the checkpoint's files and of the tokenizer's, where that is another's."""
         from ifqa.fid.checkpoint import checkpoint_folder, tokenizer_folder
-        from ifqa.hub import weights_identity
+        from ifqa.models.hub import weights_identity
 
         folder = checkpoint_folder(checkpoint)
         other = tokenizer_folder(folder, tokenizer)

@@ -8,14 +8,14 @@ from dataclasses import asdict, replace
 from typing import Any, get_args
 
 from ifqa.completions import Completion, Request, tokens_of
-from ifqa.errors import IfqaError
-from ifqa.files import sha256
-from ifqa.plugins import load, unknown
+from ifqa.errors import IfqaError, unknown
+from ifqa.plugins import load
 from ifqa.prompting.demos import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.records import Passage, Prediction, Question
-from ifqa.scoring.answers import normalize
+from ifqa.scoring.measures.answers import normalize
+from ifqa.storage.files import sha256
 
 
 class Llm:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.files import read_jsonl, require, sha256, text_field
 from ifqa.records import Passage, Prediction, Question
+from ifqa.storage.files import read_jsonl, require, sha256, text_field
 
 
 class Predictions:

@@ -20,15 +20,15 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ifqa.artifacts import read_manifest
 from ifqa.clauses import split_question
 from ifqa.experiment import Experiment
-from ifqa.files import read_jsonl
 from ifqa.inputs import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
-from ifqa.scoring.answers import is_numeric
-from ifqa.scoring.retrieval import covers, has_answer
+from ifqa.scoring.measures.answers import is_numeric
+from ifqa.scoring.measures.recall import covers, has_answer
 from ifqa.scoring.summary import cutoffs_within
+from ifqa.storage.artifacts import read_manifest
+from ifqa.storage.files import read_jsonl
 
 SHOWN = 5  # passages of an experiment that nobody read
 

@@ -6,15 +6,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 from ifqa.experiment import Experiment
-from ifqa.files import read_jsonl
 from ifqa.inputs import questions_of
-from ifqa.plugins import unknown
 from ifqa.provenance import finished
 from ifqa.report.screen import plain
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.scoring.summary import NOT_MEASURES
+from ifqa.storage.files import read_jsonl
 
 Rows = dict[str, dict[str, Any]]
 

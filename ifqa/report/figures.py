@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.files import create, write
+from ifqa.storage.files import create, write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.expected import NEAR, OFF, OK, RETIRED
-from ifqa.files import create, write
 from ifqa.report.table import NOT_RUN, STALE, Grid
+from ifqa.storage.files import create, write
 
 #: How a cell of the column "verdict" begins -> its class.
 VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off", NOT_RUN: "absent", RETIRED: "absent"}

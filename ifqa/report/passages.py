@@ -9,16 +9,16 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ifqa.corpus.store import shards_of
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus
-from ifqa.passages import shards_of
 from ifqa.progress import bar
 from ifqa.provenance import up_to_date_passages
 from ifqa.records import Question
 from ifqa.report.figures import check_figure, save
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
-from ifqa.scoring.retrieval import COVERED_SHARE
-from ifqa.workers import run
+from ifqa.scoring.measures.recall import COVERED_SHARE
+from ifqa.workers.tasks import run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

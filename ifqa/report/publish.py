@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from ifqa.artifacts import lock
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_experiment
-from ifqa.files import create, json_line, write
 from ifqa.report.browse import browse
 from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
 from ifqa.report.results import RECORDS, Result, gather, read_records, updated
 from ifqa.report.table import grids, markdown, readme_table
 from ifqa.scoring.summary import partial
+from ifqa.storage.artifacts import lock
+from ifqa.storage.files import create, json_line, write
 
 RESULTS = Path("experiments/RESULTS.md")
 PAGE = Path("experiments/report.html")

@@ -9,15 +9,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ifqa.artifacts import read_manifest
 from ifqa.expected import NEAR, OFF, measured, verdict
 from ifqa.experiment import Experiment
-from ifqa.files import list_resources, read_json
 from ifqa.inputs import passages_of, predictions_of, questions_of
 from ifqa.plugins import load, names
 from ifqa.records import Hit, Passage, Prediction
 from ifqa.scoring.summary import partial
 from ifqa.stages import Asked
+from ifqa.storage.artifacts import read_manifest
+from ifqa.storage.files import read_json
+from ifqa.storage.resources import list_resources
 
 
 def show_scores(experiment: Experiment, folder: Path) -> int:
@@ -152,7 +153,7 @@ def mark(text: str, answer: str) -> str:
 
 def show_list() -> None:
     """Print experiments and corpora with what each is about, and the plugs by name."""
-    from ifqa.files import read_toml
+    from ifqa.storage.files import read_toml
 
     console = Console(highlight=False)
     for folder in ("experiments", "indexes"):

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError
-from ifqa.files import read_json, read_jsonl, require, text_field, write_json
+from ifqa.corpus.store import count_passages
+from ifqa.errors import IfqaError, unknown
 from ifqa.jvm import MEMORY, java, run
-from ifqa.passages import count_passages
-from ifqa.plugins import Cost, unknown
 from ifqa.progress import bar
-from ifqa.records import Hit, Question
+from ifqa.records import Cost, Hit, Question
+from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
 _STEMMERS = ("porter", "krovetz", "none")
 _FACTS = "bm25.json"  # beside Lucene's files: what a searcher has to know of the build

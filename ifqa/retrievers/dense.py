@@ -10,15 +10,14 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from ifqa.artifacts import identity
 from ifqa.dense import encode
 from ifqa.dense.vectors import Ids, Vectors
 from ifqa.errors import IfqaError
-from ifqa.files import read_json, require, write_json
-from ifqa.hub import NAME, identity_of, model_folder, question_model
-from ifqa.plugins import Cost
-from ifqa.records import Hit, Question
-from ifqa.workers import Engine
+from ifqa.models.hub import NAME, identity_of, model_folder, question_model
+from ifqa.records import Cost, Hit, Question
+from ifqa.storage.artifacts import identity
+from ifqa.storage.files import read_json, require, write_json
+from ifqa.workers.tasks import Engine
 
 _FACTS = "dense.json"  # beside the vectors: what a searcher has to know of the build
 _MODEL = ("model", "query_model", "titles", "max_tokens", "query_prefix", "passage_prefix")

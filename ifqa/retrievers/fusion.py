@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ifqa.errors import IfqaError
-from ifqa.plugins import unknown
+from ifqa.errors import IfqaError, unknown
 from ifqa.queries import Part, told_by
 from ifqa.records import Hit, Passage, Question
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from ifqa.completions import Request, tokens_of
 from ifqa.errors import IfqaError
-from ifqa.files import sha256
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.records import Hit, Passage, Question
+from ifqa.storage.files import sha256
 
 
 class GenRead:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ifqa.ctxs import is_ctxs, read_ctxs, refuse_pickle
 from ifqa.errors import IfqaError
-from ifqa.files import require, sha256
+from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle
+from ifqa.formats.runs import read_run
 from ifqa.records import Hit, Passage, Question
-from ifqa.runs import read_run
+from ifqa.storage.files import require, sha256
 
 
 class Run:

@@ -13,9 +13,9 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
-from ifqa.files import field, read_jsonl
 from ifqa.records import Question
-from ifqa.scoring.retrieval import COVERED_SHARE, GRAM_WORDS, word_grams
+from ifqa.scoring.measures.recall import COVERED_SHARE, GRAM_WORDS, word_grams
+from ifqa.storage.files import field, read_jsonl
 
 _GOLD = "gold/"  # how records.gold_id() begins
 

@@ -7,7 +7,7 @@ Several may hold of one question, and the first of them in the order of OUTCOMES
 3. "answered the real world": what it gave is the factual answer, as if nothing had been supposed. It stands before the
    misses because the answer itself says what went wrong, and a closed book can be told so, too.
 4. "retrieval miss": no gold passage was among those that were read. That an answer stood in them all the same does not
-   count: it may by accident (`ifqa.scoring.retrieval.chance_floor`).
+   count: it may by accident (`ifqa.scoring.measures.recall.chance_floor`).
 5. "arithmetic miss": a gold passage was read, a number or a date is wanted, and no answer stands in what was read, so
    that it had to be computed (or, where the gold passage was found only in part, stood in the rest of it).
 6. "reading miss": all that is left. A gold passage was read, and the answer stood there or had to be inferred; or nothing
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.answers import normalize
+from ifqa.scoring.measures.answers import normalize
 
 OUTCOMES = ("right", "no answer", "answered the real world", "retrieval miss", "arithmetic miss", "reading miss")
 

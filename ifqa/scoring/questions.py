@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ifqa.records import Question
-from ifqa.scoring.answers import is_numeric, normalize
 from ifqa.scoring.forms import forms
-from ifqa.scoring.retrieval import ceiling
+from ifqa.scoring.measures.answers import is_numeric, normalize
+from ifqa.scoring.measures.recall import ceiling
 
 TYPES = ("entity", "number", "date", "other")
 QUESTION_WORDS = ("what", "who", "which", "how many", "when", "where", "how", "why", "none")

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ifqa.records import Prediction, Question
-from ifqa.scoring import retrieval as measures
-from ifqa.scoring.answers import is_numeric
+from ifqa.scoring.measures import recall as measures
+from ifqa.scoring.measures.answers import is_numeric
 from ifqa.scoring.statistics import mean_interval
 
 VERSION = 3  # raise it when a measure changes, so that old scores are made again

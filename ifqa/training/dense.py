@@ -9,14 +9,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from ifqa.dense.encoder import resolve_device
-from ifqa.encoders import half_precision
 from ifqa.errors import IfqaError
-from ifqa.files import read_json
-from ifqa.hub import NAME, model_folder, weights_identity
+from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.hub import NAME, model_folder, weights_identity
 from ifqa.progress import say
 from ifqa.records import Passage, Question
-from ifqa.scoring.retrieval import covers, word_grams
+from ifqa.scoring.measures.recall import covers, word_grams
+from ifqa.storage.files import read_json
 from ifqa.training import recipes, resume
 from ifqa.training.negatives import hard_negatives
 

@@ -12,14 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ifqa.encoders import LINEAR, MiniLM, half_precision
 from ifqa.errors import IfqaError
-from ifqa.files import create, read_json, write, write_json
-from ifqa.hub import NAME, WEIGHTS_SHA256, encoder_folder
+from ifqa.models.devices import half_precision
+from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder
+from ifqa.models.minilm import LINEAR, MiniLM
 from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
-from ifqa.scoring.answers import normalize
+from ifqa.scoring.measures.answers import normalize
 from ifqa.span_model import Pair, SpanModel, make_pair
+from ifqa.storage.files import create, read_json, write, write_json
 from ifqa.training.cloze import practice_questions
 from ifqa.training.targets import Targets, find_targets
 

@@ -6,17 +6,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ifqa.dense.encoder import resolve_device
-from ifqa.encoders import half_precision
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 from ifqa.fid.checkpoint import Checkpoint, open_checkpoint
 from ifqa.fid.text import MAX_ANSWER, Conventions, check, padded, passage_inputs, tokenise
-from ifqa.hub import identity_of
-from ifqa.plugins import unknown
+from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.hub import identity_of
 from ifqa.progress import say
 from ifqa.records import Passage, Question, gold_id
-from ifqa.scoring.answers import exact_match
-from ifqa.scoring.retrieval import covers
+from ifqa.scoring.measures.answers import exact_match
+from ifqa.scoring.measures.recall import covers
 from ifqa.training import recipes, resume
 
 if TYPE_CHECKING:

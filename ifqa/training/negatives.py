@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ifqa.records import Passage, Question
-from ifqa.scoring.retrieval import covers, has_answer
+from ifqa.scoring.measures.recall import covers, has_answer
 
 
 def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) -> list[Passage]:

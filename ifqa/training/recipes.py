@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
-from ifqa.errors import IfqaError
-from ifqa.plugins import check_settings, unknown
+from ifqa.errors import IfqaError, unknown
+from ifqa.settings import check_settings
 
 Recipe = TypeVar("Recipe", bound=Any)
 

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.encoders import LINEAR, half_precision
 from ifqa.errors import IfqaError
-from ifqa.files import create, write
-from ifqa.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
+from ifqa.models.devices import half_precision
+from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
+from ifqa.models.minilm import LINEAR
 from ifqa.progress import say
 from ifqa.records import Passage, Question
+from ifqa.storage.files import create, write
 from ifqa.training import resume
 from ifqa.training.negatives import hard_negatives
 

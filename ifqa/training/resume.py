@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.files import read_json, write_json
 from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
+from ifqa.storage.files import read_json, write_json
 
 MANIFEST, WANTED, CHECKPOINTS = "manifest.json", "wanted.json", "checkpoints"
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate")

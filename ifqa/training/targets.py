@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ifqa.numbers import DIGITS, american_date, find_numbers
-from ifqa.scoring.answers import normalize
+from ifqa.scoring.measures.answers import normalize
 from ifqa.span_model import MAX_SPAN, Pair, token_span
 
 _PIECE = re.compile(r"[^\s\-–—/]+")

@@ -43,8 +43,8 @@ def write_json(path: Path, value: Any) -> None:
 def run_experiment(name: str, out: Path, limit: int = 0) -> None:
     """Run, predictions and scores of an experiment, and the identity of each of its stages."""
     from ifqa import stages
-    from ifqa.artifacts import identity, read_manifest
     from ifqa.experiment import load_experiment
+    from ifqa.storage.artifacts import identity, read_manifest
     from ifqa.variants import override
 
     experiment = load_experiment(name)
@@ -68,10 +68,10 @@ def experiments(out: Path) -> None:
 
 def identities(out: Path) -> None:
     """What the sample's corpus is made from, and the resolved settings of every experiment file."""
-    from ifqa.artifacts import identity
     from ifqa.experiment import load_corpus, load_experiment
     from ifqa.provenance import fingerprint, wanted_index, wanted_passages
     from ifqa.stages import build_passages
+    from ifqa.storage.artifacts import identity
 
     corpus = load_corpus("sample")
     build_passages(corpus)
@@ -93,8 +93,8 @@ def identities(out: Path) -> None:
 
 def passages(out: Path) -> None:
     """Passages of the sample and of our own pages, in both profiles, as the shards hold them."""
-    from ifqa import sources
-    from ifqa.blocks import make_shard
+    from ifqa.corpus import sources
+    from ifqa.corpus.blocks import make_shard
 
     for profile in ("ifqa", "full"):
         for name, path in (("sample", "sample/encyclopedia.xml"), ("pages", str(HERE / "pages.xml"))):
@@ -132,8 +132,8 @@ def vectors(out: Path) -> None:
 
 
 def sample_passages() -> Iterator[Any]:
-    from ifqa import sources
-    from ifqa.blocks import make_shard
+    from ifqa.corpus import sources
+    from ifqa.corpus.blocks import make_shard
     from ifqa.records import Passage
 
     for block in sources.blocks({"format": "dump", "path": "sample/encyclopedia.xml"}):
@@ -220,10 +220,10 @@ def trainings(out: Path) -> None:
 def completions(out: Path) -> None:
     """Where the store keeps the completions of every prompt for two questions (`prompts/` has what prompts read as)."""
     from ifqa.completions import Request, Store
-    from ifqa.files import list_resources
     from ifqa.plugins import load
     from ifqa.prompting.demos import load_demos
     from ifqa.prompting.prompts import load_prompt
+    from ifqa.storage.resources import list_resources
 
     questions = load("benchmark", "sample")().questions("dev")[:2]
     some = list(islice(sample_passages(), 3))

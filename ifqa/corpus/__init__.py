@@ -1,0 +1,1 @@
+"""Sources to passages: blocks, shards, a store of passages by id."""

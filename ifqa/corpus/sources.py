@@ -1,0 +1,285 @@
+"""Where passages come from: a dump, articles, ready passages, a benchmark's gold contexts; several make a corpus."""
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import Any, BinaryIO, get_args
+
+from ifqa.corpus.blocks import PACKED, Block, cut
+from ifqa.corpus.store import hash_id, id_bytes
+from ifqa.corpus.wikipedia import multistream
+from ifqa.corpus.wikipedia.articles import article_files, read_articles
+from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Tally, parse_pages
+from ifqa.corpus.wikipedia.ready import read_passages
+from ifqa.corpus.wikipedia.wikitext import Profile
+from ifqa.errors import IfqaError, unknown
+from ifqa.plugins import load
+from ifqa.records import Passage, Question, gold_id
+from ifqa.settings import check_settings, settings_of
+from ifqa.storage.artifacts import identity
+from ifqa.storage.files import known_sha256, unpack
+from ifqa.storage.resources import find_resource
+
+Source = Mapping[str, Any]
+
+PIPE = "-"
+
+
+class Pipe(RawIOBase):
+    """Standard input, which can be read only once: so its bytes are counted and hashed on the way."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self._digest = hashlib.sha256()
+        self.count = 0
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Into the buffer, what comes."""
+        data = self._source.read(len(buffer))
+        buffer[: len(data)] = data
+        self._digest.update(data)
+        self.count += len(data)
+        return len(data)
+
+    def facts(self) -> tuple[int, int, str]:
+        """Bytes so far, 0 and SHA-256, as `file_facts` gives them."""
+        return self.count, 0, self._digest.hexdigest()
+
+
+def something_is_piped_in() -> bool:
+    """Whether standard input is there and no terminal."""
+    return sys.stdin is not None and not sys.stdin.isatty()
+
+
+def open_pipe(sources: Sequence[Source]) -> Pipe | None:
+    """Standard input, if one of the sources is that.
+
+    Raises:
+        IfqaError: nothing is piped in.
+    """
+    if not any(map(is_pipe, sources)):
+        return None
+    if not something_is_piped_in():
+        raise IfqaError('path = "-": nothing is piped in; wanted something like: bzcat DUMP | ifqa passages CORPUS')
+    return Pipe(sys.stdin.buffer)
+
+
+def dump(
+    path: str,
+    profile: Profile = "ifqa",
+    disambiguation: Disambiguation = "keep",
+    words: int = 100,
+    wrap: bool = True,
+    *,
+    pipe: Pipe | None = None,
+) -> Iterator[Block]:
+    """MediaWiki pages-articles dumps: .xml, packed with bzip2 (one stream or many), gzip or xz.
+
+    Args:
+        path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several, in the order of the numbers in their
+            names; "-" for standard input.
+        profile: "ifqa" for text like that of the IfQA release, "full" for all that a reader of the page sees.
+        disambiguation: "keep" or "drop" disambiguation pages.
+        words: white-space words in a passage.
+        wrap: whether an article's last passage goes on with the article's start to reach `words`.
+        pipe: standard input.
+    """
+    settings = {"profile": profile, "disambiguation": disambiguation, "words": words, "wrap": wrap}
+    if pipe is not None:
+        return _in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count, settings)
+    return (block for file in _dump_files(path) for block in _dump_blocks(file, settings))
+
+
+def _dump_blocks(file: Path, settings: dict[str, Any]) -> Iterator[Block]:
+    header = multistream.header(file)
+    if header is not None:
+        for streams in multistream.cut(file, header, PACKED):
+            yield Block(streams, streams.where, len(streams.data), settings)
+    else:
+        with open(file, "rb") as handle:
+            yield from _in_turn(handle, str(file), handle.tell, settings)
+
+
+def _in_turn(
+    handle: BufferedReader, where: str, position: Callable[[], int], settings: dict[str, Any]
+) -> Iterator[Block]:
+    """Blocks of pages, where only the first byte is known to begin one: unpacked and parsed here, one after the other."""
+    tally = Tally()
+    with unpack(handle) as xml:
+        chunks = iter(lambda: xml.read(BLOCK), b"")
+        pages = parse_pages(chunks, where, tally, disambiguation=settings["disambiguation"])
+        yield from cut(((page, position()) for page in pages), where, settings, tally)
+
+
+def articles(path: str, words: int = 100, wrap: bool = True, share: float = 1.0) -> Iterator[Block]:
+    """Articles of plain text: JSON lines, WikiExtractor's JSON, parquet; a folder stands for all such files in it.
+
+    Args:
+        path: a file or a folder.
+        words, wrap: as for `dump`.
+        share: of the articles, 0 to 1, for a smaller pool; the hash of its id decides whether an article is in, so a
+            larger share holds every smaller one.
+    """
+    for file in article_files(_find(path)):
+        tally = Tally()
+        pages = (one for one in read_articles(file, tally) if hash_id(id_bytes(one[0].id)) < share * 2**64)
+        yield from cut(pages, str(file), {"words": words, "wrap": wrap}, tally)
+
+
+def passages(path: str) -> Iterator[Block]:
+    """Passages that are cut already: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and perhaps title."""
+    file = _find(path)
+    yield from cut(read_passages(file), str(file), {})
+
+
+def gold(benchmark: str, splits: list[str]) -> Iterator[Block]:
+    """The gold passages of a benchmark's splits as they are, each text once, with the title left empty."""
+    questions = (question for part in splits for question in load("benchmark", benchmark)().questions(part))
+    texts = dict.fromkeys(text for question in questions for text in question.gold_passages)
+    yield from cut(((Passage(gold_id(text), "", text), 0) for text in texts), f"gold passages of {benchmark}", {})
+
+
+FORMATS: dict[str, Callable[..., Iterator[Block]]] = {
+    "dump": dump,
+    "articles": articles,
+    "passages": passages,
+    "gold": gold,
+}
+_CHOICES = {"disambiguation": Disambiguation, "profile": Profile}
+
+
+def check(sources: Sequence[Source]) -> None:
+    """Refuse sources that cannot be read, before anything is.
+
+    Raises:
+        IfqaError: a format or a setting is unknown, what one names is not there, or two are standard input.
+    """
+    for source in sources:
+        _check(source)
+    if sum(map(is_pipe, sources)) > 1:
+        raise IfqaError('two sources are standard input (path = "-"), which can be read only once; give one of them')
+
+
+def _check(source: Source) -> None:
+    kind = source.get("format", "")
+    if not isinstance(kind, str) or kind not in FORMATS:
+        raise unknown("format of a passage source", str(kind), FORMATS)
+    settings = {key: value for key, value in source.items() if key != "format"}
+    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe"])
+    if source.get("words", 1) < 1:
+        raise IfqaError(f"setting of a {kind!r} source 'words': wanted at least 1, found {source['words']}")
+    if not 0 < source.get("share", 1) <= 1:
+        raise IfqaError(f"setting of a {kind!r} source 'share': wanted above 0, at most 1, found {source['share']}")
+    for setting, choices in _CHOICES.items():
+        if setting in source and source[setting] not in get_args(choices):
+            raise unknown(f"setting of a {kind!r} source {setting!r}", str(source[setting]), get_args(choices))
+    if kind == "gold":
+        if not isinstance(source["splits"], list) or not all(isinstance(part, str) for part in source["splits"]):
+            raise IfqaError(f"setting of a 'gold' source 'splits': wanted a list of names, found {source['splits']!r}")
+        for part in source["splits"]:
+            load("benchmark", source["benchmark"])().path(part)
+    else:
+        files_of(source)
+
+
+def blocks(source: Source, pipe: Pipe | None = None) -> Iterator[Block]:
+    """A source in the pieces its shards are made of."""
+    settings = {key: value for key, value in source.items() if key != "format"}
+    return FORMATS[source["format"]](**settings, **({"pipe": pipe} if is_pipe(source) else {}))
+
+
+def is_pipe(source: Source) -> bool:
+    """Whether a source is standard input."""
+    return source["format"] == "dump" and bool(source["path"] == PIPE)
+
+
+def files_of(source: Source) -> list[Path]:
+    """The files a source is read from, in order (none for `gold`, whose questions are its identity, and for a pipe)."""
+    if source["format"] == "gold" or is_pipe(source):
+        return []
+    if source["format"] == "dump":
+        return _dump_files(source["path"])
+    path = _find(source["path"])
+    return article_files(path) if source["format"] == "articles" else [path]
+
+
+def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
+    """A source's settings and the SHA-256 of what it reads, by which its passages are known, wherever it lies.
+
+    Args:
+        source: the source.
+        known: path -> [bytes, modified (ns), SHA-256] of files hashed before; hashing 20 GB takes a minute. What came
+            by a pipe can only be known so, and is None until it has been read.
+    """
+    source = settings_of(FORMATS[source["format"]]) | dict(source)
+    if source["format"] == "gold":
+        benchmark = load("benchmark", source["benchmark"])()
+        return {**source, "questions": [questions_identity(benchmark.questions(part)) for part in source["splits"]]}
+    if is_pipe(source):
+        files = [known[PIPE][2] if PIPE in known else None]
+    else:
+        files = [file_facts(path, known)[2] for path in files_of(source)]
+    return {key: value for key, value in source.items() if key != "path"} | {"files": files}
+
+
+def size(sources: Sequence[Source]) -> int | None:
+    """Bytes of all that is read; None where a pipe is among it."""
+    if any(map(is_pipe, sources)):
+        return None
+    return sum(path.stat().st_size for source in sources for path in files_of(source))
+
+
+def facts(sources: Sequence[Source], pipe: Pipe | None) -> dict[str, Sequence[Any]]:
+    """What `identify` takes as known: path -> bytes, time of change and SHA-256 of all that was read."""
+    known: dict[str, Sequence[Any]] = {str(p): file_facts(p, {}) for source in sources for p in files_of(source)}
+    return known | ({PIPE: pipe.facts()} if pipe else {})
+
+
+def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
+    """Bytes, time of change (ns) and SHA-256 of a file; not hashed again while the first two are as `known`."""
+    stat = path.stat()
+    before = known.get(str(path)) if isinstance(known, Mapping) else None
+    if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
+        return stat.st_size, stat.st_mtime_ns, str(before[2])
+    return stat.st_size, stat.st_mtime_ns, known_sha256(path)
+
+
+def questions_identity(questions: list[Question]) -> str:
+    """SHA-256 over everything the questions hold."""
+    return identity({"questions": [asdict(question) for question in questions]})
+
+
+def _dump_files(path: str) -> list[Path]:
+    """The file, or those of a folder or of a pattern, by the numbers in their names: part 2 before part 10.
+
+    Raises:
+        IfqaError: there is none.
+    """
+    if re.search(r"[*?\[]", path) and not Path(path).exists():
+        top = Path(Path(path).anchor or ".")
+        found = top.glob(str(Path(path).relative_to(top)) if top.anchor else path)
+    elif not _find(path).is_dir():
+        return [_find(path)]
+    else:
+        found = (file for file in _find(path).iterdir() if re.search(r"\.xml(-p\d+p\d+)?(\.(bz2|gz|xz))?$", file.name))
+    files = [file for file in found if file.is_file()]
+    if not files:
+        raise IfqaError(f"passage source not found: {path} holds no dump; wanted .xml, .xml.bz2, .xml.gz or .xml.xz")
+    return sorted(files, key=lambda file: [(len(part), part) for part in re.findall(r"\d+|\D+", file.name)])
+
+
+def _find(path: str) -> Path:
+    found = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
+    if found is None:
+        raise IfqaError(
+            f"passage source not found: {path} is not in {Path.cwd()}; put it there or name another in the corpus file"
+        )
+    return found

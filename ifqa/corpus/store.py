@@ -1,0 +1,238 @@
+"""A folder of passages, and any passage out of it by id.
+
+The passages are `passages-00000.jsonl`, …: one `{"id", "title", "contents"}` a line, Pyserini's JsonCollection as it
+is. Beside them stand two arrays of one entry a passage: `ids.hash.npy`, sorted 64-bit hashes of the ids, and
+`ids.location.npy`, where the passage of that hash begins. Both are mapped into memory, not read: 27.5 million passages
+are 440 MB of files, of which a look-up touches a few pages.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import groupby
+from json.encoder import encode_basestring
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+from ifqa.errors import IfqaError
+from ifqa.records import Passage
+from ifqa.storage.files import create, field, read_jsonl, require, text_field, write
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SHARD = re.compile(r"passages-(\d{5,})\.jsonl")
+HASHES, LOCATIONS = "ids.hash.npy", "ids.location.npy"
+OFFSET_BITS = 40  # of a location: the byte within the shard, up to 1 TB; the bits above are the shard's number
+_READ = 4096  # bytes: nearly every passage of 100 words is shorter
+
+
+class Store(Protocol):
+    """Where passages are looked up: a folder of millions, or the few that a retriever made."""
+
+    path: Path
+
+    def find(self, ids: Iterable[str]) -> dict[str, Passage]:
+        """Those of the passages that are in the store, by id."""
+        ...
+
+
+def write_passages(path: Path, passages: Iterable[Passage]) -> int:
+    """Write one file of passages, atomically; returns how many.
+
+    Raises:
+        IfqaError: an id is empty or holds white space, at which TREC runs are split.
+    """
+    count = 0
+    with create(path) as handle:
+        for passage in passages:
+            if passage.id.split() != [passage.id]:
+                raise IfqaError(
+                    f"passage {count + 1} of {path.name} (title {passage.title!r}) has the id {passage.id!r}; "
+                    "wanted one that is not empty and holds no white space"
+                )
+            write(handle, passage_line(passage.id, passage.title, passage.text))
+            count += 1
+    return count
+
+
+def passage_line(passage_id: str, title: str, text: str) -> bytes:
+    """A passage as a line of a shard: what `files.json_line` makes of it, at a third of the cost."""
+    first, second, third = encode_basestring(passage_id), encode_basestring(title), encode_basestring(text)
+    return f'{{"id": {first}, "title": {second}, "contents": {third}}}\n'.encode("utf-8", "surrogatepass")
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Where shard `number` of a folder stands."""
+    return folder / f"passages-{number:05d}.jsonl"
+
+
+class PassageStore:
+    """The passages of a folder that `write_id_index` has been over."""
+
+    def __init__(self, folder: Path) -> None:
+        """Opens in milliseconds: nothing is read but the arrays' headers.
+
+        Raises:
+            IfqaError: the folder or its index is missing or does not fit together.
+        """
+        import numpy as np
+
+        self.path = folder
+        self._shards = shards_of(require(folder, "passages folder"))
+        try:
+            self._hashes: NDArray[np.uint64] = np.load(require(folder / HASHES, "index of ids"), mmap_mode="r")
+            self._locations: NDArray[np.uint64] = np.load(require(folder / LOCATIONS, "index of ids"), mmap_mode="r")
+        except (ValueError, EOFError) as error:
+            raise IfqaError(f"{folder}: the index of ids is damaged ({error}); build the passages again") from error
+        if len(self._hashes) != len(self._locations):
+            raise self._misfit(f"{len(self._hashes)} ids, {len(self._locations)} locations")
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def __iter__(self) -> Iterator[Passage]:
+        """All passages, shard by shard, one in memory at a time."""
+        for path in self._shards.values():
+            yield from _read_passages(path)
+
+    def __contains__(self, passage_id: str) -> bool:
+        return passage_id in self.find([passage_id])
+
+    def get(self, ids: Sequence[str]) -> list[Passage]:
+        """The passages of `ids`, in their order.
+
+        Raises:
+            IfqaError: an id is unknown; it is named, and the store.
+        """
+        return fetch([self], ids)
+
+    def find(self, ids: Iterable[str]) -> dict[str, Passage]:
+        """Those of the passages that are here, by id; reads each shard it needs once, front to back.
+
+        Raises:
+            IfqaError: the index points to no passage, so it is not the index of these shards.
+        """
+        import numpy as np
+
+        wanted = set(ids)
+        places: list[tuple[int, str]] = []
+        hashed = sorted((hash_id(id_bytes(passage_id)), passage_id) for passage_id in wanted)
+        queries = np.array([number for number, _ in hashed], dtype=np.uint64)
+        first, last = (np.searchsorted(self._hashes, queries, side).tolist() for side in ("left", "right"))
+        for start, end, (_, passage_id) in zip(first, last, hashed, strict=True):
+            places += [(int(location), passage_id) for location in self._locations[start:end]]
+        found: dict[str, Passage] = {}
+        for number, group in groupby(sorted(places), key=lambda place: place[0] >> OFFSET_BITS):
+            if number not in self._shards:
+                raise self._misfit(f"shard {number} is missing")
+            with open(self._shards[number], "rb", buffering=0) as handle:
+                for location, passage_id in group:
+                    try:
+                        passage = read_at(handle, location)
+                    except IfqaError as error:
+                        raise self._misfit(str(error)) from error
+                    if passage.id == passage_id:  # else another id with the same hash
+                        found[passage_id] = passage
+        return found
+
+    def _misfit(self, found: str) -> IfqaError:
+        return IfqaError(f"{self.path}: the index of ids does not fit the passages ({found}); build them again")
+
+
+class PassageFile:
+    """One file of passages, held in memory: those that a retriever made, not found."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the file.
+
+        Raises:
+            IfqaError: it is missing, a line is no passage, or an id stands twice.
+        """
+        self.path = path
+        self._passages: dict[str, Passage] = {}
+        for number, passage in enumerate(_read_passages(path), start=1):
+            if passage.id in self._passages:
+                first = list(self._passages).index(passage.id) + 1
+                raise IfqaError(f"passage id {passage.id!r} stands twice: {path}:{first} and {path}:{number}")
+            self._passages[passage.id] = passage
+
+    def __len__(self) -> int:
+        return len(self._passages)
+
+    def __iter__(self) -> Iterator[Passage]:
+        return iter(self._passages.values())
+
+    def find(self, ids: Iterable[str]) -> dict[str, Passage]:
+        """Those of the passages that are here, by id."""
+        return {passage_id: self._passages[passage_id] for passage_id in ids if passage_id in self._passages}
+
+
+def fetch(stores: Sequence[Store], ids: Sequence[str]) -> list[Passage]:
+    """The passages of `ids`, in their order, each from the first store that has it.
+
+    Raises:
+        IfqaError: an id is in none of the stores.
+    """
+    found: dict[str, Passage] = {}
+    for store in stores:
+        found = store.find(dict.fromkeys(ids).keys() - found.keys()) | found
+    for passage_id in ids:
+        if passage_id not in found:
+            places = ", ".join(str(store.path) for store in stores)
+            raise IfqaError(f"no passage {passage_id!r} in {places}; was the run made from other passages?")
+    return [found[passage_id] for passage_id in ids]
+
+
+def shards_of(folder: Path) -> dict[int, Path]:
+    """Shard number -> file, in the order of the numbers."""
+    numbered = ((_SHARD.fullmatch(path.name), path) for path in folder.iterdir())
+    return dict(sorted((int(match[1]), path) for match, path in numbered if match))
+
+
+def count_passages(shard: Path) -> int:
+    """How many passages a shard holds, none of them parsed."""
+    with open(shard, "rb") as handle:
+        return sum(1 for line in handle if line.strip())
+
+
+def _read_passages(path: Path) -> Iterator[Passage]:
+    for number, record in read_jsonl(path):
+        yield _passage(record, f"{path}:{number}")
+
+
+def read_at(handle: BinaryIO, location: int) -> Passage:
+    """The passage that begins at a location of the shard that is open."""
+    offset = location & ((1 << OFFSET_BITS) - 1)
+    handle.seek(offset)
+    block = handle.read(_READ)
+    while b"\n" not in block and (more := handle.read(16 * _READ)):
+        block += more
+    return parse(block.partition(b"\n")[0], f"{handle.name}, byte {offset}")
+
+
+def parse(line: bytes, where: str) -> Passage:
+    """The passage in a line of a shard; `where` ("file:line") opens the error if it is none."""
+    try:
+        record = json.loads(line)
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise IfqaError(f"{where}: not a line of JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise IfqaError(f"{where}: wanted a JSON object, found {type(record).__name__}")
+    return _passage(record, where)
+
+
+def _passage(record: dict[str, Any], where: str) -> Passage:
+    passage_id, title = text_field(record, "id", where), field(record, "title", str, where)
+    return Passage(passage_id, title, field(record, "contents", str, where))
+
+
+def id_bytes(passage_id: str) -> bytes:
+    """An id as it stands in a shard."""
+    return passage_id.encode("utf-8", "surrogatepass")
+
+
+def hash_id(passage_id: bytes) -> int:
+    """64 bits of an id, by which the index is sorted."""
+    return int.from_bytes(blake2b(passage_id, digest_size=8).digest(), "little")

@@ -1,0 +1,111 @@
+"""Articles that are plain text already: JSON lines as WikiExtractor writes them, parquet files as Hugging Face has them.
+
+Each is an `id`, a `title` and a `text`; other columns are passed over.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from ifqa.corpus.wikipedia.dump import LONGEST, Page, Tally
+from ifqa.errors import IfqaError
+from ifqa.storage.files import field, read_jsonl, require, text_field, unicode_text
+
+_ARTICLE_FILE = re.compile(r"[^.].*\.(jsonl(\.(bz2|gz|xz))?|parquet)|wiki_\d+(\.bz2)?")
+_COLUMNS = ["id", "title", "text"]
+_ROWS = 1000  # of a parquet file, in memory at a time
+
+
+def article_files(path: Path) -> list[Path]:
+    """The file, or the article files of a folder and its subfolders, sorted by path.
+
+    Raises:
+        IfqaError: nothing is there, or a folder without article files.
+    """
+    if not require(path, "articles").is_dir():
+        return [path]
+    files = sorted(
+        Path(folder, name)
+        for folder, _, names in os.walk(path, onerror=_refuse, followlinks=True)
+        for name in names
+        if _ARTICLE_FILE.fullmatch(name)
+    )
+    if not files:
+        raise IfqaError(
+            f"{path} holds no article file; wanted .jsonl (also .xz, .gz, .bz2), .parquet, or WikiExtractor's wiki_00"
+        )
+    return files
+
+
+def _refuse(error: OSError) -> None:
+    raise error  # os.walk passes over what it may not read
+
+
+def read_articles(file: Path, tally: Tally | None = None) -> Iterator[tuple[Page, int]]:
+    """The articles of a file, each with the number of bytes read so far; an article may be empty, an id a number.
+
+    One without usable id, title or text, or of more than 16 million characters, is left out: counted in `tally`, and
+    listed there with its place in the file.
+
+    Raises:
+        IfqaError: the file is missing, empty or damaged, or what is in it are no records of id, title and text.
+    """
+    tally = tally or Tally()
+    if not require(file, "articles").stat().st_size:
+        raise IfqaError(f"{file} is empty; fetch it again, or take it out")
+    with open(file, "rb") as handle:
+        if file.suffix == ".parquet":
+            records = _rows(file, handle)
+        else:
+            records = ((number, record, handle.tell()) for number, record in read_jsonl(file, handle))
+        for number, record, position in records:
+            where = f"{file}:{number}"
+            for key in _COLUMNS:
+                if key not in record:
+                    raise IfqaError(
+                        f"{where}: key {key!r} is missing; found {', '.join(map(repr, record)) or 'no keys'}"
+                    )
+            try:
+                page = _page(record, where)
+            except IfqaError as error:
+                tally.left_out["bad"] += 1
+                title = str(record["title"]).encode("utf-8", "replace").decode()
+                tally.bad.append({"id": str(record["id"])[:100], "title": title[:200], "reason": str(error)})
+            else:
+                yield page, position
+
+
+def _page(record: dict[str, Any], where: str) -> Page:
+    if type(record["id"]) is int:
+        record["id"] = str(record["id"])
+    page_id, title = text_field(record, "id", where), text_field(record, "title", where)
+    text = unicode_text(field(record, "text", str, where), "text", where)
+    if page_id.split() != [page_id]:
+        raise IfqaError(f"{where}: id {page_id!r} holds white space; wanted an id without any")
+    if len(text) > LONGEST:
+        raise IfqaError(f"{where}: a text of more than {LONGEST:,} characters")
+    return Page(page_id, title, text)
+
+
+def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, Any], int]]:
+    """Number, values and, by their share of all rows, the bytes read of each row of a parquet file."""
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ModuleNotFoundError as error:
+        raise IfqaError(f"{file}: parquet needs pyarrow; install it with: pip install 'ifqa[parquet]'") from error
+    number, size = 0, file.stat().st_size
+    try:
+        table = ParquetFile(handle)
+        if missing := sorted(set(_COLUMNS) - set(table.schema_arrow.names)):
+            raise IfqaError(f"{file}: no column {missing[0]!r}; found {', '.join(table.schema_arrow.names)}")
+        for batch in table.iter_batches(_ROWS, columns=_COLUMNS, use_threads=False):
+            for record in batch.to_pylist():
+                number += 1
+                yield number, record, size * number // table.metadata.num_rows
+    except (ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise IfqaError(f"{file}: not a whole parquet file ({error}); fetch it again") from error

@@ -1,0 +1,125 @@
+"""A dump as Wikimedia publishes it for random access (`…-multistream.xml.bz2`): bz2 streams of 100 pages each.
+
+Each can be unpacked by itself, so all cores can work. Where a stream begins is seen by the ten bytes that open each,
+which stand in packed data by chance once in 10^24 bytes; so the index file that is published beside the dump is not
+needed.
+"""
+
+import bz2
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from ifqa.corpus.wikipedia.dump import BLOCK
+from ifqa.errors import IfqaError
+
+_STREAM = re.compile(rb"BZh[1-9]1AY&SY")
+_MAGIC = 10  # bytes
+_PAGE = re.compile(rb"\s*<(?:\w+:)?page[\s>]")
+_CHUNK = 1 << 20
+_BLOCK = 1 << 20  # bytes of XML unpacked at a time: what bzip2 packs at once, so that its tables stay in the cache
+_LONGEST = 1 << 24  # bytes of a stream; published ones have about a tenth of that
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Whole streams of a dump, which hold whole pages. `header` is the XML before the first page of the dump."""
+
+    header: bytes
+    data: bytes
+    first: bool
+    last: bool
+    where: str
+
+    def xml(self) -> Iterator[bytes]:
+        """The header and the pages, in blocks; the document ends only in the last streams of a dump.
+
+        Raises:
+            OSError: a stream is damaged.
+            EOFError: the last one ends too early.
+        """
+        if not self.first:
+            yield self.header
+        yield from _unpack(self.data)
+
+
+def header(path: Path) -> bytes | None:
+    """The XML before the first page, if a file is a multistream dump: its second stream begins with a page.
+
+    Other packers make files of many streams too, but cut them anywhere.
+    """
+    with open(path, "rb") as handle:
+        start = handle.read(2 * _LONGEST)
+    second = _STREAM.search(start, _MAGIC, _LONGEST) if _STREAM.match(start) else None
+    if second is None:
+        return None
+    try:
+        opening = bz2.BZ2Decompressor().decompress(start, max_length=BLOCK)
+        page = bz2.BZ2Decompressor().decompress(start[second.start() :], max_length=BLOCK)
+    except OSError:  # damaged; reading it from the front says where
+        return None
+    return _PAGE.split(opening, maxsplit=1)[0] if b"<mediawiki" in opening and _PAGE.match(page) else None
+
+
+def cut(path: Path, header: bytes, size: int) -> Iterator[Streams]:
+    """A multistream dump in pieces of the fewest streams that make `size` bytes.
+
+    Raises:
+        IfqaError: a stream is longer than any that Wikimedia publishes.
+    """
+    position, buffer, searched = 0, b"", 0
+    with open(path, "rb") as handle:
+        while True:
+            chunk = handle.read(_CHUNK)
+            buffer += chunk
+            while (match := _STREAM.search(buffer, max(size, searched - _MAGIC))) is not None:
+                yield Streams(header, buffer[: match.start()], position == 0, False, f"{path}, from byte {position:,}")
+                position += match.start()
+                buffer, searched = buffer[match.start() :], 0
+            searched = len(buffer)
+            if not chunk:
+                break
+            if len(buffer) > size + _LONGEST:
+                raise IfqaError(
+                    f"{path}, from byte {position:,}: a stream of over {_LONGEST >> 20} MB, which no published dump "
+                    'has; unpack the file and name it without .bz2, or pipe it in: bzcat FILE, with path = "-"'
+                )
+    yield Streams(header, buffer, position == 0, True, f"{path}, from byte {position:,}")
+
+
+def sample(path: Path, header: bytes, places: int) -> Iterator[Streams]:
+    """A stream from each of several places, as far apart as can be; fewer where a dump is short."""
+    size, last = path.stat().st_size, 0
+    with open(path, "rb") as handle:
+        for place in range(places):
+            handle.seek(max(last + 1, size * place // places))
+            start = handle.tell()
+            data = handle.read(2 * _LONGEST)
+            first = _STREAM.search(data)
+            if first:
+                end = _STREAM.search(data, first.end())
+                last = start + first.start()
+                piece = data[first.start() : end.start() if end else len(data)]
+                if end or len(data) < 2 * _LONGEST:  # a whole stream
+                    yield Streams(header, piece, False, end is None, f"{path}, from byte {last:,}")
+
+
+def _unpack(data: bytes) -> Iterator[bytes]:
+    # not bz2.open(): after the first stream it takes whatever is no stream for padding, and ends without a word
+    decompressor, fresh, source = bz2.BZ2Decompressor(), True, BytesIO(data)
+    chunk = source.read(BLOCK)
+    while True:
+        if out := decompressor.decompress(chunk, max_length=_BLOCK):
+            yield out
+        fresh = fresh and not chunk
+        chunk = b""
+        if decompressor.eof:
+            chunk, decompressor, fresh = decompressor.unused_data, bz2.BZ2Decompressor(), True
+        if not chunk and (fresh or decompressor.needs_input):
+            chunk = source.read(BLOCK)
+            if not chunk:
+                break
+    if not fresh:
+        raise EOFError("the last stream has no end")

@@ -1,0 +1,275 @@
+"""Wikitext to plain text, in two profiles.
+
+"ifqa": text like that of the passages in the IfQA release. Inferred from the release's 3,242 public gold passages, which
+look like WikiExtractor 3.0's output: a heading is a sentence of its own ("History."), said only when text follows it;
+templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped; italics become double quotes; a
+formula becomes `formula_1`. Gaps that dropped templates leave ("(; born", "more than .") stay, as they do there, and a
+link whose label was a template shows nothing. Where the release loses or garbles what a reader of the page sees, this
+text does not:
+- no entities and tags are left in it ("A&amp;M", "&lt;br&gt;");
+- links whose title has a colon keep their words ("Star Wars: Episode I"), and so do those to other wikis that have a
+  label ([[:de:X|label]], [[wikt:x|y]]);
+- <small> and <code> keep their words;
+- a line that is one pair of brackets is kept;
+- a heading that ends in ".", "?" or "!" gets no second stop.
+
+"full": the words of the prose that a reader of the page sees. Templates give what they show (templates.py), list lines
+stay as lines of their own without the mark, formulas that are text as they stand are given, a raised number is not run
+together with the one before it (10^6), and gaps of dropped templates are closed. Tables, references, images, galleries,
+infoboxes and navigation are dropped here too.
+
+Every step is linear in the page's length, whatever the page holds: patterns use possessive quantifiers (`*+`) and stop
+at the mark they start with, and what nests deeper than a few levels goes through a stack. Marks without a partner are
+deleted. Nothing raises.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from ifqa.corpus.wikipedia.gaps import without_gaps
+from ifqa.corpus.wikipedia.numbers import GAP
+from ifqa.corpus.wikipedia.opaque import resolve_opaque
+from ifqa.corpus.wikipedia.templates import EQUALS, PIPE, expand
+
+Profile = Literal["ifqa", "full"]
+
+# Comments and plain references, most of the markup of a page, in order of appearance: neither starts inside the other.
+_ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
+# "<(?!<)": a glance that spares a page of "<" the long alternatives.
+_HTML_LIST = re.compile(r"<(?!<)(?:((?:table|ul|ol|dl)\b[^<>]*+>)|/(?:table|ul|ol|dl)\s*+>)", re.I)
+_HTML_TABLE = re.compile(r"<(?!<)(?:(table\b[^<>]*+>)|/table\s*+>)", re.I)
+_BLOCK = re.compile(r"<(?!<)/?(?:p|blockquote|poem|li|d[dt])\b[^<>]*+>", re.I)
+_RAISED = re.compile(r"<sup>(?:(?<=[0-9]<sup>)|(?<=[0-9]</sub><sup>))(?=(?:[-+−–]|&minus;|&ndash;)?[0-9]|'')")
+_FRACTION = re.compile(r"<sup>(?<=[0-9]<sup>)(?=[0-9]++</sup>(?:/|⁄|&frasl;)<sub>)")  # of a number: 1 1/2
+_BREAK = re.compile(r"<(?!<)/?(?:br|hr|p|div|center|blockquote|poem|caption|t[rdh]|li|d[dt]|h[1-6])\b[^<>]*+>", re.I)
+_TAG = re.compile(
+    r"<(?!<)/?(?:abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|indicator|ins|kbd|mark|noinclude|onlyinclude|q|rb|rp|rt"
+    r"|rtc|ruby|s|samp|small|span|strike|strong|sub|sup|tbody|tfoot|thead|time|tt|u|var|wbr"
+    r"|chem|ce|dl|gallery|hiero|imagemap|includeonly|math|nowiki|ol|pre|references|score|section|source|syntaxhighlight"
+    r"|table|templatestyles|timeline|ul)\b[^<>]*+>|</?ref\b[^<>\n]*+>?",  # those handled before, without a partner
+    re.I,
+)
+_TEMPLATE = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}")
+# In "full" a template may hold single braces; what parts the two kinds is the third brace of a parameter.
+_INNERMOST = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)([^{}]*+(?:(?:\{(?!\{)|\}(?!\}))[^{}]*+)*+)\}\}")
+_BRACES = re.compile(r"(\{\{)|\}\}")
+_LIST_LINE = re.compile(r"\n[*#:;][^\n]*+")
+_LIST_MARK = re.compile(r"\n(?:#[ \t]*+redirect\b[^\n]*+|[*#:;]++[ \t]*+)", re.I)
+_LABEL = r"[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+"
+
+
+def _link_patterns(unseen: str) -> tuple[re.Pattern[str], ...]:
+    """[[target|label]], which may hold [single brackets], and the ends of links nested in files."""
+    return (
+        re.compile(rf"\[\[(?!{unseen}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]"),
+        re.compile(rf"(\[\[{unseen})|(\[\[)|\]\]"),
+    )
+
+
+_FILE = r"(?i:file|image|category)\s*+:"
+_LANGUAGE = r"[a-z]{2,3}(?:-[a-z]+)*+:"
+_LINKS = {
+    "ifqa": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE})"),
+    "full": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE}[^\[\]|]*+\]\])"),  # [[wp:title|label]] is seen
+}
+_UNSEEN_LINK = re.compile(rf"\[\[{_LABEL}\]\]")
+_EXTERNAL_LINK = re.compile(
+    r"\[(?:(?:https?:|ftps?:|ircs?:|git:)?//|mailto:|news:)[^\s\[\]<>]*+[^\S\n]*+"
+    r"([^\[\]\n]*+(?:\[[^\[\]\n]*+\][^\[\]\n]*+)*+)\]"
+)
+_QUOTES = re.compile("''++")
+_BOLD_ITALIC = re.compile(r"'''''([^']*+(?:'(?!')[^']*+)*+)'''''")
+_QUOTE_IN_ITALIC = re.compile(r"''\"([^'\"\n]*+)\"''")
+_ITALIC_IN_QUOTE = re.compile(r"\"''([^'\"\n]*+)''\"")
+_STRAY = re.compile(r"\{\{|\}\}|\[\[|\]\]|\{\||\|\}")
+_BLANKS = re.compile("  +")
+_MAGIC_WORD = re.compile(r"__[A-Z]+__")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_WORD = re.compile(r"\w")
+
+
+def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
+    """The paragraphs and headings of a page, one a line, in the page's order; "full" gives list lines too. Never raises."""
+    text, full = wikitext, profile == "full"
+    if "<" in text:
+        if "<nowiki" not in text:  # which may hold the marks of comments and references
+            text = _ASIDE.sub("", text)
+        text = resolve_opaque(text, full)
+    text = _expand_templates(text) if full else _drop_templates(text)
+    if "<" in text:
+        text = _drop(text, _HTML_TABLE if full else _HTML_LIST)
+        if full:
+            text = _BLOCK.sub("\n", _RAISED.sub("^", _FRACTION.sub(" ", text)))
+        text = _TAG.sub("", _BREAK.sub(" ", text))
+    if "{|" in text:
+        text = "\n".join(_outside_tables(text))
+    text = _LIST_MARK.sub("\n", "\n" + text) if full else _LIST_LINE.sub("", "\n" + text)
+    text = _resolve_links(text, profile)
+    text = _resolve_quotes(text)
+    if any(char in text for char in "{}[]"):
+        text = _STRAY.sub("", text)
+    if "__" in text:
+        text = _MAGIC_WORD.sub("", text)
+    text = text.replace("&nbsp;", " ").replace("\u00a0", " ")
+    text = "\n".join(_paragraphs(_BLANKS.sub(" ", text)))
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text).replace("\u00a0", " ")
+    return text
+
+
+def _drop_templates(text: str) -> str:
+    for _ in range(4):  # innermost first, without a stack: nearly all templates
+        if "{{" not in text:
+            return text
+        text, found = _TEMPLATE.subn("", text)
+        if not found:
+            break
+    return _drop(text, _BRACES)
+
+
+def _expand_templates(text: str) -> str:
+    """Templates give the words they show, innermost first; what nests deeper than eight levels is dropped."""
+    if "{{" not in text:
+        return text
+    text = text.replace("{{!}}", PIPE)
+    for _ in range(8):
+        text, found = _INNERMOST.subn(_shown, text)
+        if not found or "{{" not in text:
+            break
+    if "{{" in text:
+        text = _drop(text, _BRACES)
+    text = text.replace(PIPE, "|").replace(EQUALS, "=")
+    return "".join(without_gaps(text))
+
+
+def _shown(template: re.Match[str]) -> str:
+    shown = expand(template[1]) if template[1] else None
+    if shown and "/" in shown and shown[0].isdigit():
+        before = template.string[template.start() - 1 : template.start()]
+        return f" {shown}" if before.isdigit() else shown  # 1{{frac|1|2}} is no 11/2
+    return shown or GAP
+
+
+def _drop(text: str, mark: re.Pattern[str]) -> str:
+    """Without the stretches from an opening mark (group 1 of `mark`) to the closing mark of the same depth.
+
+    Group 2, where there is one, is an opening mark of stretches to keep. Marks without a partner stay.
+    """
+    opened: list[tuple[int, bool]] = []
+    stretches: list[tuple[int, int]] = []
+    for match in mark.finditer(text):
+        if match.lastindex:
+            opened.append((match.start(), match.lastindex == 1))
+        elif opened:
+            start, dropped = opened.pop()
+            if dropped:
+                while stretches and stretches[-1][0] > start:  # it holds these
+                    stretches.pop()
+                stretches.append((start, match.end()))
+    pieces, position = [], 0
+    for start, end in stretches:
+        pieces.append(text[position:start])
+        position = end
+    pieces.append(text[position:])
+    return "".join(pieces)
+
+
+def _outside_tables(text: str) -> Iterator[str]:
+    """The lines outside tables; a table that is never closed ends at the next heading."""
+    depth = 0
+    for line in text.split("\n"):
+        start = line.lstrip(" \t:")
+        if start.startswith("{|"):
+            depth += 1
+        elif depth and start.startswith("|}"):
+            depth -= 1
+            line = start[2:]
+        elif depth and start.startswith("=="):
+            depth = 0
+        if not depth:
+            yield line
+
+
+def _resolve_links(text: str, profile: Profile) -> str:
+    # split() with one group gives what is between the matches and the labels by turns: a replacement at C speed
+    if "[[" in text:
+        link, nested_link = _LINKS[profile]
+        text = "".join(link.split(text))
+        text = _UNSEEN_LINK.sub("", text)
+        if "[[" in text:  # files in the captions of files
+            text = _drop(text, nested_link)
+    return "".join(_EXTERNAL_LINK.split(text))
+
+
+def _resolve_quotes(text: str) -> str:
+    """Bold is dropped, italics become one pair of double quotes, bold italics are dropped."""
+    if "''" not in text:
+        return text
+    if "'''" in text:
+        text = _with_possessives(text)
+    text = "".join(_BOLD_ITALIC.split(text)).replace("'''''", "''").replace("'''", "")
+    text = _QUOTE_IN_ITALIC.sub(r"''\1''", text)
+    return _ITALIC_IN_QUOTE.sub(r"''\1''", text).replace("''", '"')
+
+
+def _with_possessives(text: str) -> str:
+    """A line where neither bold nor italics end has a ''' that is an apostrophe and italics: ''Emma'''s, L'''Emma''.
+
+    The first that ends italics at a word is taken; else, as MediaWiki has it, the first behind a single letter, else the
+    first behind a word.
+    """
+    pieces: list[str] = []
+    position = 0
+    while (found := text.find("'''", position)) >= 0:
+        start = max(position, text.rfind("\n", position, found) + 1)
+        end = text.find("\n", found)
+        end = len(text) if end < 0 else end
+        pieces += text[position:start], _with_possessive(text[start:end])
+        position = end
+    pieces.append(text[position:])
+    return "".join(pieces)
+
+
+def _with_possessive(line: str) -> str:
+    runs = [match.span() for match in _QUOTES.finditer(line)]
+    italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five and more
+    bold = [end - start > 2 for start, end in runs]
+    if not sum(italic) % 2 or not sum(bold) % 2 or any(end - start in (4, 6) for start, end in runs):
+        return line  # four or six are what is left around a dropped template
+    words, letters, possessives = [], [], []
+    opened = False
+    for number, (_, end) in enumerate(runs):
+        at = end - 3
+        if not italic[number] and (line[at - 1] != " " if at else sum(bold) == 1):
+            words.append((at, opened))
+            if at > 1 and line[at - 2] == " ":
+                letters.append((at, opened))
+            if opened and not bold[number - 1]:
+                possessives.append((at, opened))
+        opened ^= italic[number]
+    for at, inside in (possessives or letters or words)[:1]:
+        return line[:at] + ("''&#39;" if inside else "&#39;''") + line[at + 3 :]
+    return line
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Lines with a word in them; before the first one of a section the headings that lead to it."""
+    headings: list[tuple[int, str]] = []
+    for line in text.split("\n"):
+        line = line.strip()
+        if not line or line[0] == "|":  # a stray row of a table
+            continue
+        if line[0] == line[-1] == "=":
+            title = line.strip("=")
+            level = (len(line) - len(title)) // 2
+            headings = [heading for heading in headings if heading[0] < level]
+            title = title.strip()
+            if title:
+                headings.append((level, title if title[-1] in ".?!" else f"{title}."))
+        elif _WORD.search(line):
+            for _, title in headings:
+                yield title
+            headings.clear()
+            yield line

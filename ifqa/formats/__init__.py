@@ -1,0 +1,1 @@
+"""Files of other tools: runs, passages with texts, questions, judgements."""

@@ -1,0 +1,278 @@
+"""Retrieved passages with their texts, as DPR writes and FiD reads them: the `ctxs` JSON.
+
+A list, or JSON lines, of one entry a question, its passages best first:
+
+    {"question": "…", "answers": ["…"], "ctxs": [{"id": "wiki:7", "title": "…", "text": "…", "score": "82.3",
+                                                 "has_answer": true}]}
+
+A file of 8,757 questions with 100 passages each is 600 MB, so it is read and written one entry at a time.
+"""
+
+import codecs
+import gzip
+import hashlib
+import json
+import lzma
+import math
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from ifqa.errors import IfqaError
+from ifqa.records import Hit, Passage, Question
+from ifqa.scoring.measures.recall import has_answer
+from ifqa.storage.files import create, field, require, text_field, unicode_text, unpack, write
+
+_CHUNK = 1 << 20  # bytes read at a time; an entry of 100 passages is some 70 KB
+_LONGEST_TOKEN = 16  # characters: no JSON token but a string is longer than this when its end is missing
+_NO_SPACE = re.compile(r"[^ \t\r\n]")
+_DECODE = json.JSONDecoder().raw_decode
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")  # how a pickle of protocol 2 or later begins
+_PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | re.DOTALL)
+
+
+def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]]]]:
+    """Each entry's question, and its passages with scores, best first; one entry in memory at a time.
+
+    The question has the file's "id", or none (""), and those of its "answers" that are not blank. Passages are put in
+    the order of their scores, equal ones in the file's, as FiD does (src/data.py:64-68), but by number: DPR writes its
+    scores as text. Where a passage of an entry has no score, its passages are scored 1, 1/2, 1/3, … as they stand.
+
+    An id names one passage throughout the file and holds no white space, for which "_" is put. A passage without an id,
+    or with the id of one before it that reads otherwise, gets `ctx/` and 12 hex digits of the SHA-1 of its title and
+    text. A passage that stands twice in an entry counts once, where its score is best.
+
+    Raises:
+        IfqaError: the file is missing, cut short, a pickle or not JSON, or an entry is not as above (named by its
+            number, from 1).
+    """
+    refuse_pickle(path)
+    known: dict[str, str] = {}
+    for number, entry in enumerate(_entries(path), start=1):
+        where = f"{path}: entry {number}"
+        if missing := [key for key in ("question", "ctxs") if key not in entry]:
+            found = ", ".join(map(repr, list(entry)[:8])) or "no keys"
+            raise IfqaError(
+                f"{where}: key {missing[0]!r} is missing; wanted 'question', 'answers' and 'ctxs', found {found}"
+            )
+        question = Question(_id(entry, where), text_field(entry, "question", where), _answers(entry, where))
+        yield question, _ranked(field(entry, "ctxs", list, where), known, where)
+
+
+def write_ctxs(
+    path: Path,
+    questions: Iterable[Question],
+    rankings: Iterable[Sequence[Hit]],
+    passages: Iterable[Sequence[Passage]],
+) -> int:
+    """Write a list of one entry a question, atomically; returns how many.
+
+    Scores are numbers and not DPR's text, because FiD sorts by the value as it stands (src/data.py:64-68) and would put
+    "9.5" before "82.3". "has_answer" is DPR's: whether the text, without the title, holds an answer.
+
+    Args:
+        path: the file to write.
+        questions: what was asked; ids and answers are written with them.
+        rankings: the ranking of each, best first.
+        passages: the passages of each ranking, in its order.
+    """
+    count = 0
+    with create(path) as handle:
+        for question, hits, several in zip(questions, rankings, passages, strict=True):
+            ctxs = [
+                {
+                    "id": passage.id,
+                    "title": passage.title,
+                    "text": passage.text,
+                    "score": float(hit.score),
+                    "has_answer": has_answer(passage.text, question.answers),
+                }
+                for hit, passage in zip(hits, several, strict=True)
+            ]
+            entry = {"id": question.id, "question": question.text, "answers": list(question.answers), "ctxs": ctxs}
+            line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            write(handle, (b",\n" if count else b"[\n") + line)
+            count += 1
+        write(handle, b"\n]\n" if count else b"[]\n")
+    return count
+
+
+def is_ctxs(path: Path) -> bool:
+    """Whether a file, compressed or not, begins as JSON does and no TREC run.
+
+    Raises:
+        IfqaError: it is missing, or compressed and broken.
+    """
+    return _head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"[", b"{"))
+
+
+def refuse_pickle(path: Path) -> None:
+    """Stop at a pickle, such as the embeddings of DPR and FiD (`wikipedia_passages_00`): loading one runs its code.
+
+    Raises:
+        IfqaError: the file's name or first bytes are a pickle's, or it is missing.
+    """
+    if _PICKLE_NAME.fullmatch(path.name) or _PICKLE.match(_head(path)):
+        raise IfqaError(
+            f"{path} is a pickle, which ifqa never loads, because loading one runs whatever code is in it; encode the "
+            "passages again (ifqa index CORPUS, its dense index on facebook/dpr-ctx_encoder-single-nq-base), or, where "
+            "you trust the file, save its arrays as .npy yourself"
+        )
+
+
+def _ranked(ctxs: list[Any], known: dict[str, str], where: str) -> list[tuple[Passage, float]]:
+    passages, scores = [], []
+    for number, ctx in enumerate(ctxs, start=1):
+        at = f"{where}, passage {number}"
+        if not isinstance(ctx, dict):
+            raise IfqaError(f"{at}: wanted an object, found {type(ctx).__name__}")
+        title = "" if ctx.get("title") is None else unicode_text(field(ctx, "title", str, at), "title", at)
+        text = unicode_text(field(ctx, "text", str, at), "text", at)
+        content = hashlib.sha1(f"{title}\0{text}".encode(), usedforsecurity=False).hexdigest()
+        passages.append(Passage(_name("_".join(_id(ctx, at).split()), content, known), title, text))
+        scores.append(_score(ctx.get("score"), at))
+    given = [score for score in scores if score is not None]
+    if len(given) < len(scores):
+        given = [1 / rank for rank in range(1, len(scores) + 1)]
+    best: dict[str, tuple[Passage, float]] = {}
+    for passage, score in sorted(zip(passages, given, strict=True), key=lambda pair: -pair[1]):
+        best.setdefault(passage.id, (passage, score))
+    return list(best.values())
+
+
+def _name(given: str, content: str, known: dict[str, str]) -> str:
+    """The first of a passage's possible ids under which no other content is `known`; from now on it is."""
+    names = [given] if given else []
+    names += [f"ctx/{content[:digits]}" for digits in (12, 40)]
+    return next(name for name in names if known.setdefault(name, content) == content)
+
+
+def _id(record: dict[str, Any], where: str) -> str:
+    value = record.get("id")
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
+        raise IfqaError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
+    return "" if value is None else unicode_text(str(value), "id", where).strip()
+
+
+def _answers(entry: dict[str, Any], where: str) -> tuple[str, ...]:
+    values = field(entry, "answers", list, where) if entry.get("answers") is not None else []
+    if wrong := [type(value).__name__ for value in values if not isinstance(value, str)]:
+        raise IfqaError(f"{where}: 'answers' must be a list of strings, found {wrong[0]} in it")
+    return tuple(unicode_text(value, "answers", where) for value in values if value.strip())
+
+
+def _score(value: Any, where: str) -> float | None:
+    if value is None:
+        return None
+    score = math.nan
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            score = float(value)
+    if not math.isfinite(score):
+        raise IfqaError(f"{where}: 'score' must be a number, or the text of one; found {repr(value)[:40]}")
+    return score
+
+
+def _entries(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON list, or of JSON lines, each as soon as it is whole."""
+    text, count = _Text(_chunks(path)), 0
+    is_list = text.next() == "["
+    text.at += is_list
+    while (char := text.next()) and not (is_list and char == "]"):
+        if is_list and count:
+            if char != ",":
+                raise IfqaError(f"{path}: entry {count}: wanted ',' or ']' after it, found {char!r}")
+            text.at += 1
+            char = text.next()
+            if not char:
+                break
+        count += 1
+        if char != "{":
+            raise IfqaError(f"{path}: entry {count}: wanted a JSON object, found {char!r}")
+        try:
+            value = text.value()
+        except json.JSONDecodeError as error:
+            cut = "; the file ends before the entry does, fetch it or write it again" if text.ended else ""
+            raise IfqaError(f"{path}: entry {count}: not JSON ({error.msg}){cut}") from error
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets in brackets
+            raise IfqaError(f"{path}: entry {count}: not JSON that can be read ({error})") from error
+        yield value
+    if is_list and not char:
+        raise IfqaError(f"{path}: the list does not end after entry {count}; the file is cut short, fetch it again")
+    text.at += is_list
+    if char := text.next():
+        raise IfqaError(f"{path}: wanted nothing after the list of {count} entries, found {char!r}")
+
+
+class _Text:
+    """A text that comes in chunks; what was read of it is let go."""
+
+    def __init__(self, chunks: Iterator[str]) -> None:
+        self.chunks, self.text, self.at = chunks, "", 0
+        self.ended = False  # whether a value was cut off by the end
+
+    def next(self) -> str:
+        """The next character that is no white space, at which `at` then is; "" at the end."""
+        while True:
+            if found := _NO_SPACE.search(self.text, self.at):
+                self.at = found.start()
+                return found[0]
+            self.at = len(self.text)
+            if not self.next_chunk():
+                return ""
+
+    def value(self) -> Any:
+        """The JSON value that begins at `at`."""
+        while True:
+            try:
+                value, self.at = _DECODE(self.text, self.at)
+            except json.JSONDecodeError as error:
+                is_open = error.msg.startswith("Unterminated string")
+                if not is_open and error.pos < len(self.text) - _LONGEST_TOKEN:
+                    raise
+                if not self.next_chunk():
+                    self.ended = is_open or error.pos >= len(self.text.rstrip())
+                    raise
+            else:
+                return value
+
+    def next_chunk(self) -> bool:
+        """Read on, at least as much as is not yet used, so that a long value is not tried too often; if there was more."""
+        parts, unused, size = [self.text[self.at :]], len(self.text) - self.at, 0
+        while size <= unused and (chunk := next(self.chunks, "")):
+            parts.append(chunk)
+            size += len(chunk)
+        self.text, self.at = "".join(parts), 0
+        return size > 0
+
+
+def _chunks(path: Path) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    with _unpacked(path) as data:
+        while True:
+            raw = data.read(_CHUNK)
+            if text := decoder.decode(raw, final=not raw):
+                yield text
+            if not raw:
+                return
+
+
+def _head(path: Path) -> bytes:
+    with _unpacked(path) as data:
+        return data.read(1024)
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with open(require(path, "file"), "rb") as handle, unpack(handle) as data:
+            yield data
+    except UnicodeDecodeError as error:
+        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
+            raise
+        raise IfqaError(f"{path}: compressed data ends or breaks ({error}); fetch it again") from error

@@ -1,0 +1,255 @@
+"""Questions as other tools write and read them.
+
+- *topics* (Pyserini, Anserini): `id TAB text`, one line a question, white space in a text squeezed to blanks.
+- *squad*: SQuAD 1.1's JSON. One context a question, the first gold passage that holds an answer, without a title.
+- *lm-eval*: JSON lines for a task of lm-evaluation-harness (`dataset_path: json`), of everything a question has:
+
+      {"id": "ifqa/full-dev/17", "question": "If …?", "answers": ["2", "two"], "context": "…", "passages": ["…"]}
+
+  `passages` are the gold ones and `context` is the same as one text, so `doc_to_text: "{{context}} {{question}}"`
+  and `doc_to_target: answers` are a task: a column named so is a list of which any counts (lm_eval/api/task.py,
+  doc_to_target and process_results).
+- *ifqa*: the layout of the IfQA release, which `ifqa.benchmarks.ifqa` reads.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.formats.qrels import id_word
+from ifqa.records import Question
+from ifqa.storage.files import (
+    create,
+    field,
+    json_line,
+    read_jsonl,
+    read_lines,
+    text_field,
+    texts_field,
+    unicode_text,
+    write,
+)
+
+_PACKED = (".gz", ".xz", ".bz2")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and tasks of lm-eval name them
+
+
+def write_topics(path: Path, questions: Sequence[Question]) -> int:
+    """Write Pyserini's topics; how many.
+
+    Raises:
+        IfqaError: an id holds white space.
+    """
+    with create(path) as handle:
+        for question in questions:
+            write(handle, f"{id_word(question.id)}\t{' '.join(question.text.split())}\n".encode())
+    return len(questions)
+
+
+def write_squad(path: Path, questions: Iterable[Question]) -> int:
+    """Write SQuAD 1.1's JSON; how many questions are in it.
+
+    A question whose answer stands in none of its gold passages is left out: SQuAD 2.0's `is_impossible` says that there
+    is no answer, and of these there is one, which must be inferred. An answer is written as it stands in the context,
+    with its first offset there, counted in characters; forms that do not stand there are dropped.
+
+    Raises:
+        IfqaError: no question is left.
+    """
+    data = [
+        {"title": "", "paragraphs": [{"context": context, "qas": [{"id": one.id, "question": one.text, "answers": found}]}]}
+        for one in questions
+        for context, found in _first_context(one)
+    ]  # fmt: skip
+    if not data:
+        raise IfqaError(
+            f"{path} would hold no question: wanted one with an answer that stands in a gold passage; found none"
+        )
+    with create(path) as handle:
+        write(handle, json_line({"version": "1.1", "data": data}))
+    return len(data)
+
+
+def write_lm_eval(path: Path, questions: Sequence[Question]) -> int:
+    """Write JSON lines as above, with `choices` where a question has some; how many."""
+    with create(path) as handle:
+        for one in questions:
+            record = {"id": one.id, "question": one.text, "answers": list(one.answers)}
+            gold = {"context": "\n\n".join(one.gold_passages), "passages": list(one.gold_passages)}
+            write(handle, json_line(record | gold | ({"choices": list(one.choices)} if one.choices else {})))
+    return len(questions)
+
+
+def write_ifqa(path: Path, questions: Sequence[Question]) -> int:
+    """Write the release's layout; how many. A question without answers is left out: the layout wants one.
+
+    `idx` is the id without the benchmark and split that all ids share, as a number where it is one.
+
+    Raises:
+        IfqaError: an id holds white space, or no question is left.
+    """
+    shared = {one.id.rpartition("/")[0] for one in questions}
+    bare = len(shared) == 1 and all(one.id.rpartition("/")[2] for one in questions)
+    records = []
+    for one in questions:
+        name = id_word(one.id.rpartition("/")[2] if bare else one.id)
+        index = int(name) if re.fullmatch(r"0|[1-9][0-9]{0,14}", name) else name
+        if one.answers:
+            gold = list(one.gold_passages)
+            records.append({"idx": index, "question": one.text, "answers": list(one.answers), "context": gold})
+    if not records:
+        raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")
+    with create(path) as handle:
+        write(handle, json.dumps(records, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+    return len(records)
+
+
+#: format -> what writes questions in it
+WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
+    "topics": write_topics,
+    "squad": write_squad,
+    "lm-eval": write_lm_eval,
+    "ifqa": write_ifqa,
+}
+
+
+def read_questions(path: Path) -> list[Question]:
+    """The questions of a file, plain or compressed: topics (.tsv), SQuAD (.json) or records (.json, .jsonl).
+
+    Records are a JSON list or JSON lines of objects with a `question`, and what they have of: `id` or `idx`, else their
+    number from 1; `answers`, `answer` or `target`, a text, a list, or SQuAD's or TriviaQA's object of lists; `passages`,
+    or `context`, a text or a list; `choices`. So they may be lm-eval's, the IfQA release's, DPR's or FiD's. SQuAD's
+    impossible questions have no answers.
+
+    Raises:
+        IfqaError: the file is missing, none of these or without questions, or an id stands twice.
+    """
+    suffix = next((Path(path.name.removesuffix(end)).suffix for end in _PACKED if path.name.endswith(end)), path.suffix)
+    if suffix == ".tsv":
+        questions = list(_topics(path))
+    elif suffix == ".jsonl":
+        records = ((f"{path}:{number}", record) for number, record in read_jsonl(path))
+        questions = [_record(one, number, where) for number, (where, one) in enumerate(records, start=1)]
+    elif suffix == ".json":
+        questions = list(_json(path))
+    else:
+        raise IfqaError(f"{path}: wanted questions in a .tsv (topics), .json (SQuAD, IfQA) or .jsonl (lm-eval)")
+    if not questions:
+        raise IfqaError(f"{path}: wanted questions, found none")
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise IfqaError(f"{path}: two questions have the id {question.id!r}; wanted an id of its own for each")
+        seen.add(question.id)
+    return questions
+
+
+def _topics(path: Path) -> Iterator[Question]:
+    for number, line in read_lines(path):
+        question_id, _, text = line.strip().partition("\t")
+        if line.strip() and (question_id.split() != [question_id] or not text.strip()):
+            raise IfqaError(
+                f"{path}:{number}: wanted 'id TAB question', the id without white space; found {line[:80]!r}"
+            )
+        if line.strip():
+            yield Question(question_id, text)
+
+
+def _json(path: Path) -> Iterator[Question]:
+    try:
+        value = json.loads("\n".join(line for _, line in read_lines(path)))
+    except json.JSONDecodeError as error:
+        raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
+    except (ValueError, RecursionError) as error:
+        raise IfqaError(f"{path}: not JSON that can be read ({error})") from error
+    if isinstance(value, list):
+        for number, record in enumerate(value, start=1):
+            yield _record(record, number, f"{path}: question {number}")
+    elif isinstance(value, dict) and isinstance(value.get("data"), list):
+        yield from _squad(value["data"], str(path))
+    else:
+        raise IfqaError(f"{path}: wanted a list of questions, or SQuAD's object with a list 'data'; found neither")
+
+
+def _squad(data: list[Any], path: str) -> Iterator[Question]:
+    for number, article in enumerate(data, start=1):
+        where = f"{path}: article {number}"
+        for paragraph in field(_object(article, where), "paragraphs", list, where):
+            context = text_field(_object(paragraph, where), "context", where)
+            for qa in field(paragraph, "qas", list, where):
+                found = _object(qa, where).get("answers", [])
+                texts = (
+                    [field(_object(one, where), "text", str, where) for one in found]
+                    if isinstance(found, list)
+                    else found
+                )
+                answers = () if qa.get("is_impossible") is True else _texts(texts, "answers", where)
+                answers = tuple(dict.fromkeys(answers))  # each annotator's, often the same
+                yield Question(_id(qa, 0, where), text_field(qa, "question", where), answers, (context,))
+
+
+def _record(record: Any, number: int, where: str) -> Question:
+    key = next((key for key in _ANSWER_KEYS if key in _object(record, where)), "")
+    answers = record.get(key)
+    if isinstance(answers, dict):  # SQuAD's as `datasets` gives them, and TriviaQA's
+        answers = answers.get("text", answers.get("aliases"))
+    gold = "passages" if "passages" in record else "context"
+    return Question(
+        _id(record, number, where),
+        text_field(record, "question", where),
+        _texts(answers, key, where),
+        _texts(record.get(gold), gold, where),
+        _texts(record.get("choices"), "choices", where),
+    )
+
+
+def _object(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise IfqaError(f"{where}: wanted an object, found {type(value).__name__}")
+    return value
+
+
+def _id(record: dict[str, Any], number: int, where: str) -> str:
+    value = record.get("id", record.get("idx", number or None))
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise IfqaError(f"{where}: 'id' must be text or a whole number, found {value!r}")
+    return unicode_text(str(value), "id", where)
+
+
+def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
+    """A text, or a list of them; nothing for None and for a blank text."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ()
+    return texts_field({key: [value] if isinstance(value, str) else value}, key, where)
+
+
+def _first_context(question: Question) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The first gold passage that holds an answer, with the answers in it; nothing where none does."""
+    for context in question.gold_passages:
+        spans = dict.fromkeys(span for answer in question.answers if (span := find_answer(context, answer)))
+        if spans:
+            yield context, [{"text": context[start:end], "answer_start": start} for start, end in spans]
+            return
+
+
+def find_answer(text: str, answer: str) -> tuple[int, int] | None:
+    """Where an answer first stands in a text, as whole words: from which character to which; None if it does not.
+
+    White space in the answer may be any in the text; letters may differ in case where no place has the same.
+    """
+    tokens = _TOKEN.findall(answer)
+    if not tokens:
+        return None
+    pattern = re.escape(tokens[0])
+    for before, token in pairwise(tokens):
+        both_words = re.match(r"\w", before) and re.match(r"\w", token)
+        pattern += (r"\s+" if both_words else r"\s*") + re.escape(token)
+    edges = [r"\b" if re.match(r"\w", token) else "" for token in (tokens[0], tokens[-1])]
+    pattern = edges[0] + pattern + edges[1]
+    found = re.search(pattern, text) or re.search(pattern, text, re.IGNORECASE)
+    return found.span() if found else None

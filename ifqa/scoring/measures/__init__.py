@@ -1,0 +1,1 @@
+"""Measures of one question, 0 to 1."""

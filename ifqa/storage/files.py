@@ -1,0 +1,249 @@
+"""Files that stages meet on: JSON, JSON lines, TOML.
+
+Reading streams and names the file and line of whatever is wrong. Writing goes aside and is renamed into place, so a
+file that has its name is whole.
+"""
+
+import bz2
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import tomllib
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any
+
+from ifqa.errors import IfqaError
+from ifqa.progress import bar
+
+_PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
+
+
+def require(path: Path, what: str) -> Path:
+    """`path` if it is there, else one line saying `what` was looked for.
+
+    Raises:
+        IfqaError: nothing is at `path`.
+    """
+    if not path.exists():
+        raise IfqaError(f"{what} not found: {path} does not exist")
+    return path
+
+
+def unpack(handle: BufferedReader) -> IO[bytes]:
+    """What a handle holds, unpacked as its first bytes ask."""
+    first = handle.peek(6)[:6]
+    opened: IO[bytes] = next((opener(handle) for magic, opener in _PACKERS.items() if first.startswith(magic)), handle)
+    return opened
+
+
+def read_lines(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, str]]:
+    """Line number (from 1) and text of each line, without its newline, of a text file, compressed or not.
+
+    `opened` is the file where it is open already.
+
+    Raises:
+        IfqaError: the file is missing, cut short or not UTF-8.
+    """
+    number = 0
+    try:
+        with opened or open(require(path, "file"), "rb") as handle, unpack(handle) as lines:
+            for number, raw in enumerate(lines, start=1):
+                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise IfqaError(f"{path}:{number}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
+            raise
+        raise IfqaError(
+            f"{path}: compressed data ends or breaks after line {number} ({error}); fetch it again"
+        ) from error
+
+
+def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number (from 1) and object of each line of a JSON-lines file; blank lines are passed over.
+
+    Raises:
+        IfqaError: the file is missing, or a line is not a JSON object (named as file:line).
+    """
+    for number, line in read_lines(path, opened):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise IfqaError(f"{path}:{number}: not JSON ({error.msg} at column {error.colno})") from error
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets in brackets
+            raise IfqaError(f"{path}:{number}: not JSON that can be read ({error})") from error
+        if not isinstance(record, dict):
+            raise IfqaError(f"{path}:{number}: wanted a JSON object, found {type(record).__name__}")
+        yield number, record
+
+
+def field(record: dict[str, Any], key: str, kind: type, where: str) -> Any:
+    """`record[key]`, checked to be of `kind`.
+
+    Raises:
+        IfqaError: the key is missing or of another type; `where` ("file:line") opens the message.
+    """
+    if key not in record:
+        raise IfqaError(f"{where}: key {key!r} is missing; found {', '.join(map(repr, record)) or 'no keys'}")
+    value = record[key]
+    if not isinstance(value, kind):
+        raise IfqaError(f"{where}: {key!r} must be {kind.__name__}, found {type(value).__name__}")
+    return value
+
+
+def text_field(record: dict[str, Any], key: str, where: str) -> str:
+    """`record[key]`, which must be a string with something in it.
+
+    Raises:
+        IfqaError: the key is missing, not a string, or blank.
+    """
+    value: str = field(record, key, str, where)
+    if not value.strip():
+        raise IfqaError(f"{where}: {key!r} is empty; wanted text")
+    return unicode_text(value, key, where)
+
+
+def texts_field(record: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+    """`record[key]`, which must be a list of strings.
+
+    Raises:
+        IfqaError: the key is missing, not a list, or holds something else than strings with something in them.
+    """
+    values = field(record, key, list, where)
+    for value in values:
+        if not isinstance(value, str):
+            raise IfqaError(f"{where}: {key!r} must be a list of strings, found {type(value).__name__} in it")
+        if not value.strip():
+            raise IfqaError(f"{where}: {key!r} holds an empty string")
+    return tuple(unicode_text(value, key, where) for value in values)
+
+
+def unicode_text(text: str, key: str, where: str) -> str:
+    """The text of a field, if every character of it is one.
+
+    Raises:
+        IfqaError: half a surrogate pair is among them, which JSON can write and nothing can encode.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise IfqaError(
+            f"{where}: {key!r} holds half a surrogate pair (\\ud800 to \\udfff), which is no character"
+        ) from error
+    return text
+
+
+def write(handle: IO[bytes], data: bytes) -> None:
+    """Every byte of every artifact this program writes itself goes through here (the crash tests cut it)."""
+    handle.write(data)
+
+
+@contextmanager
+def create(path: Path) -> Iterator[IO[bytes]]:
+    """A handle on a temporary sibling of `path`, flushed to disk and renamed to `path` on leaving without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.tmp")
+    try:
+        with open(aside, "wb") as handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(aside, path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)  # on a full disk it is in the way of everything else
+        error.filename = error.filename or str(path)
+        raise
+
+
+def json_line(record: dict[str, Any]) -> bytes:
+    """A record as one line of JSON, the same bytes for the same content."""
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> int:
+    """Write records as JSON lines, atomically; returns how many."""
+    count = 0
+    with create(path) as handle:
+        for record in records:
+            write(handle, json_line(record))
+            count += 1
+    return count
+
+
+def keep_whole_lines(path: Path, multiple_of: int = 1) -> int:
+    """Cut a file of JSON lines that a killed process left behind to its whole lines, a multiple of so many; how many."""
+    if not path.exists():
+        return 0
+    with open(path, "r+b") as handle:
+        ends = [0]
+        for line in handle:
+            if line.endswith(b"\n"):
+                ends.append(ends[-1] + len(line))
+        kept = (len(ends) - 1) // multiple_of * multiple_of
+        handle.truncate(ends[kept])
+    return kept
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write one indented JSON file, atomically."""
+    with create(path) as handle:
+        write(handle, json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def read_json(path: Path) -> Any:
+    """The value of a JSON file.
+
+    Raises:
+        IfqaError: the file is missing or not JSON (named as file:line).
+    """
+    try:
+        return json.loads(require(path, "file").read_bytes())
+    except json.JSONDecodeError as error:
+        raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
+    except UnicodeDecodeError as error:
+        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise IfqaError(f"{path}: not JSON that can be read ({error})") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises:
+        IfqaError: the file is not TOML; the line is in the message.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
+        raise IfqaError(f"{path}: not TOML: {error}") from error
+
+
+def sha256(path: Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def known_sha256(path: Path) -> str:
+    """The same, hashed once in a process while the file keeps its size and time of change; with a bar, for it may be large."""
+    stat = path.stat()
+    return _sha256(path, stat.st_size, stat.st_mtime_ns)
+
+
+@cache
+def _sha256(path: Path, size: int, modified: int) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle, bar(f"SHA-256 of {path.name}", size, unit="bytes") as advance:
+        while chunk := handle.read(1 << 22):
+            digest.update(chunk)
+            advance(len(chunk))
+    return digest.hexdigest()

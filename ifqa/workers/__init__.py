@@ -1,0 +1,1 @@
+"""A function over many tasks: processes here, or a Ray cluster."""

@@ -1,0 +1,115 @@
+"""A function over many tasks on a Ray cluster."""
+
+import multiprocessing
+import os
+import re
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any, TypeVar
+
+from ifqa.errors import IfqaError
+from ifqa.workers.local import ATTEMPTS, died
+from ifqa.workers.signals import handlers_kept, no_interrupts
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_RAY = re.compile(r"(^|/)(ray|raylet|gcs_server)(::|/|\s|$)")  # in the command line of what Ray starts
+
+
+def on_ray(
+    function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
+) -> Iterator[tuple[Task, Result]]:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it reports home unless told not to
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise IfqaError("engine 'ray' needs ray; install it with: pip install 'ifqa[ray]'") from error
+    started = not ray.is_initialized()
+    if started:
+        pipe = _guarded()
+        with handlers_kept():
+            _join_cluster(ray)
+    remote = ray.remote(max_retries=ATTEMPTS - 1, num_gpus=1 if gpus else 0)(function)
+    most = workers or 2 * int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+    running: dict[Any, Task] = {}
+    failure: Exception | None = None
+    more = True
+    try:
+        while running or (more and not failure):
+            if more and not failure and len(running) < most:
+                task = list(islice(tasks, 1))
+                running |= {remote.remote(one): one for one in task}
+                more = bool(task)
+                continue
+            (ready,), _ = ray.wait(list(running), num_returns=1)
+            given = running.pop(ready)
+            try:
+                yield given, ray.get(ready)
+            except ray.exceptions.RayTaskError as error:
+                if not isinstance(error.cause, IfqaError | OSError):
+                    raise
+                failure = failure or error.cause
+            except ray.exceptions.RayError as error:
+                failure = failure or died(name(given), type(error).__name__)
+    finally:
+        if started:
+            with handlers_kept():
+                ray.shutdown()
+            pipe.close()
+    if failure:
+        raise failure
+
+
+def _join_cluster(ray: Any) -> None:
+    """Connect to the cluster that RAY_ADDRESS names, or make one here.
+
+    Raises:
+        IfqaError: nothing answers there.
+    """
+    address = os.environ.get("RAY_ADDRESS", "")
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
+    try:
+        if colon:  # Ray itself would knock for minutes
+            socket.create_connection((host, int(port)), timeout=10).close()
+        ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+    except (OSError, ValueError, RuntimeError) as error:
+        raise IfqaError(
+            f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); wanted the address of a running cluster, as "
+            "host:6379, or none to make one here"
+        ) from error
+
+
+def _guarded() -> Any:
+    """Start a process that ends what Ray has started here when this one closes the pipe, or is killed.
+
+    Ray's own agents outlive their node by half a minute and more, looking for it.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    with no_interrupts():
+        context.Process(target=_bury, args=(theirs, os.getpid()), daemon=True).start()
+    theirs.close()
+    ours.recv()  # it is on guard
+    return ours
+
+
+def _bury(pipe: Any, parent: int) -> None:
+    import psutil
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pipe.send("on guard")
+    family: set[psutil.Process] = set()  # a process is its number and its time of birth
+    with suppress(psutil.NoSuchProcess):
+        while not pipe.poll(timeout=0.5):
+            family |= set(psutil.Process(parent).children(recursive=True))
+    for process in list(family):  # and what they have started since
+        with suppress(psutil.NoSuchProcess):
+            family |= set(process.children(recursive=True))
+    for process in family - {psutil.Process()}:
+        with suppress(psutil.NoSuchProcess):
+            if _RAY.search(" ".join(process.cmdline())):
+                process.kill()
