@@ -23,7 +23,7 @@ from ifqa.plugins import load
 from ifqa.progress import bar, say
 from ifqa.provenance import up_to_date_passages, wanted_score
 from ifqa.records import Hit, Question, gold_id
-from ifqa.retrievers.run import Run
+from ifqa.retrieval.run import Run
 from ifqa.scoring.coverage import GoldGrams
 from ifqa.scoring.measures.recall import COVERED_SHARE, covers
 from ifqa.storage.files import require

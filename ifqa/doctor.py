@@ -54,7 +54,7 @@ def _version(name: str) -> str:
 
 
 def _java() -> str:
-    from ifqa.jvm import java
+    from ifqa.retrieval.jvm import java
 
     try:
         system = java().autoclass("java.lang.System")

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ifqa.completions import Request
 from ifqa.corpus import sources
 from ifqa.corpus.forecast import forecast
 from ifqa.errors import IfqaError, unknown
@@ -25,6 +24,7 @@ from ifqa.experiment import (
     search_settings,
 )
 from ifqa.inputs import open_llm, open_reader, passages_of, questions_of, rankings_of, refuse_other_settings
+from ifqa.llms.completions import Request
 from ifqa.plugins import load, takes
 from ifqa.progress import duration
 from ifqa.provenance import (
@@ -35,8 +35,8 @@ from ifqa.provenance import (
     wanted_retrieve,
     wanted_score,
 )
-from ifqa.queries import rewrite
 from ifqa.records import Passage, Question
+from ifqa.retrieval.queries import rewrite
 from ifqa.storage import artifacts
 from ifqa.storage.resources import find_resource, list_resources
 from ifqa.variants import override

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from ifqa.errors import IfqaError, unknown
 from ifqa.expected import Expected, parse_expected
 from ifqa.plugins import load, takes
-from ifqa.queries import rewrite
+from ifqa.retrieval.queries import rewrite
 from ifqa.settings import check_settings, settings_of
 from ifqa.storage.files import read_toml, texts_field
 from ifqa.storage.resources import find_resource, list_resources

@@ -12,8 +12,8 @@ from ifqa.experiment import Experiment, load_corpus, retriever_tables, search_se
 from ifqa.formats.runs import read_run
 from ifqa.plugins import load, takes
 from ifqa.progress import say
-from ifqa.queries import Part, rewrite
 from ifqa.records import Hit, Passage, Prediction, Question
+from ifqa.retrieval.queries import Part, rewrite
 from ifqa.storage.files import read_jsonl, sha256, unicode_text
 
 

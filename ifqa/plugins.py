@@ -14,8 +14,8 @@ from ifqa.errors import IfqaError, unknown
 
 _TABLES = {
     "benchmark": "ifqa.benchmarks",
-    "retriever": "ifqa.retrievers",
-    "reader": "ifqa.readers",
+    "retriever": "ifqa.retrieval",
+    "reader": "ifqa.reading",
     "llm": "ifqa.llms",
 }
 

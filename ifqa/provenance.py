@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from ifqa import queries
 from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
 from ifqa.experiment import Corpus, Experiment, load_corpus, retriever_tables, search_settings
 from ifqa.inputs import questions_of, reads_passages
 from ifqa.plugins import load
+from ifqa.retrieval import queries
 from ifqa.scoring import summary
 from ifqa.settings import settings_of
 from ifqa.storage import artifacts

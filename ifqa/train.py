@@ -22,6 +22,12 @@ from ifqa.storage.files import sha256
 from ifqa.training.resume import world
 from ifqa.variants import override
 
+_MODULES = {
+    "extractive": "ifqa.training.span.trainer",
+    "fid": "ifqa.training.fid",
+    "rerank": "ifqa.training.rerank",
+    "dense": "ifqa.training.dense",
+}
 DEPTH = {"extractive": 20, "rerank": 20, "dense": 100}  # passages that a training question's negatives are drawn from
 _NEEDS = {"rerank": ("peft", "datasets", "accelerate"), "dense": ("datasets", "accelerate"), "fid": ("accelerate",)}
 GIVEN = ("questions", "rankings", "folder", "setting", "sources", "seed", "progress")
@@ -35,7 +41,7 @@ def train(
     """Train a reader, the reranker or a dense retriever on a benchmark's split, with passages retrieved for its questions.
 
     Args:
-        what: "extractive", "fid", "rerank" or "dense": a module of `ifqa.training`, whose `train` takes the settings.
+        what: "extractive", "fid", "rerank" or "dense": which `train` of `ifqa.training`, which takes the settings.
         benchmark, split: what is trained on.
         corpus: its index named bm25 gives the passages.
         folder: where the weights go.
@@ -51,7 +57,7 @@ def train(
     for library in _NEEDS.get(what, ()):
         if importlib.util.find_spec(library) is None:
             raise IfqaError(f"training needs {library}; install it with: pip install 'ifqa[train]'")
-    module = importlib.import_module(f"ifqa.training.{what}")
+    module = importlib.import_module(_MODULES[what])
     drawn = {} if seed is None else {"seed": seed}
     depth = DEPTH.get(what, 0)
     if what in ("dense", "fid"):  # its settings are those of a recipe

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 
 ASK = """
 import sys, time
-from ifqa.completions import Request
+from ifqa.llms.completions import Request
 from ifqa.llms.openai import OpenAI
 url, store, count, concurrency = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 model = OpenAI(model="m", base_url=url, store=store, concurrency=concurrency, window=4096)

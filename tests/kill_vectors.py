@@ -23,16 +23,16 @@ WORDS = (
 
 # Small pieces and parts, so that a kill can fall between them
 IFQA = """
-import ifqa.cli, ifqa.dense.approximate, ifqa.dense.encode
-ifqa.dense.encode.PIECE = 256
-ifqa.dense.approximate.build.__kwdefaults__["part_passages"] = 512
+import ifqa.cli, ifqa.retrieval.vectors.approximate, ifqa.retrieval.vectors.encode
+ifqa.retrieval.vectors.encode.PIECE = 256
+ifqa.retrieval.vectors.approximate.build.__kwdefaults__["part_passages"] = 512
 ifqa.cli.main()
 """
 
 RANKINGS = """
 from pathlib import Path
 from ifqa.records import Question
-from ifqa.retrievers.dense import Dense
+from ifqa.retrieval.dense import Dense
 questions = [Question(str(n), text) for n, text in enumerate(("the king of the river town", "a storm in the harbour", "rail"))]
 for ranking in Dense(Path("indexes/made/dense")).search(questions, 20):
     print([(hit.passage_id, hit.score) for hit in ranking])

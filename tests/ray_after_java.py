@@ -5,7 +5,7 @@ import signal
 
 import tasks
 
-from ifqa.jvm import java
+from ifqa.retrieval.jvm import java
 from ifqa.workers.tasks import run
 
 

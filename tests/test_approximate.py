@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from test_exact import folder_of
 
-from ifqa.dense.approximate import Approximate, build
-from ifqa.dense.exact import Exact
-from ifqa.dense.factory import index_bytes, train_bytes
-from ifqa.dense.vectors import draw
 from ifqa.errors import IfqaError
+from ifqa.retrieval.vectors.approximate import Approximate, build
+from ifqa.retrieval.vectors.exact import Exact
+from ifqa.retrieval.vectors.factory import index_bytes, train_bytes
+from ifqa.retrieval.vectors.store import draw
 
 DIMENSION = 32
 
@@ -119,7 +119,7 @@ def test_a_killed_build_goes_on_and_answers_the_same(vectors, queries, tmp_path)
 
 
 def test_a_build_killed_in_the_midst_of_a_part_goes_on(vectors, queries, tmp_path, monkeypatch):
-    from ifqa.dense import approximate
+    from ifqa.retrieval.vectors import approximate
 
     build(vectors, tmp_path / "whole", "IVF32,SQ8", part_passages=3000, key="a")
     real = approximate.write

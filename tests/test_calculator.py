@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ifqa.numbers import american_date
 from ifqa.prompting.calculator import CalculatorError, compute, compute_in, evaluate
+from ifqa.reading.span.computed import american_date
 
 BINARY = {
     "+": operator.add,

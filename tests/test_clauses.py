@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.clauses import Clauses, content_terms, split_question
+from ifqa.retrieval.clauses import Clauses, content_terms, split_question
 
 # Each question with a bar where its if-clause ends.
 LEADING = {

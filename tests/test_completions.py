@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.completions import Completion, Request, Store
+from ifqa.llms.completions import Completion, Request, Store
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If it rained?")))
 DONE = Completion("Wet — nass.", 12, 3, "stop")
@@ -103,7 +103,7 @@ def test_a_request_is_messages_or_text():
 WRITER = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from ifqa.completions import Completion, Request, Store
+from ifqa.llms.completions import Completion, Request, Store
 store = Store(sys.argv[1])
 def work(n):
     request = Request(text=f"prompt {n % 50}")

@@ -10,14 +10,14 @@ from safetensors.torch import load_file, save_file
 from test_hub import tiny, tiny_dpr
 
 from ifqa import stages
-from ifqa.dense import encode
-from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_corpus, parse_experiment
 from ifqa.formats.runs import read_run
 from ifqa.inputs import open_retriever
 from ifqa.records import Passage, Question, gold_id
-from ifqa.retrievers.dense import Dense
+from ifqa.retrieval.dense import Dense
+from ifqa.retrieval.vectors import encode
+from ifqa.retrieval.vectors.loading import open_encoder
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256
 

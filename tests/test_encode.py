@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from test_hub import tiny
 
-from ifqa.dense import encode as module
-from ifqa.dense.encode import encode, pace
-from ifqa.dense.encoder import open_encoder
-from ifqa.dense.vectors import LOG, Ids, Vectors, ids_path, vectors_path
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
+from ifqa.retrieval.vectors import encode as module
+from ifqa.retrieval.vectors.encode import encode, pace
+from ifqa.retrieval.vectors.loading import open_encoder
+from ifqa.retrieval.vectors.store import LOG, Ids, Vectors, ids_path, vectors_path
 
 THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold".split()
 SHARDS = [

@@ -13,11 +13,12 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from test_hub import tiny, tiny_dpr, tokenizer
 from transformers import DPRContextEncoder, DPRQuestionEncoder
 
-from ifqa.dense import encoder as module
-from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_folder
 from ifqa.records import Passage
+from ifqa.retrieval.vectors import encoder as module
+from ifqa.retrieval.vectors import loading
+from ifqa.retrieval.vectors.loading import open_encoder
 
 TEXTS = ["red", "cat dog bird sun moon tree rock", "green bird", "ship " * 60, "gold iron", "blue", "wolf fish " * 9]
 PASSAGES = [Passage(f"p{n}", f"moon {n}" if n % 2 else "", text) for n, text in enumerate(TEXTS)]
@@ -205,9 +206,9 @@ def test_auto_is_what_the_hardware_has(monkeypatch):
         ("float32", True, "int8"),
         ("float32", False, "float32"),
     ):
-        monkeypatch.setattr(module, "half_precision", lambda device, half=half: getattr(torch, half))
+        monkeypatch.setattr(loading, "half_precision", lambda device, half=half: getattr(torch, half))
         with monkeypatch.context() as patched:
-            patched.setattr(module.importlib.util, "find_spec", lambda name, installed=installed: installed or None)
-            patched.setattr(module, "question_model", lambda model: "")
-            assert module.resolve_precision("auto", "cpu", NAME) == found
-    assert module.resolve_precision("float32", "cpu", NAME) == "float32"
+            patched.setattr(loading.importlib.util, "find_spec", lambda name, installed=installed: installed or None)
+            patched.setattr(loading, "question_model", lambda model: "")
+            assert loading.resolve_precision("auto", "cpu", NAME) == found
+    assert loading.resolve_precision("float32", "cpu", NAME) == "float32"

@@ -9,7 +9,7 @@ from ifqa.errors import IfqaError
 from ifqa.models import hub
 from ifqa.models.hub import PACKAGE, encoder_folder
 from ifqa.models.minilm import MiniLM
-from ifqa.readers.extractive import SHIPPED
+from ifqa.reading.span.reader import SHIPPED
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.dense.exact import Exact
-from ifqa.dense.vectors import Filling, Vectors
 from ifqa.errors import IfqaError
+from ifqa.retrieval.vectors.exact import Exact
+from ifqa.retrieval.vectors.store import Filling, Vectors
 
 
 def folder_of(folder, *shards):

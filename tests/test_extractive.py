@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.readers.extractive import SHIPPED, Extractive
+from ifqa.reading.span.reader import SHIPPED, Extractive
 from ifqa.records import Passage, Question
 
 QUESTIONS = [

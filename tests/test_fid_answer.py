@@ -15,7 +15,7 @@ from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
 from ifqa.errors import IfqaError
-from ifqa.fid.answer import Budget, budget, encode, read
+from ifqa.reading.fid.answer import Budget, budget, encode, read
 
 EOS = 1
 QUESTIONS = [

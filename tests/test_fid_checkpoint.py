@@ -17,9 +17,9 @@ from tiny_t5 import config, flat, model, plain, save, tokenizer
 from transformers import BertConfig, BertForMaskedLM
 
 from ifqa.errors import IfqaError
-from ifqa.fid.answer import Budget, read
-from ifqa.fid.checkpoint import checkpoint_folder, open_checkpoint
-from ifqa.fid.text import Conventions
+from ifqa.reading.fid.answer import Budget, read
+from ifqa.reading.fid.checkpoint import checkpoint_folder, open_checkpoint
+from ifqa.reading.fid.text import Conventions
 
 HEADS, LAYERS, WIDTH = 4, 3, 40
 CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"

@@ -17,9 +17,9 @@ from packaging.requirements import Requirement
 from tiny_t5 import model, save, tokenizer
 
 from ifqa.errors import IfqaError
-from ifqa.fid.text import Conventions, passage_inputs, tokenise
 from ifqa.plugins import load
-from ifqa.readers.fid import Fid
+from ifqa.reading.fid.reader import Fid
+from ifqa.reading.fid.text import Conventions, passage_inputs, tokenise
 from ifqa.records import Passage, Prediction, Question
 
 PASSAGES = [
@@ -275,7 +275,7 @@ class Without(importlib.machinery.PathFinder):
 sys.meta_path = [importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, Without]
 whole = importlib.metadata.packages_distributions  # transformers asks it what there is
 importlib.metadata.packages_distributions = lambda: {k: v for k, v in whole().items() if k not in blocked}
-from ifqa.readers.fid import Fid
+from ifqa.reading.fid.reader import Fid
 from ifqa.records import Passage, Question
 reader = Fid(sys.argv[2], device="cpu", precision="float32", max_answer_tokens=12)
 asked = Question("q/0", "If the bridge had been built in 1890, who would have opened it?")

@@ -223,7 +223,7 @@ QUESTIONS = [
 
 
 def test_pyserini_reads_our_topics(tmp_path):
-    from ifqa.jvm import java
+    from ifqa.retrieval.jvm import java
 
     write_topics(tmp_path / "x.tsv", QUESTIONS)
     reader = java().autoclass(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.numbers import find_numbers
+from ifqa.reading.span.computed import find_numbers
 from ifqa.scoring.forms import forms
 from ifqa.scoring.measures.answers import normalize
 

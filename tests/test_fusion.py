@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_experiment, parse_experiment, retriever_tables
 from ifqa.inputs import open_retriever
-from ifqa.queries import Part
 from ifqa.records import Hit, Question
-from ifqa.retrievers.fusion import Fusion, best, by_rank, by_score
-from ifqa.retrievers.gold import Gold
+from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
+from ifqa.retrieval.gold import Gold
+from ifqa.retrieval.queries import Part
 from ifqa.variants import override, write_resolved
 
 ASKED = []  # of Scripted: (text, k)

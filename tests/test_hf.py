@@ -22,8 +22,8 @@ from transformers import (
     Qwen2Model,
 )
 
-from ifqa.completions import Request, Spent, Store
 from ifqa.errors import IfqaError
+from ifqa.llms.completions import Request, Spent, Store
 from ifqa.llms.decoding import Draws, seed
 from ifqa.llms.hf import HF
 from ifqa.plugins import load

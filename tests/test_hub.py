@@ -23,9 +23,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_folder, model_folder, weights_identity
+from ifqa.retrieval.vectors.loading import open_encoder
 
 WORDS = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf query passage other :".split()
 SIZE = {"vocab_size": 4 + len(WORDS), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,

@@ -9,14 +9,14 @@ from test_serve import pytestmark as needs_serving
 from test_serve import server as served  # noqa: F401
 
 from ifqa import cli, stages
-from ifqa.completions import Store
 from ifqa.errors import IfqaError
 from ifqa.experiment import load_experiment
 from ifqa.inputs import _open_llm
-from ifqa.queries import Part
-from ifqa.readers.llm import Llm
+from ifqa.llms.completions import Store
+from ifqa.reading.llm import Llm
 from ifqa.records import Hit, Passage, Question
-from ifqa.retrievers.fusion import Fusion
+from ifqa.retrieval.fusion import Fusion
+from ifqa.retrieval.queries import Part
 from ifqa.storage.files import read_json
 from ifqa.variants import override
 
@@ -129,7 +129,7 @@ def test_a_store_that_cannot_be_written_is_found_out_before_anything_is_paid(ifq
 
     with serving() as server:
         write(tmp_path, "closed", CLOSED, server.url)
-        monkeypatch.setattr("ifqa.completions.TemporaryFile", refuse)
+        monkeypatch.setattr("ifqa.llms.completions.TemporaryFile", refuse)
         assert only_line(ifqa("run", "closed")) == "ifqa: completions: Permission denied"
         assert server.requests == 0
 

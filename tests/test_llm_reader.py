@@ -14,10 +14,10 @@ from ifqa.experiment import load_experiment
 from ifqa.inputs import _open_llm, open_reader
 from ifqa.llms.openai import OpenAI
 from ifqa.plugins import load
-from ifqa.readers.llm import Llm
+from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.report.screen import show_scores
-from ifqa.retrievers.genread import GenRead
+from ifqa.retrieval.genread import GenRead
 from ifqa.storage.files import read_json
 from ifqa.variants import override
 
@@ -264,7 +264,7 @@ def test_what_it_will_take_is_said_before_and_nothing_is_sent(closed):
 
 
 def test_demonstrations_of_the_other_setting_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("ifqa.readers.llm.load_demos", lambda name: type(
+    monkeypatch.setattr("ifqa.reading.llm.load_demos", lambda name: type(
         "Of", (), {"setting": "ifqa/few", "demos": ()})())  # fmt: skip
     monkeypatch.setattr(Llm, "_shown", lambda self, asked: type("Of", (), {"setting": "ifqa/few", "demos": ()})())
     (tmp_path / "experiments").mkdir()

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.completions import Request
 from ifqa.errors import IfqaError
 from ifqa.llms import tokens
+from ifqa.llms.completions import Request
 from ifqa.llms.money import Budget, Price, is_local, price_of
 from ifqa.llms.tokens import at_most, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.storage.files import read_json, read_toml

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.numbers import ONE, american_date, compute, find_numbers
+from ifqa.reading.span.computed import ONE, american_date, compute, find_numbers
 
 
 def only(text: str, asked: bool = False):

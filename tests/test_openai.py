@@ -10,8 +10,8 @@ import pytest
 from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving
 
-from ifqa.completions import Completion, Request
 from ifqa.errors import IfqaError
+from ifqa.llms.completions import Completion, Request
 from ifqa.llms.failures import retry_after, scrub
 from ifqa.llms.openai import OPENAI, OpenAI
 

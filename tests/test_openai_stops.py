@@ -11,12 +11,12 @@ import pytest
 from openai_client import ask, here, model, texts  # noqa: F401
 from openai_server import Reply, serving
 
-from ifqa.completions import Store
 from ifqa.llms import asking
+from ifqa.llms.completions import Store
 
 INTERRUPTED = """
 import sys, threading
-from ifqa.completions import Request
+from ifqa.llms.completions import Request
 from ifqa.llms.openai import OpenAI
 model = OpenAI(model="m", base_url=sys.argv[1], concurrency=4, window=9)
 try:
@@ -85,7 +85,7 @@ def test_a_full_disk_is_no_failure_of_the_server(monkeypatch):
 
 TWO = """
 import sys
-from ifqa.completions import Request
+from ifqa.llms.completions import Request
 from ifqa.llms.openai import OpenAI
 model = OpenAI(model="m", base_url=sys.argv[1], concurrency=16, window=9)
 done = model.complete([Request(messages=(("user", str(n)),)) for n in range(200)])

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ifqa.benchmarks.ifqa import Sample
 from ifqa.errors import IfqaError
-from ifqa.prompting.answers import Parsed, clean
 from ifqa.prompting.demos import Demo, draw_demos, load_demos
 from ifqa.prompting.fitting import fit
+from ifqa.prompting.parsing import Parsed, clean
 from ifqa.prompting.prompts import load_prompt, parse_prompt
 from ifqa.records import Passage, Question
 from ifqa.storage.files import read_toml

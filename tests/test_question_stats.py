@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.benchmarks.ifqa import IfQA, Sample
-from ifqa.clauses import split_question
 from ifqa.errors import IfqaError
 from ifqa.records import Question
 from ifqa.report.questions import PAPER_SHARES, PAPER_SIZES, draw, measure, show, stats_json
+from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.answers import is_numeric
 from ifqa.scoring.measures.recall import ceiling
 from ifqa.scoring.questions import (

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.completions import Completion, Request, Spent, Store
 from ifqa.errors import IfqaError
+from ifqa.llms.completions import Completion, Request, Spent, Store
 from ifqa.llms.replay import Replay, record
 from ifqa.plugins import load
 from ifqa.settings import check_settings

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.dense import cross_encoder
 from ifqa.errors import IfqaError
 from ifqa.experiment import parse_experiment
 from ifqa.inputs import open_retriever
-from ifqa.queries import Part
 from ifqa.records import Hit, Passage, Question
-from ifqa.retrievers.gold import Gold
-from ifqa.retrievers.rerank import Rerank, reordered
+from ifqa.retrieval import cross_encoder
+from ifqa.retrieval.gold import Gold
+from ifqa.retrieval.queries import Part
+from ifqa.retrieval.rerank import Rerank, reordered
 
 PASSAGES = {
     "a": "Ada Lind won the cup at Brill in 1931 and turned to coaching.",

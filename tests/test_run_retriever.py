@@ -10,7 +10,7 @@ from ifqa.experiment import parse_experiment
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.inputs import passages_of, questions_of, rankings_of
 from ifqa.records import Hit, Passage, Question
-from ifqa.retrievers.run import Run
+from ifqa.retrieval.run import Run
 
 QUESTIONS = [Question("b/dev/1", "If  John’s cat barked,\nwho?"), Question("b/dev/2", "If so, what?")]
 

@@ -14,8 +14,8 @@ import openai
 import pytest
 import tiny_chat
 
-from ifqa.completions import Request
 from ifqa.errors import IfqaError
+from ifqa.llms.completions import Request
 from ifqa.llms.hf import HF
 from ifqa.llms.openai import OpenAI
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast, TrainerCallback
 
-from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
 from ifqa.records import Passage, Question
+from ifqa.retrieval.vectors.loading import open_encoder
 from ifqa.training import dense, resume
 from ifqa.training.dense import Recipe, train
 

@@ -8,11 +8,11 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
-from ifqa.readers.extractive import Extractive
+from ifqa.reading.span.network import Pair, make_pair
+from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
-from ifqa.span_model import Pair, make_pair
-from ifqa.training.extractive import CHECKPOINT, train
-from ifqa.training.targets import find_targets
+from ifqa.training.span.targets import find_targets
+from ifqa.training.span.trainer import CHECKPOINT, train
 
 QUESTIONS = [
     Question(

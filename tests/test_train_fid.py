@@ -14,11 +14,11 @@ import tiny_t5
 import torch
 
 from ifqa.errors import IfqaError
-from ifqa.fid.checkpoint import open_checkpoint
-from ifqa.fid.text import Conventions
 from ifqa.inputs import open_reader
 from ifqa.plugins import load
-from ifqa.readers.fid import Fid
+from ifqa.reading.fid.checkpoint import open_checkpoint
+from ifqa.reading.fid.reader import Fid
+from ifqa.reading.fid.text import Conventions
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.answers import exact_match
 from ifqa.training import fid, resume

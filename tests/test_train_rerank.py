@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from ifqa.dense import cross_encoder
-from ifqa.dense.cross_encoder import CrossEncoder
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.records import Passage, Question
+from ifqa.retrieval import cross_encoder
+from ifqa.retrieval.cross_encoder import CrossEncoder
 from ifqa.training import rerank, resume
 from ifqa.training.negatives import hard_negatives
 

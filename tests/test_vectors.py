@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_exact import folder_of
 
-from ifqa.dense import vectors as module
-from ifqa.dense.vectors import Filling, Ids, Vectors, draw, ids_path, owners, parts_of, vectors_path
 from ifqa.errors import IfqaError
+from ifqa.retrieval.vectors import store as module
+from ifqa.retrieval.vectors.store import Filling, Ids, Vectors, draw, ids_path, owners, parts_of, vectors_path
 
 
 def rows_of(count, first=0):

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.store import PassageStore
-from ifqa.dense.encoder import open_encoder
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, model_folder
 from ifqa.plugins import load
 from ifqa.records import Passage
+from ifqa.retrieval.vectors.loading import open_encoder
 from ifqa.scoring.measures.recall import score_ranking
 from ifqa.scoring.statistics import paired_randomization
 

@@ -30,15 +30,15 @@ from torch import Tensor, nn
 from ifqa.corpus.store import write_passages
 from ifqa.models.hub import encoder_folder
 from ifqa.models.minilm import MiniLM
-from ifqa.readers.extractive import Extractive
+from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
-from ifqa.retrievers.bm25 import BM25
-from ifqa.retrievers.gold import Gold
+from ifqa.retrieval.bm25 import BM25
+from ifqa.retrieval.gold import Gold
 from ifqa.scoring.measures.answers import exact_match, f1, normalize
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
 from ifqa.train import DEPTH
-from ifqa.training.extractive import train
+from ifqa.training.span.trainer import train
 
 LEARNING_RATES = {"adapter": 1e-3, "full": 1e-4}
 K = 5
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
     name = f"{arguments.train}-{rate:g}-fold-{arguments.fold}-of-{arguments.folds}-seed-{arguments.seed}"
     encoder = Full if arguments.train == "full" else MiniLM  # put where the training and the reader take theirs from
     started = time.monotonic()
-    with patch("ifqa.training.extractive.MiniLM", encoder), patch("ifqa.models.minilm.MiniLM", encoder):
+    with patch("ifqa.training.span.trainer.MiniLM", encoder), patch("ifqa.models.minilm.MiniLM", encoder):
         manifest = train(
             [questions[number] for number in kept], [rankings[number] for number in kept], arguments.out / name,
             setting="cross-validation", sources={arguments.questions.name: sha256(arguments.questions)},

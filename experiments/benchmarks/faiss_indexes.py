@@ -6,7 +6,8 @@
 `recall` builds each index over the vectors of a built dense index that is searched exactly, searches the split's questions in
 all of them, and prints gold recall, its difference from exact search with p, and size. `memory` builds over random vectors
 and searches 100 of them, each in a process of its own, and prints its peak of resident memory above what a process takes that
-has only imported its libraries, beside what `ifqa.dense.factory` says (vectors to train on, a part twice, the whole). Linux.
+has only imported its libraries, beside what `ifqa.retrieval.vectors.factory` says (vectors to
+train on, a part twice, the whole). Linux.
 """
 
 import argparse
@@ -21,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from ifqa.corpus.store import PassageStore
-from ifqa.dense.approximate import Approximate, build
-from ifqa.dense.exact import Exact
-from ifqa.dense.factory import PART, index_bytes, train_bytes
-from ifqa.dense.vectors import Filling, Ids, Vectors
 from ifqa.plugins import load
-from ifqa.retrievers.dense import Dense
+from ifqa.retrieval.dense import Dense
+from ifqa.retrieval.vectors.approximate import Approximate, build
+from ifqa.retrieval.vectors.exact import Exact
+from ifqa.retrieval.vectors.factory import PART, index_bytes, train_bytes
+from ifqa.retrieval.vectors.store import Filling, Ids, Vectors
 from ifqa.scoring.measures.recall import score_ranking
 from ifqa.scoring.statistics import paired_randomization
 
@@ -36,8 +37,8 @@ STEP = """
 import json, re, sys
 import faiss, numpy as np
 from pathlib import Path
-from ifqa.dense.approximate import Approximate, build
-from ifqa.dense.vectors import Vectors
+from ifqa.retrieval.vectors.approximate import Approximate, build
+from ifqa.retrieval.vectors.store import Vectors
 def peak():  # ru_maxrss would begin at the parent's
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 step, vectors, folder, factory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]

@@ -49,7 +49,7 @@ import fid_ways as ways
 import torch
 import transformers
 
-from ifqa.fid.answer import budget
+from ifqa.reading.fid.answer import budget
 
 
 def main(given: Sequence[str] | None = None) -> None:

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
-from ifqa.retrievers.bm25 import BM25
+from ifqa.retrieval.bm25 import BM25
 
 # pyserini's modules run as they are; the JVM is started first because their own start needs a full JDK 21
 MODULE = """
 import runpy, sys
-from ifqa.jvm import java
+from ifqa.retrieval.jvm import java
 java(logs=True)
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """

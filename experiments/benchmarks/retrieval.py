@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.corpus.store import PassageStore
-from ifqa.dense.cross_encoder import OWN, CrossEncoder
 from ifqa.formats.runs import write_run
 from ifqa.plugins import load
 from ifqa.progress import bar
-from ifqa.queries import Part
 from ifqa.records import Hit, Passage, Question
-from ifqa.retrievers.fusion import Fusion, best, by_rank, by_score
-from ifqa.retrievers.rerank import reordered
+from ifqa.retrieval.cross_encoder import OWN, CrossEncoder
+from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
+from ifqa.retrieval.queries import Part
+from ifqa.retrieval.rerank import reordered
 from ifqa.scoring.measures.recall import score_ranking
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 

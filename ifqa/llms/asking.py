@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
-from ifqa.completions import Completion, Request
 from ifqa.errors import IfqaError
+from ifqa.llms.completions import Completion, Request
 from ifqa.llms.failures import Failure
 from ifqa.llms.money import Budget, Room
 from ifqa.progress import say

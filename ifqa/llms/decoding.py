@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ifqa.completions import Completion, Request, content
 from ifqa.errors import IfqaError
+from ifqa.llms.completions import Completion, Request, content
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.completions import Completion, Request, Spent, Store
 from ifqa.errors import IfqaError, unknown
 from ifqa.llms.causal import MEND, ends, load_model, load_tokenizer, room, window_of
+from ifqa.llms.completions import Completion, Request, Spent, Store
 from ifqa.llms.decoding import Draws, Rows
 from ifqa.models.batches import out_of_memory
 from ifqa.models.hub import model_folder, quiet, weights_identity

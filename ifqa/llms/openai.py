@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ifqa.completions import Completion, Request, Spent, Store
 from ifqa.errors import IfqaError
-from ifqa.llms.answers import read_answer
 from ifqa.llms.asking import Round, run
+from ifqa.llms.completions import Completion, Request, Spent, Store
 from ifqa.llms.failures import Failure, of_status, scrub
 from ifqa.llms.money import Budget, is_local, price_of
+from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.completions import VERSION, Completion, Request, Spent, Store, content
 from ifqa.errors import IfqaError, unknown
+from ifqa.llms.completions import VERSION, Completion, Request, Spent, Store, content
 from ifqa.llms.tokens import at_most
 from ifqa.storage.files import create, field, read_jsonl, sha256, write
 from ifqa.storage.resources import list_resources

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from ifqa.completions import Request
+from ifqa.llms.completions import Request
 from ifqa.progress import say
 
 WINDOW = 4096  # of a model that is not in the table

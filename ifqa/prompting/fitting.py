@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from ifqa.completions import Request
 from ifqa.errors import unknown
+from ifqa.llms.completions import Request
 from ifqa.prompting.demos import Demo
 from ifqa.prompting.prompts import Messages, Prompt
 from ifqa.records import Passage

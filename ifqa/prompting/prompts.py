@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.prompting.answers import Parsed, Parser, Rule
 from ifqa.prompting.demos import Demo
+from ifqa.prompting.parsing import Parsed, Parser, Rule
 from ifqa.records import Passage
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources

@@ -20,10 +20,10 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ifqa.clauses import split_question
 from ifqa.experiment import Experiment
 from ifqa.inputs import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
+from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.answers import is_numeric
 from ifqa.scoring.measures.recall import covers, has_answer
 from ifqa.scoring.summary import cutoffs_within

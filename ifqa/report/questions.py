@@ -9,10 +9,10 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from ifqa.clauses import split_question
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.report.figures import check_figure, save
+from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.questions import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Training a dense retriever (`ifqa.retrievers.dense`) with in-batch and hard negatives, by sentence-transformers' trainer."""
+"""Training a dense retriever (`ifqa.retrieval.dense`) with in-batch and hard negatives, by sentence-transformers' trainer."""
 
 import random
 from collections import defaultdict
@@ -97,7 +97,7 @@ def train(
     recipe: str = "small",
     **changes: Any,
 ) -> None:
-    """Train, and write a model that `ifqa.dense.encoder.open_encoder` opens, and a `manifest.json`.
+    """Train, and write a model that `ifqa.retrieval.vectors.encoder.open_encoder` opens, and a `manifest.json`.
 
     The loss is that of a question's gold passage among all passages of its batch, hard negatives of others too
     (dpr/models/biencoder.py:254-290), less this: no batch holds two questions of which one brings a passage that is gold

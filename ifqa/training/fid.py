@@ -1,4 +1,4 @@
-"""Training Fusion-in-Decoder (`ifqa.readers.fid`) with transformers' trainer."""
+"""Training Fusion-in-Decoder (`ifqa.reading.fid.reader`) with transformers' trainer."""
 
 import random
 from collections.abc import Sequence
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.fid.checkpoint import Checkpoint, open_checkpoint
-from ifqa.fid.text import MAX_ANSWER, Conventions, check, padded, passage_inputs, tokenise
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import identity_of
 from ifqa.progress import say
+from ifqa.reading.fid.checkpoint import Checkpoint, open_checkpoint
+from ifqa.reading.fid.text import MAX_ANSWER, Conventions, check, padded, passage_inputs, tokenise
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.answers import exact_match
 from ifqa.scoring.measures.recall import covers
@@ -38,7 +38,7 @@ class Recipe:
         learning_rate, warmup: highest rate, after this many steps (below 1: this share of all), then linear to 0.
         weight_decay, clip: AdamW's decay, largest norm of a gradient.
         max_tokens: of question and passage together; the rest is cut off.
-        titles: whether passages' titles are read (see `ifqa.fid.text.Conventions`).
+        titles: whether passages' titles are read (see `ifqa.reading.fid.text.Conventions`).
         evaluate_every: steps between checkpoints, at each of which the dev questions are answered; the best is kept.
         seed: of order, answers drawn and dropout.
         device: "cpu", "cuda", or "auto" for a GPU where there is one; bfloat16 where it multiplies in that.
@@ -241,7 +241,7 @@ def _trainer(
     from torch.utils.data import SequentialSampler
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
 
-    from ifqa.fid.answer import read
+    from ifqa.reading.fid.answer import read
 
     half = half_precision(chosen.device) is torch.bfloat16
     padding = start.model.config.pad_token_id

@@ -1,4 +1,4 @@
-"""Training the reranker (`ifqa.retrievers.rerank`): a cross-encoder from all-MiniLM-L6-v2, by sentence-transformers' trainer."""
+"""Training the reranker (`ifqa.retrieval.rerank`): a cross-encoder from all-MiniLM-L6-v2, by sentence-transformers' trainer."""
 
 import random
 from collections.abc import Sequence

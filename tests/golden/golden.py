@@ -111,8 +111,8 @@ def vectors(out: Path) -> None:
     import faiss
     import numpy as np
 
-    from ifqa.dense.encoder import open_encoder
     from ifqa.plugins import load
+    from ifqa.retrieval.vectors.loading import open_encoder
 
     some = list(islice(sample_passages(), 50))
     questions = [question.text for question in load("benchmark", "sample")().questions("dev")[:10]]
@@ -172,7 +172,8 @@ def trainings(out: Path) -> None:
     import tiny_t5
 
     from ifqa.plugins import load
-    from ifqa.training import dense, extractive, fid, rerank
+    from ifqa.training import dense, fid, rerank
+    from ifqa.training.span import trainer
 
     every = load("benchmark", "sample")().questions("dev")[:40]
     pool = list(sample_passages())
@@ -185,12 +186,12 @@ def trainings(out: Path) -> None:
         made[name] = {"losses": losses, "weights": weights_of(Path(name))}
 
     losses: list[float] = []
-    step = extractive._step
-    extractive._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
+    step = trainer._step
+    trainer._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
     try:
-        extractive.train(every, rankings, Path("extractive"), **given, epochs=4, practice=1, batch=8, rank=4)
+        trainer.train(every, rankings, Path("extractive"), **given, epochs=4, practice=1, batch=8, rank=4)
     finally:
-        extractive._step = step
+        trainer._step = step
     keep("extractive", losses)
     with every_loss() as losses:
         rerank.train(every, rankings, Path("rerank"), **given, epochs=2, batch=4, rank=4)
@@ -219,7 +220,7 @@ def trainings(out: Path) -> None:
 
 def completions(out: Path) -> None:
     """Where the store keeps the completions of every prompt for two questions (`prompts/` has what prompts read as)."""
-    from ifqa.completions import Request, Store
+    from ifqa.llms.completions import Request, Store
     from ifqa.plugins import load
     from ifqa.prompting.demos import load_demos
     from ifqa.prompting.prompts import load_prompt

@@ -1,0 +1,50 @@
+"""What the body of an answer holds: a completion, or why there is none in it."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ifqa.llms.completions import Completion
+from ifqa.llms.failures import Failure
+
+
+def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
+    """The completion in the body of an answer, or why there is none in it.
+
+    It ends before the first of the stops, which some servers leave in. A chat's refusal is its text. An empty text is an
+    answer, but for one whose room was full before it began.
+    """
+    try:
+        answer = json.loads(body)
+        used = _usage(answer)
+    except (ValueError, RecursionError, AttributeError):
+        return Failure("again", "the answer is no JSON object, or is cut short", used=None)
+    try:
+        choice = answer["choices"][0]
+        text = choice["message"]["content"] if chat else choice["text"]
+        if text is None and chat:
+            text = choice["message"].get("refusal")
+        finish = str(choice.get("finish_reason") or "")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return Failure("again", "the answer has no choices in it", used=used)
+    if finish == "content_filter" and not text:
+        return Failure("alone", "the server's content filter held the answer back", used=used)
+    if finish == "length" and not text:
+        return Failure("alone", "the answer's room was full before any text (reasoning?); raise max_tokens", used=used)
+    if not isinstance(text, str):
+        return Failure("again", "the answer has no text in it", used=used)
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a pair stands in no file
+    end = min((text.index(one) for one in stop if one in text), default=len(text))
+    if end < len(text):
+        text, finish = text[:end], "stop"
+    prompt_tokens, completion_tokens = used or (0, 0)
+    return Completion(text, prompt_tokens, completion_tokens, finish)
+
+
+def _usage(answer: dict[str, Any]) -> tuple[int, int] | None:
+    """Tokens of the prompt and the answer, if the server says both."""
+    usage = answer.get("usage") or {}
+    prompt, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if type(prompt) is int and type(answered) is int and prompt >= 0 and answered >= 0:
+        return prompt, answered
+    return None

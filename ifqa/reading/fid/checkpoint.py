@@ -1,0 +1,183 @@
+"""Checkpoints of Fusion-in-Decoder: this project's, any T5 of the hub, and those that facebookresearch/FiD published."""
+
+import pickle
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.hub import model_folder, quiet
+from ifqa.reading.fid.text import Conventions
+from ifqa.storage.files import read_json
+
+if TYPE_CHECKING:
+    from ifqa.reading.fid.model import FusionInDecoder
+
+DEFAULT = "google/flan-t5-base"
+TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reader.py:89)
+MEND = "name one of yours with --checkpoint DIR, or train one with: ifqa train fid"
+_CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+_TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network ready to read, in evaluation mode on the CPU, float32.
+
+    `setting` and `sources` say what it was trained on, as "ifqa/full" and SHA-256 of the questions' files; empty for
+    a model that `ifqa train fid` did not make.
+    """
+
+    model: "FusionInDecoder"
+    tokenizer: Any
+    conventions: Conventions
+    setting: str = ""
+    sources: frozenset[str] = frozenset()
+
+
+def checkpoint_folder(name: str) -> Path:
+    """The folder of a checkpoint: a folder, or a model of the hub; empty for google/flan-t5-base.
+
+    Raises:
+        IfqaError: there is none, what is there is no T5, or its training is not finished.
+    """
+    if name and (Path(name) / "wanted.json").exists() and not (Path(name) / "manifest.json").exists():
+        raise IfqaError(f"{name} holds a training that is not finished; give its `ifqa train fid` again")
+    folder = model_folder(name or DEFAULT, MEND if name else f"reader 'fid' takes it if none is named: {MEND}")
+    config = read_json(folder / "config.json")
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    if kind != "t5":
+        raise IfqaError(f"{folder} is no checkpoint for reader 'fid': wanted a model of type t5, found {kind}; {MEND}")
+    return folder
+
+
+def setting_of(folder: Path) -> str:
+    """What a checkpoint was trained on, as "ifqa/full"; empty for one that `ifqa train fid` did not make."""
+    return _told(folder / "manifest.json")[1]
+
+
+def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
+    """Load a checkpoint; no code in it is run.
+
+    Args:
+        name: as `checkpoint_folder` takes it.
+        tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's where it has none, as the
+            published readers.
+
+    Raises:
+        IfqaError: it is not to be had, not whole, or of another architecture.
+    """
+    quiet()
+    folder = checkpoint_folder(name)
+    known, setting, sources = _told(folder / "manifest.json")
+    model, published = _load(folder)
+    conventions = replace(Conventions(encoder_eos=not published), **known)
+    texts = _tokenizer(tokenizer_folder(folder, tokenizer))
+    if len(texts) > model.config.vocab_size:
+        raise IfqaError(
+            f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
+            "name the one that belongs to it: --set reader.tokenizer=NAME"
+        )
+    return Checkpoint(model, texts, conventions, setting, sources)
+
+
+def _told(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
+    """Conventions, setting and sources of a checkpoint that `ifqa train fid` made; nothing of another."""
+    told = read_json(manifest) if manifest.exists() else {}
+    if not isinstance(told, dict):
+        raise IfqaError(f"{manifest}: wanted a table, found {type(told).__name__}; {MEND}")
+    conventions, setting, sources = told.get("conventions", {}), told.get("setting", ""), told.get("sources", {})
+    kinds = {one.name: one.type for one in fields(Conventions)}
+    if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
+        wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))
+        found = str(conventions)[:100]
+        raise IfqaError(f"{manifest}: 'conventions' must be a table of {wanted}, found {found}; {MEND}")
+    if not isinstance(setting, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
+        raise IfqaError(f"{manifest}: 'setting' must be text and 'sources' a table of texts; {MEND}")
+    return conventions, setting, frozenset(sources.values())
+
+
+def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
+    """The model, and whether its file is in the layout of facebookresearch/FiD."""
+    import torch
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+    from transformers import GenerationConfig, T5Config
+
+    from ifqa.reading.fid.model import FusionInDecoder
+
+    try:
+        config = T5Config.from_pretrained(str(folder))
+        if getattr(config, "decoder_start_token_id", None) is None:
+            config.decoder_start_token_id = config.pad_token_id  # as T5's all
+        tensors = _pickled(folder)
+        published = any(name.startswith("encoder.encoder.") for name in tensors)
+        source: dict[str, Any] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
+        if tensors:
+            source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors) if published else tensors}
+        if published:
+            config.cross_position_bias = _CROSS_BIAS in tensors
+        model, report = FusionInDecoder.from_pretrained(
+            config=config, dtype=torch.float32, output_loading_info=True, **source
+        )
+    except (
+        OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError, StrictDataclassError
+    ) as error:  # fmt: skip
+        raise IfqaError(f"{folder} does not load as a T5: {' '.join(str(error).split())[:200]}; {MEND}") from error
+    if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
+        raise IfqaError(
+            f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {MEND}"
+        )
+    # In generate, what a folder says (beams, penalties, lengths) would fill in whatever it is not told
+    model.generation_config = GenerationConfig(
+        decoder_start_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
+        pad_token_id=config.pad_token_id,
+    )  # fmt: skip
+    return model.eval(), published
+
+
+def _pickled(folder: Path) -> dict[str, Any]:
+    """Weights by name of a folder without safetensors."""
+    import torch
+
+    file = folder / "pytorch_model.bin"
+    if any(folder.glob("*.safetensors")) or not file.exists():
+        return {}
+    tensors = torch.load(file, map_location="cpu", weights_only=True)
+    if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
+        raise ValueError(f"{file.name} holds no table of weights by name")
+    return tensors
+
+
+def as_t5(tensors: dict[str, Any]) -> dict[str, Any]:
+    """FiD's names of weights as T5's: its wrappers around encoder and layers are in them (FiD src/model.py:26, 139, 189)."""
+    return {_unwrapped(name.replace("encoder.encoder.", "encoder.", 1)): tensor for name, tensor in tensors.items()}
+
+
+def _unwrapped(name: str) -> str:
+    parts = name.split(".")
+    return ".".join(part for part in parts if part != "module") if parts[:2] == ["encoder", "block"] else name
+
+
+def tokenizer_folder(folder: Path, name: str) -> Path:
+    """Where the tokenizer of a checkpoint is: in a folder or a model of the hub that is named, in its own, or T5's.
+
+    Raises:
+        IfqaError: it is not to be had.
+    """
+    if not name and any((folder / file).exists() for file in _TOKENIZER_FILES):
+        return folder
+    try:
+        return model_folder(name or TOKENIZER)
+    except IfqaError as error:
+        mend = "copy T5's tokenizer.json into its folder, or name one: --set reader.tokenizer=DIR"
+        raise IfqaError(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
+
+
+def _tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # of JSON of another shape
+        raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error

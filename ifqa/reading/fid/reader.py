@@ -1,0 +1,165 @@
+"""Fusion-in-Decoder: reads each passage apart and all of them together, and writes the answer."""
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError, unknown
+from ifqa.records import Passage, Prediction, Question
+
+if TYPE_CHECKING:
+    from ifqa.reading.fid.answer import Reading
+
+PRECISIONS = ("auto", "float32", "bfloat16")
+_CHOICE = {"auto": None, "yes": True, "no": False}
+
+
+class Fid:
+    """Fusion-in-Decoder (Izacard & Grave 2021) with any checkpoint of T5's family; greedy decoding as the original.
+
+    Which questions are read together, and how, changes no answer but for the rounding of bfloat16. A question without
+    passages is answered from itself alone.
+
+    Args:
+        checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the
+            hub; empty for google/flan-t5-base, which is not trained on IfQA.
+        tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's where it has none.
+        max_tokens: of question and passage together; 0 for the checkpoint's own (250 as published, if it says nothing).
+        titles: whether passages' titles are read: "yes", "no", or "auto" for the checkpoint's own (yes).
+        encoder_eos: whether inputs end in `</s>`: "yes", "no", or "auto" for the checkpoint's own: facebookresearch/FiD's
+            were trained without, by a tokenizer that added none.
+        max_answer_tokens: of an answer, the one that starts decoding counted (FiD test_reader.py:42-46).
+        beams: 1 for greedy decoding; more search longer and take that many times the memory.
+        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
+        precision: "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies in it.
+        batch_tokens: tokens encoded at a time, padding counted; 0 for what suits the device. Halved where the memory is
+            too small, and that said.
+
+    Attributes:
+        setting: what the checkpoint was trained on, such as "ifqa/full"; empty if `ifqa train fid` did not make it.
+        trained_on: SHA-256 of the files its training questions came from.
+        label: said with its scores, where it was not trained on a setting of a benchmark.
+
+    Raises:
+        IfqaError: the checkpoint is not to be had or no T5, or a setting has a value that is not among those above.
+    """
+
+    version = 1
+    not_identity = ("device", "batch_tokens")
+
+    def __init__(
+        self,
+        checkpoint: str = "",
+        tokenizer: str = "",
+        max_tokens: int = 0,
+        titles: str = "auto",
+        encoder_eos: str = "auto",
+        max_answer_tokens: int = 50,
+        beams: int = 1,
+        device: str = "auto",
+        precision: str = "auto",
+        batch_tokens: int = 0,
+    ) -> None:
+        for what, value, known in (
+            ("titles", titles, _CHOICE), ("encoder_eos", encoder_eos, _CHOICE), ("precision", precision, PRECISIONS)
+        ):  # fmt: skip
+            if value not in known:
+                raise unknown(f"{what} of reader 'fid'", value, known)
+        for what, number, least in (
+            ("max_tokens", max_tokens, 0), ("max_answer_tokens", max_answer_tokens, 2), ("beams", beams, 1),
+            ("batch_tokens", batch_tokens, 0),
+        ):  # fmt: skip
+            if number < least:
+                raise IfqaError(f"{what} of reader 'fid': wanted {least} or more, found {number}")
+
+        import torch
+
+        from ifqa.models.devices import half_precision, resolve_device
+        from ifqa.reading.fid.answer import budget
+        from ifqa.reading.fid.checkpoint import DEFAULT, open_checkpoint
+        from ifqa.reading.fid.text import check
+
+        device = resolve_device(device)
+        opened = open_checkpoint(checkpoint, tokenizer)
+        self.setting, self.trained_on = opened.setting, opened.sources
+        self.label = "" if self.setting else f"{checkpoint or DEFAULT} is not trained on IfQA"
+        given: dict[str, Any] = {
+            "max_tokens": max_tokens or None,
+            "titles": _CHOICE[titles],
+            "encoder_eos": _CHOICE[encoder_eos],
+        }
+        self.conventions = replace(opened.conventions, **{key: one for key, one in given.items() if one is not None})
+        check(self.conventions)
+        dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
+        self.tokenizer, self.model = opened.tokenizer, opened.model.to(device=device, dtype=dtype)
+        self.max_answer_tokens, self.beams = max_answer_tokens, beams
+        self.room = budget(self.model, beams, batch_tokens)
+
+    def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, best first.
+
+        The evidence is in the order of the decoder's attention to it (see `FusionInDecoder.passage_scores`).
+
+        Raises:
+            IfqaError: a single question does not fit into the memory.
+        """
+        from ifqa.reading.fid.answer import read
+        from ifqa.reading.fid.text import passage_inputs, tokenise
+
+        if not questions:  # of none, a tokenizer decodes one
+            return []
+        texts = [
+            passage_inputs(question.text, several, self.conventions.titles)
+            for question, several in zip(questions, passages, strict=True)
+        ]
+        readings = read(
+            self.model, tokenise(self.tokenizer, [text for several in texts for text in several], self.conventions),
+            [len(several) for several in texts], max_answer_tokens=self.max_answer_tokens, beams=self.beams,
+            room=self.room,
+        )  # fmt: skip
+        answers = self.tokenizer.batch_decode([one.tokens for one in readings], skip_special_tokens=True)
+        return [
+            _prediction(question, several, reading, text)
+            for question, several, reading, text in zip(questions, passages, readings, answers, strict=True)
+        ]
+
+    @property
+    def passages_per_second(self) -> float:
+        """Measured here and now, for `ifqa check`."""
+        question, passages = (
+            Question("check", "If " + "it were so, " * 5 + "how long?"),
+            [Passage("", "", "words " * 100)] * 8,
+        )
+        self.answer([question], [passages[:1]])
+        start = time.perf_counter()
+        self.answer([question], [passages])
+        return len(passages) / (time.perf_counter() - start)
+
+    @classmethod
+    def trained(cls, checkpoint: str = "", **_: Any) -> str:
+        """The setting that a checkpoint was trained on, told without loading it; empty where it says nothing."""
+        from ifqa.reading.fid.checkpoint import checkpoint_folder, setting_of
+
+        return setting_of(checkpoint_folder(checkpoint))
+
+    @classmethod
+    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: Any) -> str:
+        """One hash of the checkpoint's files and of the tokenizer's, where that is another's."""
+        from ifqa.models.hub import weights_identity
+        from ifqa.reading.fid.checkpoint import checkpoint_folder, tokenizer_folder
+
+        folder = checkpoint_folder(checkpoint)
+        other = tokenizer_folder(folder, tokenizer)
+        files = [weights_identity(folder), *([weights_identity(other)] if other != folder else [])]
+        return hashlib.sha256("".join(files).encode()).hexdigest()
+
+
+def _prediction(question: Question, passages: Sequence[Passage], reading: "Reading", text: str) -> Prediction:
+    # Without passages there is one score all the same, that of the question read alone
+    scored = sorted(zip(reading.passage_scores, passages, strict=False), key=lambda pair: -pair[0])
+    ids, scores = tuple(passage.id for _, passage in scored), tuple(score for score, _ in scored)
+    return Prediction(
+        question.id, text.strip(), completion=text, passage_ids=ids, score=reading.score, passage_scores=scores
+    )

@@ -1,0 +1,187 @@
+"""Reading with a language model: any prompt of `prompts/`, demonstrations, chain of thought, several samples and a vote."""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any, get_args
+
+from ifqa.errors import IfqaError, unknown
+from ifqa.llms.completions import Completion, Request, tokens_of
+from ifqa.plugins import load
+from ifqa.prompting.demos import Demos, demos_path, draw_demos, load_demos
+from ifqa.prompting.fitting import Fitted, Order, fit
+from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.records import Passage, Prediction, Question
+from ifqa.scoring.measures.answers import normalize
+from ifqa.storage.files import sha256
+
+
+class Llm:
+    """Asks a language model each question with the best passages that its window holds, and takes the answer out of its text.
+
+    What the prompt's own rule finds no answer in is a failure ("unparsed: …"), and so is a request that failed.
+
+    Args:
+        llm: the language model of the experiment's [llm].
+        prompt: a file `prompts/NAME.toml`; one that reads no passages is a closed book.
+        demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw some of its questions.
+        shots: how many; 0 for all of a file, and for none where `demos` is empty.
+        seed: another one draws others.
+        samples: answers to each question, the most frequent of which counts, of equally frequent ones the first
+            (self-consistency; Wang et al. 2023). More than one wants a temperature.
+        temperature: 0 for the likeliest answer.
+        order: whether the best passage stands "best first", or "best last", next to the question.
+
+    Attributes:
+        setting: that of the demonstrations; `learnt` says so where it is refused.
+        label: said with its scores, where the model has one.
+
+    Raises:
+        IfqaError: there is no such prompt or file, it lacks what the prompt shows of a demonstration, or a setting is out of
+            range.
+    """
+
+    version = 2
+    learnt = "shows demonstrations of"
+    chunk = 1 << 30  # questions: every completion is kept as it comes in, so nothing is gained by asking in parts
+
+    def __init__(
+        self,
+        llm: Any,
+        prompt: str = "open-book",
+        demos: str = "",
+        shots: int = 0,
+        seed: int = 0,
+        samples: int = 1,
+        temperature: float = 0.0,
+        order: str = "best first",
+    ) -> None:
+        if order not in get_args(Order):
+            raise unknown("order of reader 'llm'", order, get_args(Order))
+        for what, value, least in (("samples", samples, 1), ("shots", shots, 0)):
+            if value < least:
+                raise IfqaError(f"{what} of reader 'llm': wanted {least} or more, found {value}")
+        if not 0 <= temperature <= 2:
+            raise IfqaError(f"temperature of reader 'llm': wanted a number from 0 to 2, found {temperature}")
+        if samples > 1 and not temperature:
+            raise IfqaError(f"reader 'llm': {samples} samples at temperature 0 are all the same; set temperature = 0.7")
+        if bool(shots) > bool(demos):
+            raise IfqaError("reader 'llm': shots wants demos: a file's name, or benchmark/split as in ifqa/full-train")
+        if "/" in demos and not shots:
+            raise IfqaError(f"reader 'llm': how many questions of {demos} are shown? Set shots")
+        self.llm, self.samples, self.temperature, self.order = llm, samples, temperature, order
+        self.prompt, self._demos, self._shots, self._seed = load_prompt(prompt), demos, shots, seed
+        self.setting = self._shown([]).setting if demos else ""
+        self.label = getattr(llm, "label", "")
+        self._counts: Counter[str] = Counter()
+        self._took = (0, 0)
+        self._before = llm.spent  # by the retriever, which may have asked the same model
+
+    def answer(
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        advance: Callable[[float], None] = lambda done: None,
+    ) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, best first.
+
+        Its evidence are the passages that were shown. `completion` is the whole text that the answer stands in, and of several
+        samples `score` the logarithm of the share that agreed.
+
+        Raises:
+            IfqaError: the model cannot be asked at all (a wrong key, no money left).
+        """
+        fitted = self.fitted(questions, passages)
+        requests = self._requests(fitted)
+        answered = self.llm.complete(requests, advance=lambda done: advance(done / self.samples))
+        self._took = tokens_of(answered, self._took)
+        completions = iter(answered)
+        predictions = []
+        for question, one in zip(questions, fitted, strict=True):
+            self._counts["left_out"] += one.left_out
+            if one.problem:
+                self._counts["too_long"] += 1
+                advance(1)
+                predictions.append(Prediction(question.id, "", error=f"not asked: {one.problem}"))
+            else:
+                several = [next(completions) for _ in range(self.samples)]
+                ids = tuple(passage.id for passage in one.passages)
+                predictions.append(replace(self._vote(question, several), passage_ids=ids))
+        return predictions
+
+    def fitted(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Fitted]:
+        """The prompt of each question, with the passages that there is room for."""
+        shown = self._shown(questions).demos if self._demos else ()
+        room = self.llm.window - self.prompt.max_tokens
+        order: Any = self.order
+        return [
+            fit(self.prompt, question.text, several, shown, self.llm.chat, self.llm.count, room, order)
+            for question, several in zip(questions, passages, strict=True)
+        ]
+
+    def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
+        """All that will be asked, for an estimate."""
+        return self._requests(self.fitted(questions, passages))
+
+    def _requests(self, fitted: Sequence[Fitted]) -> list[Request]:
+        asked = (one.requests(self.prompt.max_tokens, self.temperature, self.samples) for one in fitted)
+        return [request for several in asked for request in several]
+
+    def told(self) -> dict[str, Any]:
+        """What happened so far, for the manifest: "retry" are the questions to ask again."""
+        names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
+        spent = {"spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
+        return {name: self._counts[name] for name in names} | spent
+
+    @classmethod
+    def trained(cls, demos: str = "", **_: Any) -> str:
+        """The setting of the demonstrations, told without a model; empty without any."""
+        if "/" not in demos:
+            return load_demos(demos).setting if demos else ""
+        benchmark, _slash, split = demos.partition("/")
+        setting: str = load("benchmark", benchmark)().setting(split)
+        return setting
+
+    @classmethod
+    def fingerprint(cls, prompt: str = "open-book", demos: str = "", **_: Any) -> str:
+        """One hash of the prompt, and of the demonstrations' file."""
+        files = [prompt_path(prompt)]
+        if "/" in demos:
+            benchmark, _slash, split = demos.partition("/")
+            files.append(load("benchmark", benchmark)().path(split))
+        elif demos:
+            files.append(demos_path(demos))
+        return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest()
+
+    def _shown(self, asked: Sequence[Question]) -> Demos:
+        """The demonstrations; drawn ones are never among the questions asked, of which some stand in both splits."""
+        if "/" not in self._demos:
+            written = load_demos(self._demos)
+            if self._shots > (there := len(written.demos)):
+                raise IfqaError(f"wanted {self._shots} demonstrations, found {there} in {self._demos!r}; ask for fewer")
+            return replace(written, demos=written.demos[: self._shots or None])
+        benchmark, _, split = self._demos.partition("/")
+        source = load("benchmark", benchmark)()
+        texts = [question.text for question in asked]
+        return draw_demos(source.questions(split), self._shots, self._seed, source.setting(split), texts)
+
+    def _vote(self, question: Question, completions: Sequence[Completion]) -> Prediction:
+        came = [one for one in completions if not one.error]
+        if len(came) < len(completions):
+            self._counts["retry"] += 1
+        if not came:
+            error = completions[0].error
+            self._counts["not_asked"] += error.startswith("not asked")
+            return Prediction(question.id, "", error=error)
+        self._counts["cut"] += any(one.finish == "length" for one in came)
+        parsed = [(self.prompt.parse(one.text), one.text) for one in came]
+        votes = Counter(normalize(found.answer) for found, _ in parsed if not found.problem)
+        if not votes:
+            self._counts["unparsed"] += 1
+            return Prediction(question.id, "", completion=parsed[0][1], error=f"unparsed: {parsed[0][0].problem}")
+        best, count = votes.most_common(1)[0]
+        found, text = next(pair for pair in parsed if not pair[0].problem and normalize(pair[0].answer) == best)
+        score = math.log(count / len(completions)) if self.samples > 1 else None
+        return Prediction(question.id, found.answer, completion=text, score=score, factual=found.factual)

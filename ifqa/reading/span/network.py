@@ -1,0 +1,161 @@
+"""The extractive reader's network: candidate answers of a question and a passage, each with one score.
+
+Candidates are (1) the spans of the passage, as in DPR's reader (Karpukhin et al. 2020, section 6.1), and (2) computed
+answers: a number of the passage plus or minus a number of the question (or times "twice", "half" ...). Scores of all
+candidates of all of a question's passages are compared with each other, so one softmax runs over everything.
+
+The passage's text alone is read, never its title: IfQA's gold passages have none, retrieved articles do, and a network
+that saw titles could tell gold from distractor by that.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ifqa.models.minilm import MiniLM
+from ifqa.reading.span.computed import ONE, Number, american_date, compute, find_numbers
+
+MAX_SPAN = 24  # tokens in an answer
+MAX_QUESTION = 80  # tokens of the question that are read
+MAX_TOKENS = 256  # of question, passage and three special tokens; a 100-word passage has about 140
+_CLS, _SEP = 101, 102
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A question and a passage as the network takes them.
+
+    Token positions count from the start of the pair. `offsets` are the character positions of the passage's tokens;
+    the anchors are the first tokens of the numbers in the passage and in the question, whose first number is the unspoken
+    one, anchored at [CLS].
+    """
+
+    question: str
+    text: str
+    ids: list[int]
+    start: int  # position of the passage's first token
+    offsets: list[tuple[int, int]]
+    passage_anchors: list[int]
+    question_anchors: list[int]
+    computed: list[list[list[str | None]]]  # of each number of the passage with each of the question, both operations
+
+    def span_text(self, first: int, last: int) -> str:
+        """The passage's text from token `first` to token `last`, both in; a date in the answers' style."""
+        return american_date(self.text[self.offsets[first - self.start][0] : self.offsets[last - self.start][1]])
+
+
+@cache
+def tokenizer(folder: Path) -> Any:
+    """The encoder's tokenizer, without padding and truncation."""
+    from tokenizers import Tokenizer
+
+    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    made.no_padding()
+    made.no_truncation()
+    return made
+
+
+def make_pair(folder: Path, question: str, text: str) -> Pair:
+    """Encode `[CLS] question [SEP] passage [SEP]`, cutting what is over length, and find the numbers of both."""
+    asked = tokenizer(folder).encode(question, add_special_tokens=False)
+    read = tokenizer(folder).encode(text, add_special_tokens=False)
+    question_ids = asked.ids[:MAX_QUESTION]
+    passage_ids = read.ids[: MAX_TOKENS - 3 - len(question_ids)]
+    start = len(question_ids) + 2
+    offsets = read.offsets[: len(passage_ids)]
+    passage_numbers = _anchored(find_numbers(text), offsets, start)
+    question_numbers = [(ONE, 0), *_anchored(find_numbers(question, asked=True), asked.offsets[: len(question_ids)], 1)]
+    return Pair(
+        question, text, [_CLS, *question_ids, _SEP, *passage_ids, _SEP], start, offsets,
+        [anchor for _, anchor in passage_numbers], [anchor for _, anchor in question_numbers],
+        [[compute(number, other, question) for other, _ in question_numbers] for number, _ in passage_numbers],
+    )  # fmt: skip
+
+
+def token_span(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
+    """First and last token of the characters from `start` to before `end`; None where they were cut off."""
+    inside = [index for index, (left, right) in enumerate(offsets) if right > start and left < end]
+    return (inside[0], inside[-1]) if inside and offsets[inside[-1]][1] >= end else None
+
+
+def _anchored(numbers: list[Number], offsets: Sequence[tuple[int, int]], base: int) -> list[tuple[Number, int]]:
+    spans = [(number, token_span(offsets, number.start, number.end)) for number in numbers]
+    return [(number, base + span[0]) for number, span in spans if span]
+
+
+class SpanModel(nn.Module):
+    """Encoder and heads.
+
+    The heads give five scores a token: start of an answer, end of one, number to compute with, and, at a number of the
+    question, adding it and taking it away. A span's score is start + end + a score of its length; a computed answer's
+    is the passage number's + the operation's.
+    """
+
+    def __init__(self, encoder: MiniLM) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.Linear(encoder.size, 5)
+        self.length = nn.Parameter(torch.zeros(MAX_SPAN))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Fresh adapters and heads."""
+        self.encoder.initialise(generator)
+        nn.init.normal_(self.heads.weight, std=0.02, generator=generator)
+        nn.init.zeros_(self.heads.bias)
+
+    def forward(self, pairs: Sequence[Pair], generator: torch.Generator | None = None) -> tuple[Tensor, list[Tensor]]:
+        """Scores of all candidates of some pairs, in float32 whatever the encoder computes in.
+
+        Returns:
+            Spans, [pairs, tokens, MAX_SPAN]: entry (p, i, n) is the span of pair p from token i of n + 1 tokens, very low
+            where it leaves the passage. For each pair its computed answers, [passage numbers, question numbers, 2]: sum
+            and difference, or product and a very low score where the question's number is a factor.
+        """
+        device = self.length.device
+        longest = -(-max(len(pair.ids) for pair in pairs) // 16) * 16  # few shapes: kernels are made once a shape
+        ids = torch.zeros(len(pairs), longest, dtype=torch.long)
+        types, mask, inside = (
+            torch.zeros_like(ids),
+            torch.zeros_like(ids, dtype=torch.bool),
+            torch.zeros_like(ids, dtype=torch.bool),
+        )
+        for row, pair in enumerate(pairs):
+            size = len(pair.ids)
+            ids[row, :size] = torch.tensor(pair.ids)
+            types[row, pair.start : size] = 1
+            mask[row, :size] = True
+            inside[row, pair.start : pair.start + len(pair.offsets)] = True
+        hidden = self.encoder(ids.to(device), types.to(device), mask.to(device), generator)
+        scores = self.heads(hidden.float())
+        outside = ~inside.to(device)
+        starts = scores[..., 0].masked_fill(outside, -1e4)
+        ends = F.pad(scores[..., 1].masked_fill(outside, -1e4), (0, MAX_SPAN - 1), value=-1e4)
+        spans = starts[:, :, None] + ends.unfold(1, MAX_SPAN, 1) + self.length
+        return spans, [self._computed(scores[row], pair) for row, pair in enumerate(pairs)]
+
+    def _computed(self, scores: Tensor, pair: Pair) -> Tensor:
+        both = scores[pair.passage_anchors, 2][:, None, None] + scores[pair.question_anchors, 3:5]
+        none = torch.tensor(
+            [[[text is None for text in steps] for steps in row] for row in pair.computed], dtype=torch.bool
+        )
+        return both.masked_fill(none.to(scores.device).view(both.shape), -1e4)
+
+
+def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> list[tuple[float, str]]:
+    """The `count` best candidates of one pair, as score and text, best first."""
+    values, places = spans.flatten().topk(min(count, spans.numel()))
+    found = []
+    for value, place in zip(values.tolist(), places.tolist(), strict=True):
+        first, more = divmod(place, MAX_SPAN)
+        if value > -1e3:
+            found.append((value, pair.span_text(first, first + more)))
+    for scores, texts in zip(computed.tolist(), pair.computed, strict=True):
+        for two_scores, two_texts in zip(scores, texts, strict=True):
+            found += [(score, text) for score, text in zip(two_scores, two_texts, strict=True) if text is not None]
+    return sorted(found, key=lambda candidate: -candidate[0])[:count]

@@ -1,0 +1,190 @@
+"""The default reader: a small span reader over all-MiniLM-L6-v2, trained on IfQA, that needs neither GPU nor key."""
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.devices import resolve_device
+from ifqa.records import Passage, Prediction, Question
+from ifqa.scoring.measures.answers import normalize
+from ifqa.storage.files import read_json, require, sha256
+from ifqa.storage.resources import PACKAGE
+
+if TYPE_CHECKING:
+    from ifqa.reading.span.network import SpanModel
+
+SHIPPED = PACKAGE / "weights" / "extractive"
+FILES = ("adapter_model.safetensors", "heads.safetensors")
+PASSAGE_CANDIDATES = 20  # candidates kept of a passage
+
+
+class Extractive:
+    """Reads a span of the passages, or computes a number from one of theirs and one of the question's.
+
+    Scores of all candidates of all of a question's passages go through one softmax; candidates that are equal after the
+    normalisation of the scores (SQuAD's) are added up.
+
+    Only the passages' text is read, not their titles: IfQA's gold passages have none and retrieved articles do, so
+    titles would tell gold from distractor. For the same reason the negatives it was trained on are gold passages too,
+    of other questions. Question and passage are read up to 256 tokens together, about 170 words.
+
+    Args:
+        weights: a folder that `ifqa train extractive` made; empty for the weights that ship with ifqa.
+        rank_weight: how much a passage counts for its place in the ranking: `-rank_weight * log(place)` is added to
+            its candidates' scores.
+        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
+        precision: "float32", or "bfloat16": faster where the processor multiplies in it, and about 3 answers in 100 differ.
+        batch_tokens: tokens, with padding, that are read at a time; bounds the memory and never changes an answer.
+
+    Attributes:
+        setting: what the weights were trained on, such as "ifqa/full": IfQA's other setting holds the same questions.
+        trained_on: SHA-256 of the files the training questions came from.
+
+    Raises:
+        IfqaError: the weights are missing or not whole, or a setting has a value that is not among those above.
+    """
+
+    version = 1
+    not_identity = ("device", "batch_tokens")
+    passages_per_second = 20  # on two cores, for `ifqa check`
+
+    def __init__(
+        self,
+        weights: str = "",
+        rank_weight: float = 1.0,
+        device: str = "auto",
+        precision: str = "float32",
+        batch_tokens: int = 8192,
+    ) -> None:
+        self.folder = Path(weights) if weights else SHIPPED
+        self.manifest = _manifest(self.folder)
+        self.setting: str = self.manifest["setting"]
+        if precision not in ("float32", "bfloat16"):
+            raise IfqaError(f"precision {precision!r} of reader 'extractive'; wanted 'float32' or 'bfloat16'")
+        if not math.isfinite(rank_weight):
+            raise IfqaError(f"rank_weight {rank_weight} of reader 'extractive'; wanted a number")
+        if batch_tokens < 1:
+            raise IfqaError(f"batch_tokens {batch_tokens} of reader 'extractive'; wanted a number above 0")
+        self.rank_weight = rank_weight
+        self.batch_tokens = batch_tokens
+        self.trained_on = frozenset(self.manifest.get("sources", {}).values())
+        self._model = _load(self.folder, resolve_device(device), precision)
+
+    def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, best first.
+
+        The prediction's evidence is the passage the answer has the most weight in, then the others by their best
+        candidate. A question without passages is a failed prediction, "no passages".
+        """
+        import torch
+
+        from ifqa.models.hub import encoder_folder
+        from ifqa.reading.span.network import best_candidates, make_pair
+
+        folder = encoder_folder()
+        places = [(number, place) for number, several in enumerate(passages) for place in range(len(several))]
+        pairs = [make_pair(folder, questions[number].text, passages[number][place].text) for number, place in places]
+        candidates: dict[tuple[int, int], list[tuple[float, str]]] = {}
+        with torch.inference_mode():
+            for batch in _batches([len(pair.ids) for pair in pairs], self.batch_tokens):
+                spans, computed = self._model([pairs[index] for index in batch])
+                for row, index in enumerate(batch):
+                    candidates[places[index]] = best_candidates(
+                        pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES
+                    )
+        return [
+            self._choose(question, several, [candidates[number, place] for place in range(len(several))])
+            for number, (question, several) in enumerate(zip(questions, passages, strict=True))
+        ]
+
+    @classmethod
+    def trained(cls, weights: str = "", **_: Any) -> str:
+        """The setting that the weights were trained on, told without loading them."""
+        setting: str = _manifest(Path(weights) if weights else SHIPPED)["setting"]
+        return setting
+
+    @classmethod
+    def fingerprint(cls, weights: str = "", **_: Any) -> str:
+        """One hash of the weights' files, by which a run knows whether it was read with these."""
+        folder = Path(weights) if weights else SHIPPED
+        hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in FILES]
+        return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+
+    def _choose(
+        self, question: Question, passages: Sequence[Passage], candidates: Sequence[Sequence[tuple[float, str]]]
+    ) -> Prediction:
+        scored = [
+            (score - self.rank_weight * math.log(place + 1), normalize(text), text.strip(), place)
+            for place, several in enumerate(candidates)
+            for score, text in several
+        ]
+        if not passages:
+            return Prediction(question.id, "", error="no passages")
+        best = max((score for score, *_ in scored), default=0.0)
+        weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        forms: dict[str, str] = {}  # the text of the best candidate stands for all that are equal to it
+        order: dict[int, float] = {}
+        for score, key, text, place in sorted(scored, key=lambda one: -one[0]):
+            weights[key][place] += math.exp(score - best)
+            forms.setdefault(key, text)
+            order.setdefault(place, score)
+        weights.pop("", None)
+        if not weights:
+            return Prediction(
+                question.id, "", passage_ids=tuple(one.id for one in passages), error="no text in the passages"
+            )
+        chosen = max(weights, key=lambda key: sum(weights[key].values()))
+        evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
+        rest = sorted(
+            (place for place in range(len(passages)) if place != evidence),
+            key=lambda place: -order.get(place, -math.inf),
+        )
+        ids = tuple(passages[place].id for place in (evidence, *rest))
+        return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = require(folder / "manifest.json", "the weights of reader 'extractive'")
+    manifest = read_json(path)
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("setting"), str):
+        raise IfqaError(f"{path}: no 'setting' in it; wanted a folder that `ifqa train extractive` made")
+    return manifest
+
+
+def _load(folder: Path, device: str, precision: str) -> "SpanModel":
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    from ifqa.models.hub import encoder_folder
+    from ifqa.models.minilm import MiniLM
+    from ifqa.reading.span.network import SpanModel
+
+    model = SpanModel(MiniLM(encoder_folder()))
+    try:
+        model.encoder.load_adapter(load_file(require(folder / "adapter_model.safetensors", "adapter")))
+        model.load_state_dict(
+            {name: tensor.float() for name, tensor in load_file(require(folder / "heads.safetensors", "heads")).items()}
+        )
+    except (SafetensorError, KeyError, RuntimeError) as error:
+        raise IfqaError(
+            f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them anew"
+        ) from error
+    model.encoder.cast(getattr(torch, precision))
+    return model.to(device).eval()
+
+
+def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
+    """Indexes of pairs of like length, such that a batch with its padding holds at most `budget` tokens (or one pair)."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * (lengths[index] + 15) > budget:  # lengths are rounded up to a multiple of 16
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

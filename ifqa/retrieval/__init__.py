@@ -1,0 +1,11 @@
+"""Retrievers by name. A retriever is one class with `search(questions, k) -> list[list[Hit]]`."""
+
+PLUGS = {
+    "bm25": "ifqa.retrieval.bm25:BM25",
+    "dense": "ifqa.retrieval.dense:Dense",
+    "fusion": "ifqa.retrieval.fusion:Fusion",
+    "genread": "ifqa.retrieval.genread:GenRead",
+    "gold": "ifqa.retrieval.gold:Gold",
+    "rerank": "ifqa.retrieval.rerank:Rerank",
+    "run": "ifqa.retrieval.run:Run",
+}

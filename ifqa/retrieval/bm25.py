@@ -1,0 +1,229 @@
+"""BM25 through Lucene: the paper's sparse retriever, and the ranking of pyserini's command line to the last digit.
+
+k1 = 0.9 and b = 0.4 are pyserini's defaults (pyserini/search/lucene/_searcher.py:583), not Lucene's.
+"""
+
+import math
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ifqa.corpus.store import count_passages
+from ifqa.errors import IfqaError, unknown
+from ifqa.progress import bar
+from ifqa.records import Cost, Hit, Question
+from ifqa.retrieval.jvm import MEMORY, java, run
+from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
+
+_STEMMERS = ("porter", "krovetz", "none")
+_FACTS = "bm25.json"  # beside Lucene's files: what a searcher has to know of the build
+_MOST = 3e38  # what a Java float holds
+_BATCH = 64  # questions searched at once when the number of threads is left to Java; bounds the memory of the answers
+_BUFFER_MB = 256  # of passages held before a segment is written: small enough for the smallest heap
+_MAX_TERMS = 1 << 20  # different words in one question; Lucene's own 1,024 is a guard against queries nobody wrote
+_START, _PER_SECOND = 3, 20_000  # seconds for Java; passages indexed
+_BYTES, _INDEXING_MEMORY = 330, 500e6  # of Lucene's files, a passage; of Java and Python while they are made
+_ADDED = re.compile(r": (\d+) docs added\.$")
+_NO_ROOM = ("No space left on device", "not enough space on the disk", "Disk quota exceeded", "File too large")
+
+
+class BM25:
+    """A Lucene index, searched for questions as bags of words.
+
+    Questions are text, not queries: nothing in them (`AND`, `"`, `title:`) is syntax. Among equal scores the passage
+    whose id comes first in byte order stands first.
+    """
+
+    version = 1
+    not_identity = ("threads", "memory_gb")
+
+    def __init__(
+        self,
+        index: Path,
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        title_weight: float = 0.0,
+        threads: int = 0,
+        memory_gb: float = 0.0,
+    ) -> None:
+        """Open an index; the first of a process starts the JVM.
+
+        Args:
+            index: a folder that `build` filled, or a Lucene index of pyserini's own with the porter stemmer.
+            k1: how soon further occurrences of a word stop counting; from 0.
+            b: how much longer passages are held back; 0 to 1.
+            title_weight: 0 searches the text alone, more adds that many times the score of the title as a field of its
+                own, which the index must have been built with.
+            threads: questions searched at a time; 0 for one a core. Does not change a ranking.
+            memory_gb: see `ifqa.retrieval.jvm.java`. Does not change a ranking.
+
+        Raises:
+            IfqaError: no index, a damaged one or one without titles; a setting out of range; Java cannot start.
+        """
+        _check_range("k1", k1, 0, _MOST)
+        _check_range("b", b, 0, 1)
+        _check_range("title_weight", title_weight, 0, _MOST)
+        _check_range("threads", threads, 0, math.inf)
+        self._index, self._batch = require(index, "BM25 index"), threads or _BATCH
+        facts = read_json(index / _FACTS) if (index / _FACTS).exists() else {}
+        self._jnius = java(memory_gb)
+        name = self._jnius.autoclass
+        try:
+            analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(
+                facts.get("stemmer", "porter"), False, None
+            )
+            self._searcher: Any = name("io.anserini.search.SimpleSearcher")(str(index.resolve()), analyzer)
+        except self._jnius.JavaException as error:
+            raise self._damaged(error) from error
+        self._count = self._searcher.get_total_num_docs()
+        if self._count != facts.get("passages", self._count):
+            raise IfqaError(f"{index} holds {self._count:,} of {facts['passages']:,} passages: damaged; build it again")
+        if title_weight and not facts.get("title", True):
+            raise IfqaError(f"{index} was built without titles: set title_weight to 0, or build it with title = true")
+        self._searcher.set_bm25(float(k1), float(b))
+        name("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_TERMS)
+        self._weights = name("java.util.HashMap")()
+        if title_weight:
+            self._weights.put("contents", name("java.lang.Float")(1.0))
+            self._weights.put("title", name("java.lang.Float")(float(title_weight)))
+
+    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+        """The `k` best passages of each question, best first; none for a question of stop words alone.
+
+        Scores are Anserini's: BM25 rounded to four decimals, then each passage that would tie, or nearly, with the one
+        before it set 1e-6 lower (ScoreTiesAdjusterReranker), as 32-bit floats: above 16 too coarse to show that. They
+        never rise along a ranking, so it outlives a TREC run, which is read by score.
+
+        Raises:
+            IfqaError: `k` is below 1, or the index turns out to be damaged.
+        """
+        if k < 1:
+            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
+        # pyjnius takes no lone surrogate
+        texts = [question.text.encode("utf-8", "replace").decode() for question in questions]
+        rankings: list[list[Hit]] = []
+        for start in range(0, len(texts), self._batch):
+            rankings += self._search_at_once(texts[start : start + self._batch], min(k, self._count))
+        return rankings
+
+    def _search_at_once(self, texts: Sequence[str], k: int) -> list[list[Hit]]:
+        """Each text in a thread, as far as there are cores; the number of threads batch_search is told goes unused."""
+        array_list = self._jnius.autoclass("java.util.ArrayList")
+        queries, keys = array_list(), array_list()
+        for key, text in enumerate(texts):
+            queries.add(text)
+            keys.add(str(key))
+        try:
+            answers = self._searcher.batch_search_fields(queries, keys, k, len(texts), self._weights)
+        except self._jnius.JavaException as error:
+            raise self._damaged(error) from error
+        return [[Hit(found.docid, found.score) for found in answers.get(str(key))] for key in range(len(texts))]
+
+    def _damaged(self, error: Any) -> IfqaError:
+        kind = str(error.classname).rpartition(".")[2]
+        if kind == "IndexNotFoundException":  # its own message lists every file there is
+            return IfqaError(f"no Lucene index in {self._index}; build it with: ifqa index CORPUS")
+        reason = " ".join(str(error.innermessage).split())[:200]
+        return IfqaError(f"Lucene cannot read {self._index} ({kind}: {reason}); build it again with: ifqa index CORPUS")
+
+    @classmethod
+    def build(
+        cls,
+        passages: Path,
+        folder: Path,
+        *,
+        stemmer: str = "porter",
+        title: bool = False,
+        threads: int = 0,
+        memory_gb: float = 0.0,
+    ) -> None:
+        """Index a folder of passages, in a Java process of its own, several files at a time.
+
+        Args:
+            passages: a folder with `passages-*.jsonl`, one `{"id", "title", "contents"}` a line.
+            folder: where Lucene's files go; made if need be.
+            stemmer: "porter", "krovetz" or "none".
+            title: index the titles as a field of their own, which a search may then weigh in.
+            threads: files indexed at a time; 0 for one a core.
+            memory_gb: see `ifqa.retrieval.jvm.java`.
+
+        Raises:
+            IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory.
+        """
+        if stemmer not in _STEMMERS:
+            raise unknown("stemmer", stemmer, _STEMMERS)
+        _check_range("threads", threads, 0, math.inf)
+        files = sorted(require(passages, "passages folder").glob("passages-*.jsonl"))
+        count = sum(map(count_passages, files))
+        if not count:
+            raise IfqaError(
+                f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        workers = threads or os.cpu_count() or 1
+        options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
+        options += ["-stemmer", stemmer, "-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
+        options += ["-fields", "title"] if title else []
+        # Anserini reads every .json, .jsonl and .gz of a folder, manifest.json too: it gets one of nothing but passages
+        with tempfile.TemporaryDirectory(prefix="input-", dir=folder) as linked, bar("BM25 index", count) as advance:
+            for file in files:
+                _link(file, Path(linked) / file.name)
+
+            def watch(line: str) -> None:
+                if added := _ADDED.search(line.rstrip()):
+                    advance(int(added[1]))
+
+            arguments = [*options, "-input", linked, "-index", str(folder)]
+            status, output = run("io.anserini.index.IndexCollection", arguments, memory_gb, watch)
+        indexed = _count_documents(folder, memory_gb)
+        if status or indexed != count:
+            what = f"Anserini ended with {status} and {indexed:,} of {count:,} passages indexed"
+            raise _why(files, folder, what, output)
+        write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
+
+    @classmethod
+    def forecast(cls, passages: int, **_: Any) -> Cost:
+        """What `build` will take: told from what 410,612 passages took on two cores."""
+        return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
+
+
+def _check_range(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high or value == math.inf:
+        upwards = f"{low} to {high}" if high < math.inf else f"{low} upwards"
+        raise IfqaError(f"BM25's {name}: wanted a number from {upwards}, found {value}")
+
+
+def _link(target: Path, link: Path) -> None:
+    try:
+        link.symlink_to(target.resolve())
+    except OSError:  # Windows lets few users make symbolic links; a hard link needs the same disk
+        link.hardlink_to(target)
+
+
+def _count_documents(index: Path, memory_gb: float) -> int:
+    """Documents Lucene itself finds in an index; 0 where it finds no index."""
+    jnius = java(memory_gb)
+    try:
+        reader = jnius.autoclass("io.anserini.index.IndexReaderUtils").getReader(str(index.resolve()))
+    except jnius.JavaException:  # the caller has the reason in what Anserini said
+        return 0
+    count: int = reader.numDocs()
+    reader.close()
+    return count
+
+
+def _why(files: Sequence[Path], folder: Path, what: str, output: str) -> Exception:
+    """Why an index is not whole: Anserini prints what goes wrong with a file, goes on, and ends as if all were well."""
+    if any(sign in output for sign in _NO_ROOM):
+        return IfqaError(f"no room on the disk to write {folder}: make room and run the same command again")
+    if "OutOfMemoryError" in output:
+        return IfqaError(f"Java ran out of memory indexing into {folder}; set {MEMORY} to more, or threads to fewer")
+    for path in files:
+        for number, record in read_jsonl(path):
+            for key in ("id", "contents"):
+                text_field(record, key, f"{path}:{number}")
+    return RuntimeError(f"{what}:\n{output[-4000:]}")

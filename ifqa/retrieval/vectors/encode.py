@@ -1,0 +1,207 @@
+"""A corpus's passages to vectors on disk, in pieces that any process here or in a cluster can make."""
+
+import hashlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ifqa.corpus.store import count_passages, parse, shards_of
+from ifqa.errors import IfqaError
+from ifqa.models.devices import resolve_device
+from ifqa.models.hub import NAME, identity_of, question_model
+from ifqa.progress import bar, say
+from ifqa.records import Passage
+from ifqa.retrieval.vectors.encoder import Encoder
+from ifqa.retrieval.vectors.loading import open_encoder, resolve_precision
+from ifqa.retrieval.vectors.store import Filling
+from ifqa.storage.artifacts import identity
+from ifqa.storage.files import require
+from ifqa.workers.tasks import Engine
+from ifqa.workers.tasks import run as run_all
+
+VERSION = 1  # of what becomes of a piece; raised when that changes
+PIECE = 4096  # passages in a shard of vectors: what a kill can cost, and 6 MB at 768 dimensions
+
+_SAMPLE = 96  # passages encoded to see how fast that goes
+_SHAPES = 250e6  # bytes that torch comes to keep on a CPU for the many shapes that batches have; levels off there
+_ID_BYTES, _LINE_BYTES = 16, 2000  # of an id; of a passage in memory, as a line, a text, and tokens
+_HUNDRED_WORDS = (
+    "The old bridge across the river was built in 1874 by the engineer Thomas Allardyce, who had come north from Leeds to "
+    "find work on the new railway. It carried the road between the two halves of the town for ninety years, until a flood in "
+    "the spring of 1964 took away its middle pier. A temporary crossing stood in its place for three winters, and in 1967 the "
+    "county council opened the present bridge, a plain concrete span of 112 metres, to which the iron lamps of the first one "
+    "were moved. Every September the townspeople walk across it with lanterns in memory."
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Lines of a shard of passages, and the encoder's settings; `number` of the shard of vectors it becomes."""
+
+    number: int
+    data: bytes
+    where: str
+    settings: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        return self.where
+
+    def passages(self) -> list[Passage]:
+        """The passages in it."""
+        path, _, first = self.where.rpartition(":")
+        return [
+            parse(line, f"{path}:{int(first) + n}") for n, line in enumerate(self.data.splitlines()) if line.strip()
+        ]
+
+
+def encoder_of(settings: tuple[tuple[str, Any], ...]) -> Encoder:
+    """The encoder, loaded once in a process for the same files."""
+    own = dict(settings)
+    model = own.setdefault("model", NAME)
+    weights = identity_of(model, question_model(model, own.get("query_model", "")))
+    return _encoder(tuple(sorted(own.items())), weights)  # a model trained anew in its folder is another one
+
+
+@lru_cache(maxsize=1)  # models are large, and whoever searches with one keeps it
+def _encoder(settings: tuple[tuple[str, Any], ...], weights: str) -> Encoder:
+    return open_encoder(**dict(settings))
+
+
+def encode_piece(piece: Piece) -> tuple[list[str], Any]:
+    """Ids and vectors, float32 [passages, dimension], of a piece's passages."""
+    passages = piece.passages()
+    return [one.id for one in passages], encoder_of(piece.settings).encode_passages(passages)
+
+
+def encode(
+    passages: Path, folder: Path, settings: dict[str, Any], *, engine: Engine = "local", workers: int = 0
+) -> dict[str, Any]:
+    """Encode a folder of passages into a folder of vectors; what an earlier attempt left there is used again.
+
+    Args:
+        passages: a folder with `passages-*.jsonl`.
+        folder: gets `vectors-*.npy`, `ids-*.npy` and `vectors.jsonl` (`ifqa.retrieval.vectors.store`).
+        settings: of `open_encoder`.
+        engine: "local", or "ray" for a cluster.
+        workers: processes; 0 for one a GPU, and on a CPU one, which uses all cores; with Ray, as many as it has room for.
+
+    Returns:
+        The encoder's facts, with "passages", and "weights", the SHA-256 of the model's files.
+
+    Raises:
+        IfqaError: no passages, or the model cannot be had.
+    """
+    shards = shards_of(require(passages, "passages folder"))
+    count = sum(map(count_passages, shards.values()))
+    if not count:
+        raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
+    precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
+    key = tuple(sorted((settings | {"precision": precision}).items()))  # one for all workers, whatever they run on
+    encoder = encoder_of(key)
+    facts = encoder.facts | {"weights": identity_of(settings["model"], encoder.facts.get("query_model", ""))}
+    say(f"{folder}: {described(facts)}")
+    made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
+    gpus = _gpus(encoder.device)
+    workers = workers or (max(1, gpus) if engine == "local" else 0)
+    filling, keys, reused = Filling(folder), {}, 0
+    with bar("vectors", count) as advance:
+
+        def unfinished() -> Iterator[Piece]:
+            nonlocal reused
+            for piece in _pieces(shards, key):
+                keys[piece.number] = hashlib.sha256(made_with.encode() + piece.data).hexdigest()
+                there = filling.has(piece.number, keys[piece.number])
+                if there is None:
+                    yield piece
+                else:
+                    reused += there
+                    advance(there)
+
+        found = run_all(encode_piece, unfinished(), workers=workers, engine=engine, gpus=gpus)
+        for piece, (ids, vectors) in found:
+            filling.add(piece.number, keys[piece.number], ids, vectors)
+            advance(len(ids))
+    if reused:
+        say(f"{reused:,} passages had been encoded by an earlier build")
+    return facts | {"passages": filling.finish(keys)}
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast passages become vectors here, how many bytes each takes on disk, and what the process takes while at it."""
+
+    passages_per_second: float
+    bytes_each: int
+    dimension: int
+    memory: float
+
+
+def pace(settings: dict[str, Any]) -> Pace:
+    """Encode a few passages and look.
+
+    Raises:
+        IfqaError: the model cannot be had.
+    """
+    encoder = encoder_of(tuple(sorted(settings.items())))
+    words = (_HUNDRED_WORDS + " " + _HUNDRED_WORDS).split()
+    texts = [" ".join(words[: 52 + number]) for number in range(_SAMPLE)]  # 100 in the mean
+    sample = [Passage("", "A title", text) for text in texts] * (1 if encoder.device == "cpu" else 64)
+    encoder.encode_passages(sample[:8])  # what happens only once
+    started = time.perf_counter()
+    dimension = int(encoder.encode_passages(sample).shape[1])
+    seconds = time.perf_counter() - started
+    return Pace(
+        len(sample) * max(1, _gpus(encoder.device)) / seconds,
+        2 * dimension + _ID_BYTES,
+        dimension,
+        _peak() + PIECE * (4 * dimension + _LINE_BYTES) + (_SHAPES if encoder.device == "cpu" else 0),
+    )
+
+
+def _peak() -> float:
+    """Bytes that this process has taken at the most; on Windows, which does not tell, what the default encoder takes."""
+    if sys.platform == "win32":
+        return 1e9
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
+
+
+def described(facts: dict[str, Any]) -> str:
+    """An encoder's facts in one line: what is done to texts is where silent errors are."""
+    return (
+        f"{facts['model']}, {facts['dimension']} dimensions, {facts['pooling']} pooling, "
+        f"{'normalised' if facts['normalised'] else 'not normalised'}, {facts['max_tokens']} tokens, "
+        f"query prefix {json.dumps(facts['query_prefix'])}, passage prefix {json.dumps(facts['passage_prefix'])}, "
+        f"titles {'before the text' if facts['titles'] else 'left out'}, {facts['precision']}"
+    )
+
+
+def _pieces(shards: dict[int, Path], settings: tuple[tuple[str, Any], ...]) -> Iterator[Piece]:
+    number = 0
+    for path in shards.values():
+        with open(path, "rb") as handle:
+            lines: list[bytes] = []
+            first = 0
+            for at, line in enumerate(handle, start=1):
+                if not lines and not line.strip():
+                    continue
+                first = first or at
+                lines.append(line)
+                if len(lines) == PIECE:
+                    yield Piece(number, b"".join(lines), f"{path}:{first}", settings)
+                    number, lines, first = number + 1, [], 0
+            if lines:
+                yield Piece(number, b"".join(lines), f"{path}:{first}", settings)
+                number += 1
+
+
+def _gpus(device: str) -> int:
+    import torch
+
+    return torch.cuda.device_count() if device == "cuda" else 0

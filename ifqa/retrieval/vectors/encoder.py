@@ -1,0 +1,91 @@
+"""An encoder that is ready: texts to vectors, in batches of like length.
+
+A model's own files decide pooling, prefixes and normalisation. `Encoder.facts` tells what is used, because a wrong query
+prefix breaks nothing and costs points.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.batches import BUDGET, CHUNK, Features, batches, to_device
+from ifqa.records import Passage
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+
+class Encoder:
+    """A model that is ready. `facts` has the settings that decide its vectors, for people and for an index's file."""
+
+    def __init__(
+        self, facts: dict[str, Any], device: str, queries: "Side", passages: "Side", with_titles: bool
+    ) -> None:
+        """Not to be called: see `ifqa.retrieval.vectors.loading.open_encoder`."""
+        self.facts = facts
+        self.device = device
+        self._queries, self._passages, self._with_titles = queries, passages, with_titles
+
+    def encode_queries(self, texts: Sequence[str]) -> "NDArray[Any]":
+        """Vectors of questions, float32 [texts, dimension]."""
+        return _encode(self._queries, [(text, "") for text in texts], self.device)
+
+    def encode_passages(
+        self, passages: Sequence[Passage], advance: Callable[[int], None] = lambda done: None
+    ) -> "NDArray[Any]":
+        """Vectors of passages, float32 [passages, dimension]; `advance` is told how many more are done."""
+        pairs = [(passage.text, passage.title if self._with_titles else "") for passage in passages]
+        return _encode(self._passages, pairs, self.device, advance)
+
+
+class Side:
+    """One of a model's two ways in: texts to padded token ids, token ids to vectors."""
+
+    def __init__(
+        self, tokenise: Callable[[Sequence[tuple[str, str]]], Features], forward: Callable[[Features], "Tensor"]
+    ) -> None:
+        self.tokenise, self.forward = tokenise, forward
+
+
+def check_positions(max_tokens: int, config: Any) -> None:
+    """Refuse more tokens than a network has positions: it would fail at the first text that long."""
+    most = getattr(config, "max_position_embeddings", max_tokens)
+    if not 3 <= max_tokens <= most:
+        raise IfqaError(f"max_tokens: wanted 3 to {most}, for so many positions has the model; found {max_tokens}")
+
+
+def _whole(text: str) -> str:
+    """The text as a tokenizer takes it."""
+    return text.encode("utf-8", "replace").decode()  # half a surrogate pair is no character
+
+
+def _encode(
+    side: Side, pairs: Sequence[tuple[str, str]], device: str, advance: Callable[[int], None] = lambda done: None
+) -> "NDArray[Any]":
+    """Chunks are tokenised one ahead; within one, batches hold texts of like length, as many as a budget of tokens allows."""
+    import numpy as np
+    import torch
+
+    pairs = [(_whole(text), _whole(title)) for text, title in pairs]
+    if not pairs:
+        return _encode(side, [("x", "")], device)[:0]
+    chunks = [pairs[start : start + CHUNK] for start in range(0, len(pairs), CHUNK)]
+    found = []
+    with ThreadPoolExecutor(1) as ahead, torch.inference_mode():
+        waiting = [ahead.submit(side.tokenise, chunk) for chunk in chunks[:1]]
+        for number, chunk in enumerate(chunks):
+            features = waiting.pop().result()
+            waiting += [ahead.submit(side.tokenise, following) for following in chunks[number + 1 : number + 2]]
+            vectors: list[Any] = []
+            order: list[int] = []
+            for places, batch in batches(features, len(chunk), BUDGET[device]):
+                vectors.append(side.forward(to_device(batch, device)).float())
+                order += places
+                if device == "cpu":
+                    advance(len(places))
+            found.append(torch.cat(vectors).cpu().numpy()[np.argsort(order)])  # a GPU is waited for once a chunk
+            if device != "cpu":
+                advance(len(chunk))
+    return np.concatenate(found) if found else np.empty((0, 0), np.float32)

@@ -1,0 +1,81 @@
+"""Any sentence-transformers model as an encoder; its own files decide pooling, prefixes and normalisation."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.batches import Features
+from ifqa.progress import say
+from ifqa.retrieval.vectors.encoder import Encoder, Side, check_positions
+
+_NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|dkrr)", re.I)
+
+
+def open_sentence_transformer(
+    name: str, folder: Path, titles: str, max_tokens: int, precision: str, device: str, query_prefix: str | None,
+    passage_prefix: str | None,
+) -> Encoder:  # fmt: skip
+    """The encoder of a model that lies in `folder`; settings as `ifqa.retrieval.vectors.loading.open_encoder` takes them.
+
+    Raises:
+        IfqaError: it does not load, or has not as many positions as `max_tokens`.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        raise IfqaError(
+            f"{name} does not load as a sentence-transformers model: {' '.join(str(error).split())[:200]}"
+        ) from error
+    if max_tokens and max_tokens != model.max_seq_length:
+        transformer: Any = model[0]
+        check_positions(max_tokens, transformer.model.config)
+        model.max_seq_length = max_tokens
+    prompts = {"query": query_prefix, "document": passage_prefix}
+    for task, names in (("query", ("query",)), ("document", ("document", "passage", "corpus"))):
+        if prompts[task] is None:
+            prompts[task] = next((model.prompts[one] for one in names if model.prompts.get(one)), "")
+    if not any(prompts.values()) and _NEEDS_PREFIX.search(name):
+        say(f"{name}: its files name no prefix, and models of its family are trained with one; see query_prefix")
+
+    def side(task: str, used: Any) -> Side:
+        def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
+            texts = [f"{title} {text}" if title else text for text, title in pairs]
+            features: Features = used.preprocess(texts, prompt=prompts[task] or None, task=task)
+            return features
+
+        return Side(tokenise, lambda features: used.forward(features, task=task)["sentence_embedding"])
+
+    if precision == "bfloat16":
+        model[0].to(torch.bfloat16)
+        model[0].register_forward_hook(_in_float)
+    passages = model
+    if precision == "int8":
+        from ifqa.retrieval.vectors.int8 import quantised
+
+        passages = quantised(model)
+    pooling = next((str(one.pooling_mode) for one in model if hasattr(one, "pooling_mode")), "the model's own")
+    facts = {
+        "model": name,
+        "pooling": pooling,
+        "normalised": any(type(one).__name__ == "Normalize" for one in model),
+        "query_prefix": prompts["query"],
+        "passage_prefix": prompts["document"],
+        "titles": titles == "yes",
+        "max_tokens": model.max_seq_length,
+        "precision": precision,
+        "dimension": model.get_embedding_dimension(),
+    }
+    return Encoder(facts, device, side("query", model), side("document", passages), titles == "yes")
+
+
+def _in_float(module: Any, given: Any, features: Features) -> Features:
+    """Pooling and normalisation in bfloat16 would leave vectors of length 0.996."""
+    return {
+        k: v.float() if hasattr(v, "is_floating_point") and v.is_floating_point() else v for k, v in features.items()
+    }

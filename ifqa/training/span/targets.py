@@ -1,0 +1,101 @@
+"""Which candidates of a gold passage are the answer: what the extractive reader is trained towards.
+
+A third of IfQA's training questions have no answer that stands in their passages. Targets are all
+computed answers that are equal to a gold answer, and the spans that are; where no span is, a number of the same value in
+another form ("seven" for "7"), or else the spans of the highest F1, if that is at least one half.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ifqa.reading.span.computed import DIGITS, american_date, find_numbers
+from ifqa.reading.span.network import MAX_SPAN, Pair, token_span
+from ifqa.scoring.measures.answers import normalize
+
+_PIECE = re.compile(r"[^\s\-–—/]+")
+_MIN_F1 = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Of one pair: spans as (first token, length - 1), computed answers as (passage number, question number, operation)."""
+
+    spans: list[tuple[int, int]]
+    computed: list[tuple[int, int, int]]
+
+
+def find_targets(pairs: Sequence[Pair], answers: Sequence[str]) -> list[Targets]:
+    """Targets in each of the gold passages of one question; empty lists where there are none."""
+    forms = {_digits(answer) for answer in answers}
+    computed = [_computed(pair, forms) for pair in pairs]
+    same = [_same_value(pair, forms) for pair in pairs]
+    nearest = [_nearest_spans(pair.text, answers) for pair in pairs]
+    best = max((score for score, _ in nearest), default=0.0)
+    found = []
+    for pair, steps, numbers, (score, spans) in zip(pairs, computed, same, nearest, strict=True):
+        if best < 1 and any(same):
+            spans = numbers
+        elif score < best or best < _MIN_F1 or (best < 1 and any(computed)):
+            spans = []
+        tokens = (token_span(pair.offsets, *span) for span in sorted(spans))
+        found.append(Targets([(pair.start + a, b - a) for a, b in filter(None, tokens) if b - a < MAX_SPAN], steps))
+    return found
+
+
+def _computed(pair: Pair, forms: set[str]) -> list[tuple[int, int, int]]:
+    return [
+        (i, j, operation)
+        for i, row in enumerate(pair.computed)
+        for j, texts in enumerate(row)
+        for operation, text in enumerate(texts)
+        if text is not None and normalize(text) in forms
+    ]
+
+
+def _same_value(pair: Pair, forms: set[str]) -> list[tuple[int, int]]:
+    return [(one.start, one.end) for one in find_numbers(pair.text) if _digits(pair.text[one.start : one.end]) in forms]
+
+
+def _digits(text: str) -> str:
+    """The normalised text, its small number words as digits: "Seven goals" -> "7 goals"."""
+    return " ".join(DIGITS.get(word, word) for word in normalize(text).split())
+
+
+def _nearest_spans(text: str, answers: Sequence[str]) -> tuple[float, list[tuple[int, int]]]:
+    """The highest F1 that a span of the text has with an answer, and all spans (characters) that have it.
+
+    The best span begins and ends with a word of the answer, so no other is looked at.
+    """
+    pieces = [_trimmed(text, match.start(), match.end()) for match in _PIECE.finditer(text)]
+    best = 0.0
+    found: set[tuple[int, int]] = set()
+    for answer in answers:
+        gold = normalize(answer)
+        words = set(gold.split()) | {word for piece in _PIECE.findall(answer) for word in normalize(piece).split()}
+        ends = [(start, end) for start, end in pieces if normalize(text[start:end]) in words]
+        for index, (start, _) in enumerate(ends):
+            for _, end in ends[index : index + MAX_SPAN]:
+                score = _f1(normalize(american_date(text[start:end])), gold) if gold else 0.0
+                if score > best:
+                    best, found = score, set()
+                if score == best > 0:
+                    found.add((start, end))
+    return best, sorted(found)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """The piece without punctuation around it; currency, per cent and degree signs stay."""
+    while start < end and not (text[start].isalnum() or text[start] in "$£€"):
+        start += 1
+    while end > start and not (text[end - 1].isalnum() or text[end - 1] in "%°"):
+        end -= 1
+    return start, end
+
+
+def _f1(text: str, gold: str) -> float:
+    if text == gold:
+        return 1.0
+    common = sum((Counter(text.split()) & Counter(gold.split())).values())
+    return min(2 * common / (len(text.split()) + len(gold.split())), 0.999)
