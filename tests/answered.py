@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from ifqa import stages
-from ifqa.experiment import load_experiment
+from ifqa.config.experiment import load_experiment
+from ifqa.pipeline import stages
 from ifqa.plugins import load
 
 READ = 'benchmark = "sample"\nsplit = "dev"\n{more}\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'

@@ -22,7 +22,7 @@ from ifqa.storage.files import unpack
 
 LIMIT = 2.0  # seconds a page
 LONG = 5_000_000  # characters
-SAMPLE = Path(__file__).parent.parent / "ifqa/sample/encyclopedia.xml"
+SAMPLE = Path(__file__).parent.parent / "ifqa/bundled/sample/encyclopedia.xml"
 MARKS = """{{ }} {{{ }}} [[ ]] [ ] {| |} |- || | ! '' ''' ''''' == === <ref> <ref </ref> <ref/> <!-- --> <nowiki> </nowiki> <math>
 </math> <table> </table> <gallery> <div <br> &nbsp; &amp;lt; &#0; &#xD800; __TOC__ [[File: [[a| {{convert|1|km|mi}}
 {{convert {{frac|1| {{lang|fr| {{nowrap| {{ubl {{plainlist| {{#if: {{'s}} <sup> </sup> http:// [http://a ~~~~ -{ }-""".split()

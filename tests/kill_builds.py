@@ -44,7 +44,7 @@ def write_dump(path: Path, megabytes: float, seed: int) -> None:
 
 
 def start(folder: Path, workers: int, engine: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "ifqa.cli", "passages", "c", "--workers", str(workers), "--engine", engine]
+    command = [sys.executable, "-m", "ifqa", "passages", "c", "--workers", str(workers), "--engine", engine]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent), "IFQA_KILL_TEST": str(folder)}
     with (folder / "stderr.txt").open("wb") as stderr:
         return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)

@@ -71,7 +71,7 @@ def watched(function):
             die(f"after rename {renames} (to {name})")
     return call
 os.replace, os.rename = watched(os.replace), watched(os.rename)
-from ifqa.cli import main
+from ifqa.cli.app import main
 try:
     main()
 finally:

@@ -23,10 +23,10 @@ WORDS = (
 
 # Small pieces and parts, so that a kill can fall between them
 IFQA = """
-import ifqa.cli, ifqa.retrieval.vectors.approximate, ifqa.retrieval.vectors.encode
+import ifqa.cli.app, ifqa.retrieval.vectors.approximate, ifqa.retrieval.vectors.encode
 ifqa.retrieval.vectors.encode.PIECE = 256
 ifqa.retrieval.vectors.approximate.build.__kwdefaults__["part_passages"] = 512
-ifqa.cli.main()
+ifqa.cli.app.main()
 """
 
 RANKINGS = """

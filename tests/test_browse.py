@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa import stages
-from ifqa.experiment import load_experiment
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
+from ifqa.pipeline import stages
 from ifqa.report.browse import answer_spans, browse, cut
 from ifqa.scoring.measures.recall import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
-from ifqa.variants import override
 
 # Letters that fold, accents composed and not, in both orders; what is joined, what parts tokens, what is no character.
 CHARACTERS = st.sampled_from(

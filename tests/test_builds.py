@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from dumps import HEAD, TAIL, multistream, page
 
-from ifqa import stages
+from ifqa.config.corpus import load_corpus
 from ifqa.corpus import blocks, forecast, sources
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_corpus
+from ifqa.pipeline import stages
 from ifqa.storage.artifacts import read_manifest
 
 PAGES = [page(n, f"Page {n}", " ".join(f"w{n}x{i}" for i in range(n * 37 % 400))) for n in range(1, 120)]
@@ -158,7 +158,7 @@ def test_bad_pages_are_listed_and_counted(capsys):
 
 
 def piped(data, *arguments):
-    command = [sys.executable, "-m", "ifqa.cli", *arguments]
+    command = [sys.executable, "-m", "ifqa", *arguments]
     return subprocess.run(command, input=data, capture_output=True, cwd=Path.cwd(), check=False)
 
 
@@ -255,7 +255,11 @@ def test_a_link_in_the_place_of_the_passages_is_refused():
 def test_a_build_needs_no_standard_input():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     corpus()
-    closed = [sys.executable, "-c", "import os, sys; os.close(0); sys.stdin = None; from ifqa.cli import main; main()"]
+    closed = [
+        sys.executable,
+        "-c",
+        "import os, sys; os.close(0); sys.stdin = None; from ifqa.cli.app import main; main()",
+    ]
     for name, code in (("c", 0), ("p", 2)):
         corpus("p", "-")
         done = subprocess.run([*closed, "passages", name], capture_output=True, text=True, check=False)

@@ -41,7 +41,7 @@ def dump(pages=20):
 def ifqa(*arguments, folder, **environment):
     """Run the command line in a folder; the finished process."""
     return subprocess.run(
-        [sys.executable, "-m", "ifqa.cli", *arguments],
+        [sys.executable, "-m", "ifqa", *arguments],
         cwd=folder, capture_output=True, text=True, timeout=120,
         env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(Path(__file__).parent.parent), **environment},
     )  # fmt: skip
@@ -310,7 +310,7 @@ def test_a_full_disk_is_one_line_and_what_was_built_stays(work):
     assert ifqa("passages", "mine", folder=work).returncode == 0
     before = content(work / "indexes")
     (work / "dump.xml.bz2").write_bytes(bz2.compress(dump(pages=200).encode()))
-    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); from ifqa.cli import main; main()"
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); from ifqa.cli.app import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", limited, "passages", "mine"], cwd=work, capture_output=True, text=True, timeout=120
     )
@@ -340,7 +340,7 @@ def test_importing_ifqa_and_asking_for_help_loads_nothing_heavy(tmp_path):
     script = (
         "import sys, pkgutil, importlib, ifqa\n"
         "sys.argv = ['ifqa', '--help']\n"
-        "from ifqa.cli import main\n"
+        "from ifqa.cli.app import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'torch', 'faiss', 'jnius', 'transformers', 'numpy', 'pyserini', 'scipy'} & set(sys.modules)\n"

@@ -3,13 +3,13 @@
 import pytest
 from answered import run_answers
 
-from ifqa import stages
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment
-from ifqa.inputs import questions_of
+from ifqa.pipeline import stages
+from ifqa.pipeline.inputs import questions_of
 from ifqa.report.compare import compare, largest_differences, show_comparison
 from ifqa.scoring.statistics import paired_randomization
-from ifqa.variants import override
 
 
 @pytest.fixture

@@ -6,18 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from ifqa import stages
-from ifqa.convert import convert
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import load_experiment
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_corpus, load_experiment
 from ifqa.formats.ctxs import read_ctxs
 from ifqa.formats.qrels import read_qrels
 from ifqa.formats.questions import read_questions
 from ifqa.formats.runs import read_run
-from ifqa.inputs import passages_of, questions_of
+from ifqa.pipeline import stages
+from ifqa.pipeline.convert import convert
+from ifqa.pipeline.inputs import passages_of, questions_of
 from ifqa.records import gold_id
 from ifqa.scoring.measures.recall import covers, score_ranking
+from ifqa.storage.resources import BUNDLED
 
 GOLD = 'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'
 CLOSED = 'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "p.jsonl"\n'
@@ -239,7 +241,7 @@ def test_a_chain_of_formats_ends_where_it_began(work):
     convert("b.json", work / "c.jsonl")
     convert("c.jsonl", work / "d.json", form="ifqa")
     assert (work / "d.json").read_bytes() == (work / "b.json").read_bytes()
-    original = json.loads((Path(load_experiment.__code__.co_filename).parent / "sample/dev.json").read_text())
+    original = json.loads((BUNDLED / "sample/dev.json").read_text())
     assert json.loads((work / "b.json").read_text()) == original
 
 

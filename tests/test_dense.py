@@ -9,11 +9,12 @@ import pytest
 from safetensors.torch import load_file, save_file
 from test_hub import tiny, tiny_dpr
 
-from ifqa import stages
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_corpus, parse_experiment
 from ifqa.formats.runs import read_run
-from ifqa.inputs import open_retriever
+from ifqa.pipeline import stages
+from ifqa.pipeline.inputs import open_retriever
 from ifqa.records import Passage, Question, gold_id
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import encode

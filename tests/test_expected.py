@@ -2,8 +2,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ifqa.config.expected import (
+    NEAR,
+    OFF,
+    OK,
+    RETIRED,
+    Expected,
+    expected_tables,
+    measured,
+    parse_expected,
+    verdict,
+)
 from ifqa.errors import IfqaError
-from ifqa.expected import NEAR, OFF, OK, RETIRED, Expected, expected_tables, measured, parse_expected, verdict
 
 EM = {"value": 36.0, "low": 32.0, "high": 40.0}
 SCORES = {"measures": {"EM": EM}, "numeric": {"questions": 3, "measures": {"EM": EM | {"value": 33.0}}}}

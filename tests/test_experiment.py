@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import load_experiment, parse_experiment, search_settings
+from ifqa.config.variants import override, write_resolved
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_corpus, load_experiment, parse_experiment, search_settings
-from ifqa.inputs import questions_of
-from ifqa.variants import override, write_resolved
+from ifqa.pipeline.inputs import questions_of
 
 SAMPLE = {
     "benchmark": "sample",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.reading.span.computed import find_numbers
-from ifqa.scoring.forms import forms
+from ifqa.report.stats.forms import forms
 from ifqa.scoring.measures.answers import normalize
 
 

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ifqa.config.experiment import load_experiment, parse_experiment, retriever_tables
+from ifqa.config.variants import override, write_resolved
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment, parse_experiment, retriever_tables
-from ifqa.inputs import open_retriever
+from ifqa.pipeline.inputs import open_retriever
 from ifqa.records import Hit, Question
 from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
 from ifqa.retrieval.gold import Gold
 from ifqa.retrieval.queries import Part
-from ifqa.variants import override, write_resolved
 
 ASKED = []  # of Scripted: (text, k)
 

@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_corpus, load_experiment, parse_experiment
 from ifqa.formats.runs import write_run
-from ifqa.inputs import (
+from ifqa.pipeline.inputs import (
     check_predictions,
     open_reader,
     open_retriever,
@@ -14,8 +15,8 @@ from ifqa.inputs import (
     refuse_other_settings,
     was_trained_on,
 )
+from ifqa.pipeline.stages import build_passages
 from ifqa.records import Hit, Prediction, Question
-from ifqa.stages import build_passages
 from ifqa.storage.files import sha256, write_jsonl
 from ifqa.storage.resources import list_resources
 

@@ -8,17 +8,18 @@ from openai_server import Reply, error, serving
 from test_serve import pytestmark as needs_serving
 from test_serve import server as served  # noqa: F401
 
-from ifqa import cli, stages
+from ifqa.cli import app
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment
-from ifqa.inputs import _open_llm
 from ifqa.llms.completions import Store
+from ifqa.pipeline import stages
+from ifqa.pipeline.inputs import _open_llm
 from ifqa.reading.llm import Llm
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.queries import Part
 from ifqa.storage.files import read_json
-from ifqa.variants import override
 
 KEY = "sk-canary-4711-do-not-tell"
 QUESTIONS = [Question(f"t/{n}", f"If the mill {n} had burned, when?") for n in range(3)]
@@ -39,7 +40,7 @@ def ifqa(capsys, monkeypatch):
         _open_llm.cache_clear()
         monkeypatch.setattr("sys.argv", ["ifqa", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            app.main()
         told = capsys.readouterr()
         return ended.value.code or 0, told.out, told.err
 

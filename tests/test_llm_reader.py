@@ -7,19 +7,19 @@ import re
 import pytest
 from openai_server import Reply, error, serving
 
-from ifqa import stages
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
 from ifqa.errors import IfqaError
-from ifqa.estimates import check
-from ifqa.experiment import load_experiment
-from ifqa.inputs import _open_llm, open_reader
 from ifqa.llms.openai import OpenAI
+from ifqa.pipeline import stages
+from ifqa.pipeline.check import check
+from ifqa.pipeline.inputs import _open_llm, open_reader
 from ifqa.plugins import load
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.report.screen import show_scores
 from ifqa.retrieval.genread import GenRead
 from ifqa.storage.files import read_json
-from ifqa.variants import override
 
 KEY = "sk-canary-4711-do-not-tell"
 PASSAGES = [Passage(f"p{n}", "Mill", f"The mill of town {n} was built in {1800 + n} by Bo Carr.") for n in range(6)]

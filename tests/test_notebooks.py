@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.experiment import load_experiment
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override, write_resolved
 from ifqa.report import plots
-from ifqa.variants import override, write_resolved
 
 nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("nbclient")

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa import stages
+from ifqa.config.corpus import Corpus
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus
+from ifqa.pipeline import stages
 from ifqa.records import Question
 from ifqa.report import figures
-from ifqa.report import passages as report
 from ifqa.report.figures import check_figure
-from ifqa.report.passages import at_least, bars, draw, measure, show, stats_json
+from ifqa.report.stats import passages as report
+from ifqa.report.stats.passages import at_least, bars, draw, measure, show, stats_json
 from ifqa.scoring.measures.recall import covers
 from ifqa.storage.files import write_jsonl
 
@@ -80,7 +80,7 @@ def test_the_coverage_is_what_covers_says_pair_by_pair(corpus, questions):
 
 def test_gold_passages_in_the_corpus_count_apart(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    from ifqa.benchmarks.ifqa import Sample
+    from ifqa.benchmarks.sample import Sample
 
     made = Corpus("golden", ({"format": "gold", "benchmark": "sample", "splits": ["dev"]},), {})
     stages.build_passages(made)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.ifqa import Sample
+from ifqa.benchmarks.sample import Sample
 from ifqa.errors import IfqaError
 from ifqa.prompting.demos import Demo, draw_demos, load_demos
 from ifqa.prompting.fitting import fit
@@ -434,7 +434,7 @@ def test_a_prompt_that_reads_no_passages_leaves_none_out():
 
 
 def test_the_wheel_is_told_of_every_prompt_and_demonstration():
-    spec = importlib.util.spec_from_file_location("bundle", ROOT / "bundle.py")
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     build = {"force_include": {}}

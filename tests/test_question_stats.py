@@ -9,14 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.benchmarks.ifqa import IfQA, Sample
+from ifqa.benchmarks.ifqa import IfQA
+from ifqa.benchmarks.sample import Sample
 from ifqa.errors import IfqaError
 from ifqa.records import Question
-from ifqa.report.questions import PAPER_SHARES, PAPER_SIZES, draw, measure, show, stats_json
-from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.measures.answers import is_numeric
-from ifqa.scoring.measures.recall import ceiling
-from ifqa.scoring.questions import (
+from ifqa.report.stats.counts import (
     PLACES,
     QUESTION_WORDS,
     TYPES,
@@ -26,6 +23,10 @@ from ifqa.scoring.questions import (
     question_word,
     shared,
 )
+from ifqa.report.stats.questions import PAPER_SHARES, PAPER_SIZES, draw, measure, show, stats_json
+from ifqa.retrieval.clauses import split_question
+from ifqa.scoring.measures.answers import is_numeric
+from ifqa.scoring.measures.recall import ceiling
 from ifqa.storage.files import write_json
 
 RELEASE = Path(__file__).parents[1] / "data/ifqa"  # where `ifqa data` puts it in a checkout

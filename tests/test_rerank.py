@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.experiment import parse_experiment
-from ifqa.inputs import open_retriever
+from ifqa.pipeline.inputs import open_retriever
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.gold import Gold

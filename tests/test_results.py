@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from answered import run_answers, write_answers
 
-from ifqa import stages
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment
+from ifqa.pipeline import stages
 from ifqa.report import results
 from ifqa.report.results import RECORDS, needs, read_records, updated
 from ifqa.storage.files import json_line
-from ifqa.variants import override
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from ifqa import stages
+from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.experiment import parse_experiment
 from ifqa.formats.ctxs import write_ctxs
-from ifqa.inputs import passages_of, questions_of, rankings_of
+from ifqa.pipeline import stages
+from ifqa.pipeline.inputs import passages_of, questions_of, rankings_of
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.run import Run
 

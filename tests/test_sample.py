@@ -3,19 +3,18 @@
 import json
 import re
 from collections import Counter
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-import ifqa
-from ifqa.benchmarks.ifqa import Sample
+from ifqa.benchmarks.sample import Sample
 from ifqa.corpus import sources
 from ifqa.corpus.blocks import make_shard
 from ifqa.records import Passage
 from ifqa.scoring.measures.recall import covers, has_answer
+from ifqa.storage.resources import BUNDLED
 
-DUMP = Path(ifqa.__file__).parent / "sample" / "encyclopedia.xml"
+DUMP = BUNDLED / "sample" / "encyclopedia.xml"
 
 
 @pytest.fixture(scope="module")

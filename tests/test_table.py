@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.experiment import parse_experiment
+from ifqa.config.experiment import parse_experiment
 from ifqa.report.results import Result, needs
 from ifqa.report.table import Grid, grids, markdown, readme_table
 

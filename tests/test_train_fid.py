@@ -14,7 +14,7 @@ import tiny_t5
 import torch
 
 from ifqa.errors import IfqaError
-from ifqa.inputs import open_reader
+from ifqa.pipeline.inputs import open_reader
 from ifqa.plugins import load
 from ifqa.reading.fid.checkpoint import open_checkpoint
 from ifqa.reading.fid.reader import Fid
@@ -211,7 +211,7 @@ def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(tmp_pat
 
 
 def test_a_checkpoint_of_the_other_setting_is_refused(tmp_path: Path, start: str) -> None:
-    from ifqa.experiment import parse_experiment
+    from ifqa.config.experiment import parse_experiment
 
     trained(tmp_path / "made", start, steps=1, setting="ifqa/few")
     reader = {"name": "fid", "checkpoint": str(tmp_path / "made")}

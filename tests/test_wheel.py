@@ -16,6 +16,6 @@ def test_the_wheel_carries_all_that_a_run_of_the_sample_needs_and_nothing_that_w
     ).stdout.splitlines()
     package = {name for name in tracked if name.startswith("ifqa/")}
     tracked.remove("experiments/RESULTS.jsonl")  # of this repository's own runs
-    tables = ("experiments/", "indexes/", "prompts/", "recordings/", "prices.toml")
+    tables = ("experiments/", "indexes/", "prompts/")
     settings = {f"ifqa/bundled/{n}" for n in tracked if n.endswith((".toml", ".jsonl")) and n.startswith(tables)}
     assert {name for name in names if ".dist-info/" not in name} == package | settings

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from ifqa.corpus.store import write_passages
 from ifqa.models.hub import encoder_folder
 from ifqa.models.minilm import MiniLM
+from ifqa.pipeline.train import DEPTH
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.retrieval.bm25 import BM25
@@ -37,7 +38,6 @@ from ifqa.retrieval.gold import Gold
 from ifqa.scoring.measures.answers import exact_match, f1, normalize
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
-from ifqa.train import DEPTH
 from ifqa.training.span.trainer import train
 
 LEARNING_RATES = {"adapter": 1e-3, "full": 1e-4}

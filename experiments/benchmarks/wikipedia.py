@@ -123,7 +123,7 @@ def ifqa_command(folder: Path, dump: Path, profile: str, workers: int) -> list[s
     subprocess.run(["rm", "-rf", str(folder / "indexes" / name)], check=True)
     source = f'[[passages.sources]]\nformat = "dump"\npath = "{dump}"\nprofile = "{profile}"\n'
     (folder / f"indexes/{name}.toml").write_text(source)
-    return [sys.executable, "-m", "ifqa.cli", "passages", name, "--workers", str(workers)]
+    return [sys.executable, "-m", "ifqa", "passages", name, "--workers", str(workers)]
 
 
 def cost(command: list[str], folder: Path) -> tuple[float, float]:

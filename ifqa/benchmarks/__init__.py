@@ -2,5 +2,5 @@
 
 PLUGS = {
     "ifqa": "ifqa.benchmarks.ifqa:IfQA",
-    "sample": "ifqa.benchmarks.ifqa:Sample",
+    "sample": "ifqa.benchmarks.sample:Sample",
 }

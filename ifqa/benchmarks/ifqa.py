@@ -1,4 +1,4 @@
-"""IfQA (Yu et al., EMNLP 2023), and this project's own sample in the same format.
+"""IfQA (Yu et al., EMNLP 2023).
 
 A record of the release (`dataset/full_split/dev.json`):
 
@@ -110,19 +110,3 @@ class IfQA:
             "F1": f1(prediction.answer, question.answers),
             "contains": contains(prediction.answer, question.answers),
         }
-
-
-class Sample(IfQA):
-    """The bundled questions on the bundled encyclopedia: `train` and `dev`, written by this project."""
-
-    name = "sample"
-    files: ClassVar[dict[str, str]] = {"train": "train.json", "dev": "dev.json"}
-    downloads: ClassVar[dict[str, tuple[str, str | None]]] = {}
-    missing = "the installation is broken; install ifqa again"
-
-    def __init__(self) -> None:
-        self.folder = Path(__file__).parent.parent / "sample"
-
-    def setting(self, split: str) -> str:
-        """The sample has one setting: its parts share no question."""
-        return self.name

@@ -20,8 +20,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ifqa.experiment import Experiment
-from ifqa.inputs import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.config.experiment import Experiment
+from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.answers import is_numeric

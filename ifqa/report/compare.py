@@ -6,10 +6,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.experiment import Experiment
-from ifqa.inputs import questions_of
-from ifqa.provenance import finished
+from ifqa.pipeline.inputs import questions_of
+from ifqa.pipeline.provenance import finished
 from ifqa.report.screen import plain
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.scoring.summary import NOT_MEASURES

@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from ifqa.expected import NEAR, OFF, OK, RETIRED
+from ifqa.config.expected import NEAR, OFF, OK, RETIRED
 from ifqa.report.table import NOT_RUN, STALE, Grid
 from ifqa.storage.files import create, write
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
-from ifqa.experiment import load_experiment
 from ifqa.report.browse import browse
 from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page

@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import Experiment, load_experiment, parse_experiment
+from ifqa.config.variants import as_tables
 from ifqa.errors import IfqaError
-from ifqa.experiment import Experiment, load_corpus, load_experiment, parse_experiment
 from ifqa.models.hub import is_packaged
+from ifqa.pipeline.provenance import identifying, wanted_score
 from ifqa.plugins import load
 from ifqa.progress import say
-from ifqa.provenance import identifying, wanted_score
 from ifqa.scoring.summary import VERSION
 from ifqa.storage.artifacts import identity, is_made, read_manifest
 from ifqa.storage.files import json_line, read_json, read_jsonl, text_field
 from ifqa.storage.resources import list_resources
-from ifqa.variants import as_tables
 
 RECORDS = Path("experiments/RESULTS.jsonl")
 _KEYS = {"experiment", "version", "tables", "wanted", "scores", "made"}

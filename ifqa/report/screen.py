@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ifqa.expected import NEAR, OFF, measured, verdict
-from ifqa.experiment import Experiment
-from ifqa.inputs import passages_of, predictions_of, questions_of
+from ifqa.config.expected import NEAR, OFF, measured, verdict
+from ifqa.config.experiment import Experiment
+from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of
+from ifqa.pipeline.stages import Asked
 from ifqa.plugins import load, names
 from ifqa.records import Hit, Passage, Prediction
 from ifqa.scoring.summary import partial
-from ifqa.stages import Asked
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import list_resources

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ifqa.expected import NEAR, OFF, OK, RETIRED, measured, verdict
+from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, verdict
 from ifqa.progress import duration
 from ifqa.report.results import Result
 from ifqa.scoring import summary

@@ -9,13 +9,13 @@ from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import WEIGHTS_SHA256, encoder_folder, model_folder, quiet, weights_identity
 from ifqa.storage.files import read_json
-from ifqa.storage.resources import PACKAGE
+from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OWN = "ifqa"  # the adapter that travels in the package
-_WEIGHTS = PACKAGE / "weights" / "rerank"
+_WEIGHTS = BUNDLED / "weights" / "rerank"
 _MOST = 512  # tokens of a pair where a model does not say
 
 

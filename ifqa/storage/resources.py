@@ -3,6 +3,9 @@
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
+BUNDLED = (
+    PACKAGE / "bundled"
+)  # the sample, trained weights, prices, recordings; in a wheel the files of the checkout too
 
 
 def find_resource(name: str) -> Path | None:
@@ -24,4 +27,4 @@ def list_resources(folder: str, suffix: str) -> dict[str, Path]:
 
 def _roots() -> list[Path]:
     checkout = [PACKAGE.parent] if (PACKAGE.parent / "pyproject.toml").is_file() else []
-    return [Path.cwd(), *checkout, PACKAGE, PACKAGE / "bundled"]
+    return [Path.cwd(), *checkout, BUNDLED]

@@ -42,10 +42,10 @@ def write_json(path: Path, value: Any) -> None:
 
 def run_experiment(name: str, out: Path, limit: int = 0) -> None:
     """Run, predictions and scores of an experiment, and the identity of each of its stages."""
-    from ifqa import stages
-    from ifqa.experiment import load_experiment
+    from ifqa.config.experiment import load_experiment
+    from ifqa.config.variants import override
+    from ifqa.pipeline import stages
     from ifqa.storage.artifacts import identity, read_manifest
-    from ifqa.variants import override
 
     experiment = load_experiment(name)
     experiment = override(experiment, {"limit": limit}) if limit else experiment
@@ -68,9 +68,10 @@ def experiments(out: Path) -> None:
 
 def identities(out: Path) -> None:
     """What the sample's corpus is made from, and the resolved settings of every experiment file."""
-    from ifqa.experiment import load_corpus, load_experiment
-    from ifqa.provenance import fingerprint, wanted_index, wanted_passages
-    from ifqa.stages import build_passages
+    from ifqa.config.corpus import load_corpus
+    from ifqa.config.experiment import load_experiment
+    from ifqa.pipeline.provenance import fingerprint, wanted_index, wanted_passages
+    from ifqa.pipeline.stages import build_passages
     from ifqa.storage.artifacts import identity
 
     corpus = load_corpus("sample")

@@ -12,12 +12,12 @@ from ifqa.models.devices import resolve_device
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.answers import normalize
 from ifqa.storage.files import read_json, require, sha256
-from ifqa.storage.resources import PACKAGE
+from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
     from ifqa.reading.span.network import SpanModel
 
-SHIPPED = PACKAGE / "weights" / "extractive"
+SHIPPED = BUNDLED / "weights" / "extractive"
 FILES = ("adapter_model.safetensors", "heads.safetensors")
 PASSAGE_CANDIDATES = 20  # candidates kept of a passage
 

@@ -6,7 +6,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _BUNDLED = {
-    "experiments": "*.toml", "indexes": "*.toml", "prompts": "*.toml", "prompts/demos": "*.jsonl", "recordings": "*.jsonl"
+    "experiments": "*.toml", "indexes": "*.toml", "prompts": "*.toml", "prompts/demos": "*.jsonl"
 }  # fmt: skip
 
 
@@ -17,4 +17,3 @@ class Bundle(BuildHookInterface):  # type: ignore[type-arg]
         for folder, pattern in _BUNDLED.items():
             for path in Path(self.root, folder).glob(pattern):
                 build_data["force_include"][str(path)] = f"ifqa/bundled/{folder}/{path.name}"
-        build_data["force_include"][str(Path(self.root, "prices.toml"))] = "ifqa/bundled/prices.toml"

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.experiment import Experiment, retriever_tables, search_settings
 from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus, Experiment, load_corpus, retriever_tables, search_settings
-from ifqa.inputs import questions_of, reads_passages
+from ifqa.pipeline.inputs import questions_of, reads_passages
 from ifqa.plugins import load
 from ifqa.retrieval import queries
 from ifqa.scoring import summary

@@ -4,25 +4,24 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.plugins import load
 from ifqa.storage.files import create, sha256, write
 
 
-def fetch(name: str, source: Path | None = None) -> Iterator[str]:
+def fetch(benchmark: Any, source: Path | None = None) -> Iterator[str]:
     """Bring the files of a benchmark into place; those that are there and whole are left alone. A line for each.
 
     Args:
-        name: the benchmark.
+        benchmark: one of `ifqa.benchmarks`.
         source: a folder that holds the release's files, under their names in it; None asks the publisher.
 
     Raises:
         IfqaError: a file cannot be had, or is not the one that was published.
     """
-    benchmark = load("benchmark", name)()
     if not benchmark.downloads:
-        yield f"{name}: nothing to fetch, it is bundled"
+        yield f"{benchmark.name}: nothing to fetch, it is bundled"
     if source and not source.is_dir():
         raise IfqaError(f"--from {source}: no such folder")
     if source and not any((source / file).exists() for file in benchmark.downloads):

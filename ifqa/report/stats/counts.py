@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ifqa.records import Question
-from ifqa.scoring.forms import forms
+from ifqa.report.stats.forms import forms
 from ifqa.scoring.measures.answers import is_numeric, normalize
 from ifqa.scoring.measures.recall import ceiling
 

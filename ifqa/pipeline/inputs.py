@@ -6,9 +6,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import Experiment, retriever_tables, search_settings
 from ifqa.corpus.store import PassageFile, PassageStore, Store, fetch
 from ifqa.errors import IfqaError
-from ifqa.experiment import Experiment, load_corpus, retriever_tables, search_settings
 from ifqa.formats.runs import read_run
 from ifqa.plugins import load, takes
 from ifqa.progress import say

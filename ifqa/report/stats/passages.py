@@ -9,11 +9,11 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ifqa.config.corpus import Corpus
 from ifqa.corpus.store import shards_of
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus
+from ifqa.pipeline.provenance import up_to_date_passages
 from ifqa.progress import bar
-from ifqa.provenance import up_to_date_passages
 from ifqa.records import Question
 from ifqa.report.figures import check_figure, save
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge

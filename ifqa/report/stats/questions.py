@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.report.figures import check_figure, save
+from ifqa.report.stats.counts import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
 from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.questions import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

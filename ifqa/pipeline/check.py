@@ -12,22 +12,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.experiment import Experiment, load_experiment, retriever_tables, search_settings
+from ifqa.config.variants import override
 from ifqa.corpus import sources
 from ifqa.corpus.forecast import forecast
 from ifqa.errors import IfqaError, unknown
-from ifqa.experiment import (
-    Corpus,
-    Experiment,
-    load_corpus,
-    load_experiment,
-    retriever_tables,
-    search_settings,
-)
-from ifqa.inputs import open_llm, open_reader, passages_of, questions_of, rankings_of, refuse_other_settings
 from ifqa.llms.completions import Request
-from ifqa.plugins import load, takes
-from ifqa.progress import duration
-from ifqa.provenance import (
+from ifqa.pipeline.inputs import (
+    open_llm,
+    open_reader,
+    passages_of,
+    questions_of,
+    rankings_of,
+    refuse_other_settings,
+)
+from ifqa.pipeline.provenance import (
     fingerprint,
     wanted_index,
     wanted_passages,
@@ -35,11 +35,12 @@ from ifqa.provenance import (
     wanted_retrieve,
     wanted_score,
 )
+from ifqa.plugins import load, takes
+from ifqa.progress import duration
 from ifqa.records import Passage, Question
 from ifqa.retrieval.queries import rewrite
 from ifqa.storage import artifacts
 from ifqa.storage.resources import find_resource, list_resources
-from ifqa.variants import override
 from ifqa.workers.machine import cores, total_memory
 
 

@@ -32,8 +32,8 @@ _FLAGS = {  # what of an experiment a flag changes
 
 def changed_experiment(experiment: str, settings: list[str] | None, **flags: Any) -> Any:
     """An experiment as the flags of a verb change it."""
-    from ifqa.experiment import load_experiment
-    from ifqa.variants import override
+    from ifqa.config.experiment import load_experiment
+    from ifqa.config.variants import override
 
     return override(load_experiment(experiment), changes_of_flags(settings, **flags))
 

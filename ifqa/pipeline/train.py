@@ -8,19 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus, load_corpus, load_experiment
-from ifqa.inputs import passages_of, questions_of, rankings_of
+from ifqa.pipeline.inputs import passages_of, questions_of, rankings_of
+from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.plugins import load
 from ifqa.progress import say
 from ifqa.records import Passage
 from ifqa.settings import check_settings
-from ifqa.stages import build_index, build_passages, prepare, retrieve
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
 from ifqa.training.resume import world
-from ifqa.variants import override
 
 _MODULES = {
     "extractive": "ifqa.training.span.trainer",

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ifqa.config.expected import expected_tables
+from ifqa.config.experiment import Experiment, parse_experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.expected import expected_tables
-from ifqa.experiment import Experiment, parse_experiment
 from ifqa.plugins import load
 from ifqa.storage.files import create, write
 

@@ -11,17 +11,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError, unknown
-from ifqa.experiment import Experiment, load_corpus, load_experiment
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.formats.qrels import read_qrels, write_qrels
 from ifqa.formats.questions import WRITERS, read_questions
 from ifqa.formats.runs import write_run
-from ifqa.inputs import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.pipeline.provenance import up_to_date_passages, wanted_score
 from ifqa.plugins import load
 from ifqa.progress import bar, say
-from ifqa.provenance import up_to_date_passages, wanted_score
 from ifqa.records import Hit, Question, gold_id
 from ifqa.retrieval.run import Run
 from ifqa.scoring.coverage import GoldGrams

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ifqa.cli.options import CorpusName, settings_of_flags
 from ifqa.errors import IfqaError
-from ifqa.options import CorpusName, settings_of_flags
 
 train = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
 stats = typer.Typer(help="What there is in a corpus or a benchmark, in numbers.", no_args_is_help=True)
@@ -22,7 +22,7 @@ def list_all() -> None:
 
 def doctor() -> None:
     """What this installation has: Python, Java, torch, and whether the parts work together."""
-    from ifqa.doctor import examine
+    from ifqa.cli.doctor import examine
 
     print(examine())
 
@@ -32,9 +32,10 @@ def data(
     source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
 ) -> None:
     """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256."""
-    from ifqa.downloads import fetch
+    from ifqa.benchmarks.downloads import fetch
+    from ifqa.plugins import load
 
-    for line in fetch(benchmark, source):
+    for line in fetch(load("benchmark", benchmark)(), source):
         print(line)
 
 
@@ -59,7 +60,7 @@ def convert(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
     """Write runs, questions and judgements for other tools: ctxs, TREC, qrels, topics, SQuAD, lm-eval, the release's."""
-    from ifqa.convert import convert as convert_file
+    from ifqa.pipeline.convert import convert as convert_file
 
     print(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
 
@@ -73,7 +74,7 @@ def compare(
     show: Annotated[int, typer.Option(min=0, help="How many of those.")] = 10,
 ) -> None:
     """Whether one experiment is better than another: a paired test, and the questions they differ most on."""
-    from ifqa.experiment import load_experiment
+    from ifqa.config.experiment import load_experiment
     from ifqa.report.compare import show_comparison
 
     show_comparison(load_experiment(first), load_experiment(second), measure, show)
@@ -162,7 +163,7 @@ def train_fid(
     seed: Seed = None,
     settings: Set = None,
 ) -> None:
-    """Train Fusion-in-Decoder on a T5, with passages as retrieved; torchrun -m ifqa.cli for several GPUs."""
+    """Train Fusion-in-Decoder on a T5, with passages as retrieved; torchrun -m ifqa for several GPUs."""
     settings = [f"recipe={recipe}", *(settings or [])]
     _train("fid", benchmark, split, corpus, folder, seed, settings, dev=dev, experiment=experiment)
 
@@ -171,7 +172,7 @@ def _train(
     what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: list[str] | None,
     **more: str,
 ) -> None:  # fmt: skip
-    from ifqa.train import train as make
+    from ifqa.pipeline.train import train as make
 
     print(make(what, benchmark, split, corpus, folder, seed, settings_of_flags(settings), **more))
 
@@ -188,9 +189,9 @@ def stats_passages(
     workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
 ) -> None:
     """Pages, passages, words, lengths, and how many of a benchmark's gold passages a corpus holds."""
-    from ifqa.experiment import load_corpus
+    from ifqa.config.corpus import load_corpus
     from ifqa.plugins import load
-    from ifqa.report import passages as report
+    from ifqa.report.stats import passages as report
     from ifqa.storage.files import write_json
 
     _check_written(figure, json)
@@ -214,7 +215,7 @@ def stats_questions(
     json: Json = None,
 ) -> None:
     """Lengths, kinds of answers, question words, and the questions that splits share; the paper's values beside them."""
-    from ifqa.report import questions as report
+    from ifqa.report.stats import questions as report
     from ifqa.storage.files import write_json
 
     _check_written(figure, json)

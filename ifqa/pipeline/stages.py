@@ -11,6 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.experiment import Experiment
+from ifqa.config.variants import write_resolved
 from ifqa.corpus import sources
 from ifqa.corpus.blocks import make_shard
 from ifqa.corpus.forecast import require_room
@@ -18,9 +21,8 @@ from ifqa.corpus.id_index import write_id_index
 from ifqa.corpus.shards import BAD, Shards
 from ifqa.corpus.store import write_passages
 from ifqa.errors import IfqaError
-from ifqa.experiment import Corpus, Experiment, load_corpus
 from ifqa.formats.runs import write_run
-from ifqa.inputs import (
+from ifqa.pipeline.inputs import (
     check_predictions,
     open_reader,
     open_retriever,
@@ -33,9 +35,7 @@ from ifqa.inputs import (
     split_size,
     was_trained_on,
 )
-from ifqa.plugins import load
-from ifqa.progress import bar, say
-from ifqa.provenance import (
+from ifqa.pipeline.provenance import (
     fingerprint,
     finished,
     wanted_index,
@@ -44,11 +44,12 @@ from ifqa.provenance import (
     wanted_retrieve,
     wanted_score,
 )
+from ifqa.plugins import load
+from ifqa.progress import bar, say
 from ifqa.records import Hit, Passage, Prediction, Question
 from ifqa.scoring import summary
 from ifqa.storage.artifacts import lock, make, read_manifest, take_over
 from ifqa.storage.files import json_line, keep_whole_lines, write, write_json, write_jsonl
-from ifqa.variants import write_resolved
 from ifqa.workers.tasks import run as run_all
 
 SEARCHED = 64  # questions a retriever is given at a time
@@ -133,8 +134,7 @@ def retrieve(experiment: Experiment) -> Path:
                 chunk = queries[start : start + SEARCHED]
                 rankings += retriever.search(chunk, experiment.retriever["k"])
                 advance(len(chunk))
-        if hasattr(retriever, "told"):
-            work.made |= retriever.told()
+        work.made |= retriever.told() if hasattr(retriever, "told") else {}
         if hasattr(retriever, "made_passages"):
             write_passages(work.folder / "passages.jsonl", retriever.made_passages(questions))
         by_question = dict(zip((question.id for question in questions), rankings, strict=True))

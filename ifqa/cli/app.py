@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ifqa import __version__, verbs
-from ifqa.errors import IfqaError
-from ifqa.options import (
+from ifqa import __version__
+from ifqa.cli import others
+from ifqa.cli.options import (
     CheckpointName,
     CorpusName,
     ExperimentName,
@@ -28,6 +28,7 @@ from ifqa.options import (
     changed_experiment,
     changes_of_flags,
 )
+from ifqa.errors import IfqaError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
 
@@ -58,7 +59,7 @@ def ask(
 ) -> None:
     """Answer one question: the answer, and the passages that say what is so in fact."""
     chosen = changed_experiment(**locals() | {"k": None, "passages": k})
-    from ifqa import stages
+    from ifqa.pipeline import stages
     from ifqa.report.screen import show_answer
 
     show_answer(question, stages.ask(chosen, question))
@@ -73,8 +74,8 @@ def passages(
     engine: Annotated[str | None, typer.Option("--engine", help="local, or ray for a cluster.")] = None,
 ) -> None:
     """Build a corpus's passages from its sources."""
-    from ifqa import stages
-    from ifqa.experiment import load_corpus
+    from ifqa.config.corpus import load_corpus
+    from ifqa.pipeline import stages
 
     print(stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)))
 
@@ -85,8 +86,8 @@ def index(
     name: Annotated[str | None, typer.Option("--index", help="Only this one of its indexes.")] = None,
 ) -> None:
     """Build a corpus's indexes, and its passages first if they are not there."""
-    from ifqa import stages
-    from ifqa.experiment import load_corpus
+    from ifqa.config.corpus import load_corpus
+    from ifqa.pipeline import stages
 
     loaded = load_corpus(corpus)
     if not loaded.indexes:
@@ -109,7 +110,7 @@ def retrieve(
 ) -> None:
     """Rank passages for an experiment's questions."""
     chosen = changed_experiment(**locals())
-    from ifqa import stages
+    from ifqa.pipeline import stages
 
     print(stages.retrieve(chosen))
 
@@ -130,7 +131,7 @@ def read(
 ) -> None:
     """Answer an experiment's questions from their ranked passages."""
     chosen = changed_experiment(**locals())
-    from ifqa import stages
+    from ifqa.pipeline import stages
 
     print(stages.read(chosen))
 
@@ -149,7 +150,7 @@ def score(
 ) -> None:
     """Score an experiment's rankings and answers over all of its questions."""
     chosen = changed_experiment(**locals())
-    from ifqa import stages
+    from ifqa.pipeline import stages
     from ifqa.report.screen import show_scores
 
     raise typer.Exit(show_scores(chosen, stages.score(chosen)))
@@ -177,7 +178,7 @@ def run(
     """Run every stage of experiments that is not done, and show their scores."""
     flags = locals()
     chosen = [changed_experiment(name, **flags) for name in experiments or ["sample"]]
-    from ifqa import stages
+    from ifqa.pipeline import stages
     from ifqa.report.screen import show_examples, show_scores
 
     def run_one(experiment: Any) -> int:
@@ -205,7 +206,7 @@ def check(
 ) -> None:
     """Everything but the work: names, settings, files, and what it will take in disk, memory, time and money."""
     changes = changes_of_flags(**locals())
-    from ifqa.estimates import check as check_all
+    from ifqa.pipeline.check import check as check_all
 
     def check_one(name: str) -> int:
         for line in check_all(name, changes):
@@ -215,10 +216,10 @@ def check(
     raise typer.Exit(_each(names, check_one, names))
 
 
-for name, verb in verbs.MORE.items():
+for name, verb in others.MORE.items():
     app.command(name)(verb)
-app.add_typer(verbs.train, name="train")
-app.add_typer(verbs.stats, name="stats")
+app.add_typer(others.train, name="train")
+app.add_typer(others.stats, name="stats")
 
 
 def _each(several: Sequence[Any], do: Callable[[Any], int], names: Sequence[str]) -> int:
@@ -279,7 +280,3 @@ def main() -> None:
 def _complain(message: str) -> int:
     print(f"ifqa: {' '.join(message.split())}", file=sys.stderr)
     return 2
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""Experiment and corpus files -> checked settings."""
