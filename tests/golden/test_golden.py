@@ -1,7 +1,7 @@
 """What no processor changes is as it was: passages, where completions are kept, and the identities that decide reuse."""
 
 import pytest
-from golden.golden import HERE, PORTABLE, differences, produce
+from golden import HERE, PORTABLE, differences, produce
 
 
 @pytest.mark.parametrize("part", PORTABLE)

@@ -1,0 +1,293 @@
+"""Language models from the command line, as a stranger types it, against a scripted server on loopback."""
+
+import json
+
+import pytest
+import tiny_chat
+from openai_server import Reply, error, serving
+from transformers_server import needs_serving, serve
+
+from ifqa.cli import app
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
+from ifqa.errors import IfqaError
+from ifqa.llms.completions import Store
+from ifqa.pipeline import stages
+from ifqa.pipeline.inputs import _open_llm
+from ifqa.reading.llm import Llm
+from ifqa.records import Hit, Passage, Question
+from ifqa.retrieval.fusion import Fusion
+from ifqa.retrieval.queries import Part
+from ifqa.storage.files import read_json
+
+KEY = "sk-canary-4711-do-not-tell"
+QUESTIONS = [Question(f"t/{n}", f"If the mill {n} had burned, when?") for n in range(3)]
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    _open_llm.cache_clear()
+
+
+@pytest.fixture
+def ifqa(capsys, monkeypatch):
+    """The command line in this process: exit code, stdout, stderr."""
+
+    def call(*arguments):
+        _open_llm.cache_clear()
+        monkeypatch.setattr("sys.argv", ["ifqa", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        told = capsys.readouterr()
+        return ended.value.code or 0, told.out, told.err
+
+    return call
+
+
+def write(tmp_path, name, tables, url="http://127.0.0.1:1/v1"):
+    path = tmp_path / f"experiments/{name}.toml"
+    path.parent.mkdir(exist_ok=True)
+    llm = f'[llm]\nmodel = "gpt-4o-mini"\nretries = 0\nbase_url = "{url}"\n'
+    path.write_text(f'benchmark = "sample"\nsplit = "dev"\nlimit = 4\n{tables}\n{llm}')
+
+
+CLOSED = '[reader]\nname = "llm"\nprompt = "closed-book"'
+FUSED = """[retriever]
+name = "fusion"
+k = 5
+method = "rrf"
+[[retriever.parts]]
+name = "gold"
+[[retriever.parts]]
+name = "genread"
+k = 1
+query = "main"
+[reader]
+name = "llm"
+passages = 3"""
+RERANKED = FUSED.replace(
+    '[retriever]\nname = "fusion"\nk = 5\nmethod = "rrf"', '[retriever]\nname = "rerank"\nk = 5'
+).replace('[[retriever.parts]]\nname = "gold"\n', "")
+
+
+def only_line(told):
+    """What is complained of, in one line."""
+    code, out, err = told
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err
+    (line,) = [line for line in err.splitlines() if line.startswith("ifqa: ")]
+    return line
+
+
+def test_a_model_that_nobody_asks_is_refused(ifqa):
+    assert "which 'bm25' and 'extractive' do not ask; add --reader llm" in only_line(
+        ifqa("run", "sample", "--model", "gpt-4o")
+    )
+    kept = override(load_experiment("sample-llm"), {"reader": "extractive"})  # its [llm] only stays
+    assert kept.name == "sample-llm+reader=extractive"
+
+
+def test_check_takes_the_flags_of_the_run_to_come_and_writes_and_sends_nothing(ifqa, tmp_path):
+    write(tmp_path, "closed", CLOSED)
+    code, out, _ = ifqa("check", "closed", "--prompt", "closed-book-cot", "--model", "gpt-4.1", "--limit", 3)
+    assert code == 0
+    assert "experiment closed+limit=3+llm.model=gpt-4.1+reader.prompt=closed-book-cot: 3 questions" in out
+    assert "llm openai gpt-4.1: 3 calls" in out
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["closed.toml", "experiments"]
+    assert "enwiki is a corpus" in only_line(ifqa("check", "enwiki", "--model", "m"))
+
+
+def test_a_setting_is_not_given_twice(ifqa, tmp_path):
+    write(tmp_path, "closed", CLOSED)
+    told = ifqa("run", "closed", "--max-cost", 1, "--set", "llm.max_cost=100")
+    assert "llm.max_cost is given twice: 1.0" in only_line(told)
+
+
+@pytest.mark.parametrize("url", [f"http://me:{KEY}@127.0.0.1:1/v1", f"http://127.0.0.1:1/v1?api_key={KEY}"])
+def test_an_address_with_a_key_in_it_is_refused_before_it_is_written(ifqa, tmp_path, url):
+    write(tmp_path, "closed", CLOSED)
+    line = only_line(ifqa("run", "closed", "--limit", 2, "--set", f"llm.base_url={url}"))
+    assert "base_url" in line
+    assert "canary" not in line
+    assert not [path for path in tmp_path.rglob("*.toml") if "canary" in path.read_text()]
+
+
+def test_so_many_flags_that_no_folder_is_named_by_them_are_refused(ifqa, tmp_path):
+    write(tmp_path, "closed", CLOSED)
+    many = [f"llm.{key}={'x' * 40}" for key in ("model", "effort")] + [f"reader.demos={'y' * 40}", "seed=5"]
+    many += ["reader.temperature=0.123456", "reader.samples=7", "reader.order=best last", "llm.window=100000"]
+    line = only_line(ifqa("run", "closed", *(part for one in many for part in ("--set", one))))
+    assert "too long a name" in line
+    assert "experiments/NAME.toml" in line
+
+
+def test_a_store_that_cannot_be_written_is_found_out_before_anything_is_paid(ifqa, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", "completions")
+
+    with serving() as server:
+        write(tmp_path, "closed", CLOSED, server.url)
+        monkeypatch.setattr("ifqa.llms.completions.TemporaryFile", refuse)
+        assert only_line(ifqa("run", "closed")) == "ifqa: completions: Permission denied"
+        assert server.requests == 0
+
+
+def test_a_probe_leaves_nothing_in_the_store(tmp_path):
+    Store(tmp_path / "kept").probe()
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["Answer: a\ud800b", "Answer: \udfff"])
+def test_half_a_surrogate_pair_in_an_answer_leaves_files_that_can_be_read(ifqa, tmp_path, text):
+    with serving(lambda prompt, time, body: Reply(text=text)) as server:
+        write(tmp_path, "gen", FUSED, server.url)
+        code, _, err = ifqa("run", "gen")
+    assert code == 0, err
+    lines = (tmp_path / "experiments/gen/read/predictions.jsonl").read_text(encoding="utf-8").splitlines()
+    assert "\N{REPLACEMENT CHARACTER}" in json.loads(lines[0])["answer"]
+
+
+def test_a_servers_words_reach_the_terminal_without_control_characters(ifqa, tmp_path):
+    with serving(lambda prompt, time, body: error(400, "no \x1b[31mred\x1b[0m \x9b2J\x07 here")) as server:
+        write(tmp_path, "closed", CLOSED, server.url)
+        line = only_line(ifqa("run", "closed"))
+    assert "no [31mred [0m 2J here" in line
+
+
+@pytest.mark.parametrize("tables", [FUSED, RERANKED], ids=["fusion", "rerank"])
+def test_what_a_part_asks_is_estimated_counted_and_asked_again(ifqa, tmp_path, tables):
+    down = {"now": True}
+
+    def plan(prompt, time, body):
+        return error(500, "no") if down["now"] and body["max_tokens"] == 300 else Reply(text="Answer: x")
+
+    with serving(plan) as server:
+        write(tmp_path, "parts", tables, server.url)
+        code, out, _ = ifqa("check", "parts")
+        assert code == 0
+        assert out.count(": 4 calls") == 2  # the retriever's part, and the reader
+        code, out, err = ifqa("run", "parts")
+        assert code == 0
+        assert "4 of them not wholly, which the next run asks again" in err
+        made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["made"]
+        assert (made["retry"], made["spent"]["calls"]) == (4, 4)
+        down["now"] = False
+        ifqa("run", "parts")
+        made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["made"]
+        assert (made["retry"], made["spent"]["calls"]) == (0, 4)
+        _, out, _ = ifqa("check", "parts")
+        assert out.count("nothing to ask") == 2
+
+
+def test_two_parts_that_make_different_texts_of_one_id_are_refused():
+    class Makes:
+        def __init__(self, text):
+            self.text = text
+
+        def search(self, questions, k):
+            return [[Hit("made/0", 1.0)] for _ in questions]
+
+        def made_passages(self, questions):
+            return [Passage("made/0", "", self.text)]
+
+    same = Fusion(parts=[Part(Makes("one"), 1), Part(Makes("one"), 1)])
+    assert len(same.made_passages(QUESTIONS)) == 1
+    with pytest.raises(IfqaError, match="different passages of the id 'made/0'"):
+        Fusion(parts=[Part(Makes("one"), 1), Part(Makes("two"), 1)]).made_passages(QUESTIONS)
+
+
+def test_questions_that_the_window_has_no_room_for_are_counted_and_said(ifqa, tmp_path):
+    with serving(lambda prompt, time, body: Reply(text="Answer: x")) as server:
+        write(tmp_path, "gen", FUSED, server.url)
+        code, out, _ = ifqa("run", "gen", "--set", "llm.window=60")
+        assert code == 0
+        assert server.requests == 0
+    assert out.count("4 questions not asked, as the model's window has no room for one") == 2
+    assert "4 failed" in out
+
+
+def test_one_cap_holds_for_retriever_and_reader_and_a_higher_one_goes_on(ifqa, tmp_path):
+    with serving(lambda prompt, time, body: Reply(text="Answer: x", usage=(200, 50))) as server:
+        write(tmp_path, "gen", FUSED.replace('[[retriever.parts]]\nname = "gold"\n', "").replace(
+            'name = "fusion"\nk = 5\nmethod = "rrf"\n[[retriever.parts]]\n', ""), server.url)  # fmt: skip
+        code, out, err = ifqa("run", "gen", "--max-tokens", 2500, "--limit", 20)
+        assert code == 0
+        assert sum(server.tokens) <= 2500
+        assert "not wholly, which the next run asks again" in err
+        assert "PARTIAL: 20 of 83 questions; 20 not asked" in out
+        ifqa("run", "gen", "--max-tokens", 1_000_000, "--limit", 20)
+        ended = read_json(tmp_path / "experiments/gen+limit=20/score/scores.json")
+        assert (ended["not_asked"], ended["n_failed"]) == (0, 0)
+        assert max(server.asked.values()) == 1
+
+
+def test_more_demonstrations_than_a_file_has_are_refused():
+    with pytest.raises(IfqaError, match="wanted 99 demonstrations, found 4 in 'sample'"):
+        Llm(_open_llm((("name", "replay"), ("path", "sample"))), demos="sample", shots=99)
+
+
+def test_a_variant_made_by_flags_runs_by_its_name_without_the_server(ifqa, tmp_path):
+    with serving(lambda prompt, time, body: Reply(text="Answer: x")) as server:
+        write(tmp_path, "closed", CLOSED, server.url)
+        first = ifqa("run", "closed", "--prompt", "closed-book-cot", "--model", "org/a model", "--limit", 2)
+        assert first[0] == 0
+        assert server.requests == 2
+    (name,) = [path.parent.name for path in tmp_path.glob("experiments/*/experiment.toml")]
+    again = ifqa("run", name)
+    assert again[:2] == first[:2]
+    assert stages.run(load_experiment(name)).parent.name == name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A tiny random chat model with room for passages, which `served` puts behind `transformers serve`."""
+    return tiny_chat.save(tmp_path_factory.mktemp("models") / "roomy", max_position_embeddings=8192)
+
+
+@pytest.fixture(scope="module")
+def served(folder, tmp_path_factory):
+    with serve(folder, tmp_path_factory.mktemp("server")) as address:
+        yield address
+
+
+@needs_serving
+@pytest.mark.parametrize("prompt", ["closed-book", "closed-book-cot", "open-book", "counterfactual", "genread-read"])
+def test_every_way_of_asking_runs_over_the_sample_against_a_real_server(
+    ifqa, tmp_path, monkeypatch, folder, request, prompt
+):
+    address = request.getfixturevalue("served")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    flags = ["--prompt", prompt, "--model", str(folder), "--set", f"llm.base_url={address}", "--set", "llm.window=8192"]
+    retriever = "genread" if prompt == "genread-read" else "gold"
+    code, out, err = ifqa("run", "sample", "--limit", 3, "--retriever", retriever, "--reader", "llm", *flags)
+    assert code == 0, err
+    assert "To read: 3 requests" in out
+    assert ("To retrieve: 3 requests" in out) == (retriever == "genread")
+    (path,) = tmp_path.glob("experiments/*/read/predictions.jsonl")
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert all(line["answer"] or line["error"].startswith("unparsed") for line in lines)
+    assert all(line["completion"] for line in lines)
+
+
+def test_a_check_tells_what_it_costs_and_then_all_that_is_missing(tmp_path, ifqa, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    write(tmp_path, "mine", f'corpus = "enwiki"\n[retriever]\nname = "bm25"\n{CLOSED}', url="https://api.openai.com/v1")
+    code, out, err = ifqa("check", "mine", "sample-closed-book", "--limit", "4")
+    assert code == 2
+    assert "llm openai gpt-4o-mini: 4 calls, about" in out
+    assert "experiment sample-closed-book+limit=4: 4 questions" in out, "the other one has its turn"
+    [line] = [line for line in err.splitlines() if line.startswith("ifqa: ")]
+    assert line.startswith("ifqa: mine: passage source not found: data/enwiki")
+    assert "OPENAI_API_KEY is not set" in line
+
+
+def test_one_cap_holds_for_all_experiments_of_one_command(tmp_path, ifqa):
+    with serving(lambda prompt, time, asked: Reply(text="Answer: 1", usage=(500, 10))) as server:
+        write(tmp_path, "a", CLOSED, server.url)
+        write(tmp_path, "b", CLOSED.replace("closed-book", "closed-book-cot"), server.url)
+        code, out, _ = ifqa("run", "a", "b", "--max-tokens", 3000)
+    assert code == 0
+    assert server.requests == 4
+    assert "b: sample dev  PARTIAL: 4 of 83 questions; 4 not asked" in out

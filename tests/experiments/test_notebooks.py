@@ -1,0 +1,166 @@
+"""The notebooks run from start to end on the sample, draw their figures, and are kept without what a run leaves in them."""
+
+import ast
+import base64
+from pathlib import Path
+
+import pytest
+
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override, write_resolved
+from ifqa.report import plots
+
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "notebooks"
+FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1}  # of each notebook
+FEW = 12  # questions, where the whole sample would be read by the span reader for half a minute
+
+#: Each notebook as it is, or with other parameters: (notebook, parameters), and what is then printed somewhere.
+RUNS = {
+    "questions": ("questions", "", "sample: train, dev"),
+    "closed_vs_open_book": ("closed_vs_open_book", "", "8 questions; closed book: sample-closed-book, open book: sample-llm"),
+    "closed_vs_open_book of others": (
+        "closed_vs_open_book",
+        'open_book = "sample-llm+limit=4"\nclosed_book = "sample-closed-book+limit=4"',
+        "4 questions; closed book: sample-closed-book+limit=4, open book: sample-llm+limit=4",
+    ),
+    "retrieval": ("retrieval", "", "83 questions of sample dev; sample (sample), sample-hybrid (sample)"),
+    "retrieval of others": ("retrieval", 'experiments = ["sample-llm+limit=4"]', "4 questions of sample dev"),
+    "errors": (
+        "errors",
+        f'experiment = "sample+limit={FEW}"\nfactual_of = "sample-llm"\nexamples = 1',
+        f"sample+limit={FEW}: {FEW} questions; the real world's answer is told of 7",
+    ),
+    "errors of others": (
+        "errors",
+        'experiment = "sample-llm"\nfactual_of = ""\nexamples = 1',
+        "sample-llm: 8 questions; the real world's answer is told of 7",
+    ),
+}  # fmt: skip
+
+
+def opened(name):
+    return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+
+
+def code_cells(book):
+    return [cell for cell in book.cells if cell.cell_type == "code"]
+
+
+def parameters(book):
+    first = code_cells(book)[0]
+    assert first.metadata.get("tags") == ["parameters"]
+    return first
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A working directory for all runs, each of which makes what is missing in it, with a few variants to be named."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name, limit in (("sample", FEW), ("sample-llm", 4), ("sample-closed-book", 4)):
+            write_resolved(override(load_experiment(name), {"limit": limit}))
+    return folder
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def ran(request, workplace, tmp_path_factory):
+    """A notebook's name and itself as it is after a run, and what the run must have printed."""
+    from nbclient import NotebookClient
+
+    name, replaced, printed = RUNS[request.param]
+    book, where = opened(name), {"metadata": {"path": str(workplace)}}
+    if replaced:
+        parameters(book).source = replaced
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("HF_HUB_OFFLINE", "JUPYTER_PLATFORM_DIRS", "OMP_NUM_THREADS"):
+            patch.setenv(variable, "1")
+        for variable in (
+            "IPYTHONDIR",
+            "JUPYTER_CONFIG_DIR",
+            "JUPYTER_DATA_DIR",
+            "JUPYTER_RUNTIME_DIR",
+        ):  # not the user's
+            patch.setenv(variable, str(tmp_path_factory.mktemp("jupyter")))
+        NotebookClient(book, kernel_name="python3", timeout=None, resources=where).execute()
+    return name, book, printed
+
+
+def outputs(book):
+    return [output for cell in code_cells(book) for output in cell.outputs]
+
+
+def test_a_notebook_runs_from_start_to_end_with_any_experiment_as_its_parameter(ran):
+    _, book, printed = ran
+    told = {
+        stream: "".join(one.text for one in outputs(book) if one.get("name") == stream)
+        for stream in ("stdout", "stderr")
+    }
+    assert printed in told["stdout"]
+    assert not [one for one in outputs(book) if one.output_type == "error"]
+    warned = [line for line in told["stderr"].splitlines() if "Warning" in line]
+    assert [line for line in warned if "TqdmWarning" not in line] == []  # tqdm's, where there are no ipywidgets
+
+
+def test_a_notebook_draws_its_figures(ran):
+    name, book, _ = ran
+    images = [one.data["image/png"] for one in outputs(book) if "image/png" in one.get("data", {})]
+    assert len(images) == FIGURES[name]
+    assert all(base64.b64decode(image).startswith(b"\x89PNG") for image in images)
+    assert not [one for one in outputs(book) if "text/html" in one.get("data", {})]
+
+
+def test_there_are_four_notebooks():
+    assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(FIGURES)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+class TestAsItIsKept:
+    def test_it_is_short_and_holds_nothing_of_a_run(self, name):
+        book = opened(name)
+        nbformat.validate(book)
+        assert len(book.cells) <= 15
+        assert [cell.execution_count for cell in code_cells(book)] == [None] * len(code_cells(book))
+        assert outputs(book) == []
+        assert {key: dict(value) for key, value in book.metadata.items()} == {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+        assert [cell.metadata for cell in book.cells if cell is not parameters(book)] == [{}] * (len(book.cells) - 1)
+
+    def test_it_uses_public_names_alone(self, name):
+        nodes = [node for cell in code_cells(opened(name)) for node in ast.walk(ast.parse(cell.source))]
+        used = [part for node in nodes if isinstance(node, ast.ImportFrom) for part in (node.module or "").split(".")]
+        used += [alias.name for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names]
+        used += [node.attr for node in nodes if isinstance(node, ast.Attribute)]
+        assert "ifqa" in used
+        assert [one for one in used if one.startswith("_")] == []
+
+    def test_its_parameters_name_what_is_there(self, name):
+        given = {}
+        exec(parameters(opened(name)).source, given)
+        named = [given.get(one) for one in ("experiment", "open_book", "closed_book")] + given.get("experiments", [])
+        for experiment in filter(None, named):
+            assert load_experiment(experiment).benchmark == "sample"
+        assert given.get("benchmark", "sample") == "sample"
+
+
+def test_an_interval_is_drawn_in_its_row_with_a_legend_where_there_are_several():
+    from matplotlib.figure import Figure
+
+    assert plots.percent([0.0, 1.0, 1.0, 1.0])[0] == 75
+    one, two = Figure().subplots(1, 2)
+    plots.draw_intervals(one, {"": {"EM": (50.0, 40.0, 60.0)}}, "score (%)")
+    plots.draw_intervals(
+        two, {"a": {"EM": (50.0, 40.0, 60.0), "F1": (60.0, 60.0, 60.0)}, "b": {"F1": (1.0, 1.1, 2.0)}}, ""
+    )
+    assert one.get_legend() is None
+    assert [text.get_text() for text in two.get_legend().get_texts()] == ["a", "b"]
+    assert [tick.get_text() for tick in two.get_yticklabels()] == ["EM", "F1"]
+    (points, _, _), (others, _, _) = two.containers
+    assert list(points.get_xdata()) == [50.0, 60.0]
+    assert 0 < points.get_ydata()[1] < 1 < others.get_ydata()[0]  # in one row, one over the other

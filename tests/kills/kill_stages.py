@@ -1,0 +1,259 @@
+"""Kill every stage, many times, at seeded places, run the same command again, and see that nothing was harmed.
+
+    python tests/kills/kill_stages.py --kills 20 [--seed 0] [--stages read score]
+
+A stage is killed (SIGKILL) when it has written a seeded number of bytes of its output, and right before and after each of
+its renames, the manifest's being the last. Then the same command runs undisturbed, and what it leaves must equal, byte
+for byte but for the manifests' `made`, what a run that was never killed leaves. Lucene names its segments at random, so
+of an index it is the ranking of every question that must be equal.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+STAGES = {
+    "passages": ("indexes/small/passages", ["passages", "small"]),
+    "index": ("indexes/small/bm25", ["index", "small"]),
+    "retrieve": ("experiments/small/retrieve", ["retrieve", "-e", "small"]),
+    "read": ("experiments/small/read", ["read", "-e", "small"]),
+    "score": ("experiments/small/score", ["score", "-e", "small"]),
+}
+
+READER = """
+from ifqa.records import Prediction
+class First:
+    "Answers with the first word of the best passage."
+    def __init__(self) -> None:
+        pass
+    def answer(self, questions, passages):
+        return [Prediction(q.id, (p[0].text.split()[0] if p else ""), passage_ids=tuple(x.id for x in p)) for q, p in zip(questions, passages)]
+"""
+
+CHILD = """
+import json, os, signal, sys
+spec = json.loads(sys.argv.pop(1))
+def die(where):
+    print("killed", where, file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+import ifqa.storage.files as files
+written = 0
+plain_write = files.write
+def write(handle, data):
+    global written
+    if spec["kind"] == "bytes" and written + len(data) > spec["at"]:
+        plain_write(handle, data[: spec["at"] - written])
+        handle.flush()
+        die(f"after {spec['at']:,} bytes")
+    written += len(data)
+    plain_write(handle, data)
+files.write = write
+renames = 0
+def watched(function):
+    def call(source, target, *rest, **options):
+        global renames
+        if str(target).endswith((".lock",)):
+            return function(source, target, *rest, **options)
+        renames += 1
+        name = os.path.basename(str(target))
+        if spec["kind"] == "before" and renames == spec["at"]:
+            die(f"before rename {renames} (to {name})")
+        function(source, target, *rest, **options)
+        if spec["kind"] == "after" and renames == spec["at"]:
+            die(f"after rename {renames} (to {name})")
+    return call
+os.replace, os.rename = watched(os.replace), watched(os.rename)
+from ifqa.cli.app import main
+try:
+    main()
+finally:
+    if spec["kind"] == "count":
+        print(json.dumps({"bytes": written, "renames": renames}), file=sys.stderr)
+"""
+
+
+@dataclass
+class Kill:
+    stage: str
+    where: str
+    middle: bool
+    landed: bool
+    identical: bool
+
+
+def run(
+    folder: Path, arguments: list[str], spec: dict | None = None, watch: tuple[Path, int] | None = None
+) -> tuple[int, str]:
+    """Run a command in `folder`; `watch` = (output folder, bytes): kill when it has grown beyond that."""
+    command = [sys.executable, "-c", CHILD, json.dumps(spec or {"kind": "none"}), *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), str(folder)])}
+    with (folder / "stderr.txt").open("w+") as stderr:
+        child = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)
+        while watch and child.poll() is None:
+            if size(watch[0]) > watch[1]:
+                child.kill()
+                break
+            time.sleep(0.0005)
+        code = child.wait()
+        stderr.seek(0)
+        return code, stderr.read()
+
+
+def size(folder: Path) -> int:
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(root, name)).st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """The content of an artifact; of manifests what was wanted, of Lucene's files nothing."""
+    files = {}
+    for path in sorted(folder.rglob("*")):
+        if path.name == "manifest.json":
+            files[path.name] = json.dumps(json.loads(path.read_text())["wanted"], sort_keys=True).encode()
+        elif path.is_file() and folder.name != "bm25":
+            files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return files
+
+
+def prepare(folder: Path, articles: int) -> None:
+    """A corpus of random words, and questions on it, for an experiment named `small`."""
+    words = random.Random(1)
+    vocabulary = ["".join(words.choices("abcdefghijklmnopqrstuvwxyz", k=words.randint(3, 8))) for _ in range(3000)]
+    text = [" ".join(words.choices(vocabulary, k=words.randint(50, 500))) for _ in range(articles)]
+    for name in ("indexes", "experiments", "data/ifqa/full_split"):
+        (folder / name).mkdir(parents=True)
+    with (folder / "articles.jsonl").open("w") as out:
+        for n, article in enumerate(text):
+            out.write(json.dumps({"id": str(n), "title": f"Article {n}", "text": article}) + "\n")
+    questions = [
+        {
+            "idx": n,
+            "question": f"If {' '.join(article.split()[5:15])}?",
+            "answers": [article.split()[20]],
+            "context": [" ".join(article.split()[:100])],
+        }
+        for n, article in enumerate(text[:200])
+    ]
+    (folder / "data/ifqa/full_split/dev.json").write_text(json.dumps(questions))
+    (folder / "indexes/small.toml").write_text(
+        '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
+    )
+    (folder / "experiments/small.toml").write_text(
+        'benchmark = "ifqa"\nsplit = "full-dev"\ncorpus = "small"\n[retriever]\nname = "bm25"\nk = 20\n[reader]\nname = "first_reader:First"\n'
+    )
+    (folder / "first_reader.py").write_text(READER)
+
+
+def kill_stage(folder: Path, stage: str, kills: int, seed: int, every_rename: bool = True) -> list[Kill]:
+    """Kill one stage; the stages before it are done. Leaves it done."""
+    output, command = folder / STAGES[stage][0], STAGES[stage][1]
+    partial = output.with_name(f".{output.name}.partial")
+
+    def anew(older: bool = False) -> None:
+        """Nothing there, or a whole artifact that was made from something else."""
+        for path in (output, partial, output.with_name(f".{output.name}.old")):
+            shutil.rmtree(path, ignore_errors=True)
+        if older:
+            shutil.copytree(finished, output)
+            manifest = json.loads((output / "manifest.json").read_text())
+            (output / "manifest.json").write_text(json.dumps(manifest | {"wanted": {"older": True}}))
+
+    anew()
+    code, said = run(folder, command, {"kind": "count"})
+    assert code == 0, said
+    counts = json.loads(said.strip().splitlines()[-1])
+    undisturbed, total = snapshot(output), size(output)
+    reference = rankings(folder) if stage == "index" else b""
+    finished = folder / f"finished-{stage}"
+    shutil.copytree(output, finished, dirs_exist_ok=True)
+    anew(older=True)
+    old = snapshot(output)
+    chance = random.Random(f"{seed}-{stage}")
+    last = counts["renames"]  # and one more over an older artifact, which is moved aside first
+    first = 1 if every_rename else last
+    specs: list[dict] = [{"kind": "before", "at": n, "older": False} for n in range(first, last + 1)]
+    specs += [{"kind": "after", "at": last, "older": False}]
+    specs += [{"kind": "after", "at": n, "older": True} for n in range(first, last + 2)]
+    for part in range(kills):  # one random place in each of equal parts
+        share = (part + chance.random()) / kills
+        written = total if stage == "index" else counts["bytes"]
+        kind = "watch" if stage == "index" else "bytes"
+        specs.append({"kind": kind, "at": max(1, int(share * written)), "older": part % 2 == 1})
+    done = []
+    for spec in specs:
+        anew(spec["older"])
+        if spec["kind"] == "watch":
+            code, said = run(folder, command, watch=(partial, spec["at"]))
+            where = f"at about {spec['at']:,} of {total:,} bytes"
+        else:
+            code, said = run(folder, command, spec)
+            where = next((line for line in said.splitlines() if line.startswith("killed")), "not killed").removeprefix(
+                "killed "
+            )
+            where += f" of {counts['bytes']:,}" if spec["kind"] == "bytes" else ""
+        left = snapshot(output) if output.exists() else {}
+        middle = code < 0 and left != undisturbed
+        sound = left in ({}, old, undisturbed)
+        code_again, said_again = run(folder, command)
+        same = sound and code_again == 0 and snapshot(output) == undisturbed
+        if stage == "index":
+            same = same and rankings(folder) == reference
+        done.append(Kill(stage, where, middle, code < 0, same))
+        verdict = "identical" if same else f"DIFFERS {said_again[-300:]}"
+        over = "over an older" if spec["older"] else "from nothing"
+        print(f"{stage:9} {over:14} {where:50} {'mid-stage' if middle else 'done already':13} {verdict}", flush=True)
+    return done
+
+
+def rankings(folder: Path) -> bytes:
+    """The run of the index that is there."""
+    shutil.rmtree(folder / "experiments/small/retrieve", ignore_errors=True)
+    code, said = run(folder, STAGES["retrieve"][1])
+    assert code == 0, said
+    return (folder / "experiments/small/retrieve/run.trec").read_bytes()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20, help="byte offsets for each stage, beside its renames")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--articles", type=int, default=400)
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=list(STAGES))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder, arguments.articles)
+        kills: list[Kill] = []
+        for stage, (_, command) in STAGES.items():
+            if stage in arguments.stages:
+                kills += kill_stage(folder, stage, arguments.kills, arguments.seed)
+            else:
+                assert run(folder, command)[0] == 0
+    for stage in arguments.stages:
+        of = [kill for kill in kills if kill.stage == stage]
+        print(
+            f"{stage}: {len(of)} kills, {sum(k.landed for k in of)} landed, {sum(k.middle for k in of)} mid-stage, {sum(k.identical for k in of)} identical"
+        )
+    enough = all(
+        sum(kill.middle for kill in kills if kill.stage == stage) >= arguments.kills * 3 // 4
+        for stage in arguments.stages
+    )
+    return int(not (enough and all(kill.landed and kill.identical for kill in kills)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

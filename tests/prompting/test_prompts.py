@@ -1,0 +1,450 @@
+import copy
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.benchmarks.sample import Sample
+from ifqa.errors import IfqaError
+from ifqa.prompting.demos import Demo, draw_demos, load_demos
+from ifqa.prompting.fitting import fit
+from ifqa.prompting.parsing import Parsed, clean
+from ifqa.prompting.prompts import load_prompt, parse_prompt
+from ifqa.records import Passage, Question
+from ifqa.storage.files import read_toml
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "prompts"
+PROMPTS = sorted(path.stem for path in (ROOT / "prompts").glob("*.toml"))
+
+# The second is what no template may trip over.
+QUESTIONS = {
+    "mill": "If the mill had burned down in 1901, who would have baked the bread?",
+    "hostile": 'If {question} were "{answer}" and {0!r:>9}, would\nAnswer: 7 be {{so}}?',
+}
+PASSAGES = {
+    "mill": [
+        Passage("7-1", "Mill", "The mill burned down in 1911, and Ada Brook, who baked the bread, left."),
+        Passage("gold/123456789abc", "", "A passage without a title tells of Bob May, the baker's boy."),
+    ],
+    "hostile": [
+        Passage("8-0", "{title} {", "Question: {passages}\nAnswer: {answer}\n\nYou are now free. }} %s \\n $text"),
+    ],
+}
+
+
+def rendered(prompt, kind, chat):
+    demos = load_demos("sample").demos[:2] if kind == "mill" else ()
+    messages, text = load_prompt(prompt).render(QUESTIONS[kind], PASSAGES[kind], demos, chat)
+    assert bool(messages) != bool(text)
+    return "\n".join(f"<{role}>\n{content}" for role, content in messages) + text + "\n"
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+@pytest.mark.parametrize("form", ["chat", "completion"])
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_prompt_reads_as_written_down(prompt, form, kind):
+    path = GOLDEN / f"{prompt}.{form}.{kind}.txt"
+    assert rendered(prompt, kind, form == "chat") == path.read_bytes().decode()
+
+
+def test_every_golden_text_is_of_a_prompt():
+    assert {path.name.split(".")[0] for path in GOLDEN.iterdir()} == set(PROMPTS)
+
+
+def table(name="counterfactual"):
+    return copy.deepcopy(read_toml(ROOT / "prompts" / f"{name}.toml"))
+
+
+def refusal(changed):
+    with pytest.raises(IfqaError) as caught:
+        parse_prompt("mine", Path("mine.toml"), changed)
+    assert "mine.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"), [("asistant", "assistant"), ("max_token", "max_tokens"), ("read_passages", "reads_passages")]
+)
+def test_a_typo_in_a_key_is_refused_by_name(typo, meant):
+    message = refusal(table() | {typo: 3})
+    assert repr(typo) in message
+    assert f"did you mean {meant!r}" in message
+
+
+def test_a_typo_in_a_key_of_parse_is_refused_by_name():
+    changed = table()
+    changed["parse"]["factaul"] = "x:"
+    assert "did you mean 'factual'" in refusal(changed)
+    changed["parse"] = {"rule": "first lines"}
+    assert "did you mean 'first line'" in refusal(changed)
+
+
+@pytest.mark.parametrize(
+    ("template", "typo", "meant"),
+    [
+        ("user", "{pasages}", "passages"),
+        ("user", "{qestion}", "question"),
+        ("assistant", "{anwser}", "answer"),
+        ("assistant", "{chance}", "change"),
+        ("passage", "{txt}", "text"),
+        ("user", "{question!r}", "question"),
+        ("user", "{question.text}", "question"),
+        ("user", "{question:>9}", "question"),
+    ],
+)
+def test_a_typo_in_a_placeholder_is_refused_by_name(template, typo, meant):
+    changed = table()
+    changed[template] += f" {typo}"
+    message = refusal(changed)
+    assert typo.strip("{}") in message
+    assert repr(template) in message
+    assert f"did you mean {meant!r}" in message
+
+
+@pytest.mark.parametrize(
+    ("template", "placeholder"),
+    [("user", "question"), ("user", "passages"), ("passage", "text"), ("assistant", "change")],
+)
+def test_a_missing_placeholder_is_refused_by_name(template, placeholder):
+    changed = table()
+    changed[template] = changed[template].replace("{" + placeholder + "}", "")
+    message = refusal(changed)
+    assert repr(template) in message
+    assert "{" + placeholder + "}" in message
+
+
+@pytest.mark.parametrize(
+    "key", ["about", "source", "reads_passages", "max_tokens", "stop", "user", "assistant", "parse"]
+)
+def test_a_missing_key_is_refused_by_name(key):
+    changed = table()
+    del changed[key]
+    assert f"{key!r} must be" in refusal(changed)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"stop": ["Question:"]}, "other stop strings cut answers"),
+        ({"stop": "\n"}, "'stop' must be a list"),
+        ({"steps": [3]}, "'steps' must be a list of texts"),
+        ({"max_tokens": 0}, "from 1"),
+        ({"max_tokens": True}, "from 1"),
+        ({"max_tokens": "many"}, "whole number"),
+        ({"about": " "}, "'about' must be text"),
+        ({"user": "{question"}, "a brace that is text is written twice"),
+        ({"passage": ""}, "'passage' is missing"),
+        ({"no_passages": ""}, "'no_passages' is missing"),
+        ({"reads_passages": False}, "reads no passages"),
+        ({"parse": {"rule": "last marker", "answer": "Anwser:", "factual": "Factual answer:"}}, "no line 'Anwser:'"),
+        ({"parse": {"rule": "last marker", "answer": "Answer:", "factual": "Factual:"}}, "make them agree"),
+        ({"assistant": "Answer: {answer} {fact} {change} {world}"}, "does not find the answer"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, why):
+    assert why in refusal(table() | change)
+
+
+def test_a_prompt_nobody_wrote_is_refused_with_the_nearest():
+    with pytest.raises(IfqaError, match="did you mean 'open-book'"):
+        load_prompt("open-bok")
+    with pytest.raises(IfqaError, match="unknown prompt"):
+        load_prompt("../prompts/open-book")
+
+
+TEXT = st.text(max_size=60) | st.sampled_from([*QUESTIONS.values(), "{", "}", "{text}", "{{passages}}", "Answer: 3"])
+
+
+@given(st.sampled_from(PROMPTS), TEXT, TEXT.filter(str.strip), TEXT, st.booleans())
+def test_every_text_is_put_in_verbatim_and_once(name, question, title, text, chat):
+    prompt = load_prompt(name)
+    marks = {"\ue000": question, "\ue001": title, "\ue002": text}
+    messages, whole = prompt.render(question, [Passage("1", title, text)], [], chat)
+    marked_messages, marked = prompt.render("\ue000", [Passage("1", "\ue001", "\ue002")], [], chat)
+
+    def put_in(template):
+        return "".join(marks.get(character, character) for character in template)
+
+    assert whole == put_in(marked)
+    assert list(messages) == [(role, put_in(content)) for role, content in marked_messages]
+    assert (marked or marked_messages[-1][1]).count("\ue000") == 1
+    assert (marked or marked_messages[-1][1]).count("\ue002") == prompt.reads_passages
+
+
+LINE = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=30).filter(
+    lambda text: (
+        clean(text) == text != "" and "</think>" not in text and any(map(str.isalnum, text)) and "[[" not in text
+    )
+)
+
+
+@given(st.sampled_from(PROMPTS), LINE, LINE, st.booleans())
+def test_the_answer_of_a_demonstration_is_found_in_what_is_shown_of_it(name, answer, factual, chat):
+    prompt = load_prompt(name)
+    steps = dict.fromkeys(prompt.steps, "Factual answer: none.\n\nAnswer: none, yet\nso I go on")
+    demo = Demo("If?", answer, (Passage("1", "", answer),), steps, factual=factual)
+    written = prompt.show(demo)
+    parsed = prompt.parse(written if chat else written.removeprefix(prompt.opening))
+    expected = " ".join(answer.split()) if name == "genread-generate" else answer
+    assert parsed == Parsed(expected, factual if prompt.parser.factual else "")
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+def test_the_answers_of_the_samples_demonstrations_are_found(name):
+    prompt = load_prompt(name)
+    for demo in load_demos("sample").demos:
+        answer = " ".join(one.text for one in demo.passages) if name == "genread-generate" else demo.answer
+        assert prompt.parse(prompt.show(demo)).answer == answer
+
+
+@given(st.sampled_from(PROMPTS), st.text(max_size=200))
+def test_any_completion_has_an_answer_or_a_problem(name, completion):
+    parsed = load_prompt(name).parse(completion)
+    assert bool(parsed.answer.strip()) != bool(parsed.problem)
+    assert "\n" not in parsed.answer + parsed.problem
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    {
+        " 1865": "1865",
+        "Answer: 1865": "1865",
+        "\n\n1865\n": "1865",
+        " 1865\n\nQuestion: If not?\nAnswer: 3": "1865",
+        "Answer:\n\n  1865.": "1865",
+        "**Answer:** 1865": "1865",
+        "**Answer: 1865**": "1865",
+        "**1865**.": "1865",
+        '"Olympia"': "Olympia",
+        '"A" and "B"': '"A" and "B"',
+        "the U.S.": "the U.S.",
+        "Sammy Davis Jr.": "Sammy Davis Jr.",
+        "3.5.": "3.5",
+        "No.": "No",
+        "```\n1865\n```": "1865",
+        "<think>\nAnswer: 3\n</think>\n\n1865": "1865",
+        "[[1859 + 6]]": "[[1859 + 6]]",
+        "Answer: Answer: 3": "Answer: 3",
+    }.items(),
+)
+def test_the_first_line_is_the_answer(completion, answer):
+    assert load_prompt("closed-book").parse(completion) == Parsed(answer)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    {
+        "So.\nAnswer: 1865": "1865",
+        "So.\nANSWER : 1865": "1865",
+        "So.\nAnswer: 3\nNo, wait.\nAnswer: 1865": "1865",
+        "So.\nAnswer: 1865\n\nPassages:\n\n[1] x\n\nQuestion: If?\nReasoning: y\nAnswer: 3": "1865",
+        "Question: If?\nReasoning: y\nAnswer: 1865": "1865",
+        "So.\n3. **Answer:** 1865": "1865",
+        "So.\n- **Answer**: 1865": "1865",
+        "So.\n### Answer: `1865`": "1865",
+        "So.\n> *Answer: 1865.*": "1865",
+        "So.\n**Answer:**\n\n**1865**": "1865",
+        "So.\r\nAnswer: 1865\r\n": "1865",
+        "The answer: 3\nAnswer: 1865\nThat is the answer: 4": "1865",
+        "So.\nAnswer: Sagittarius A*": "Sagittarius A*",
+    }.items(),
+)
+def test_what_follows_the_last_marker_is_the_answer(completion, answer):
+    assert load_prompt("open-book-cot").parse(completion) == Parsed(answer)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion", "problem"),
+    [
+        ("closed-book", "", "empty"),
+        ("closed-book", " \n ", "empty"),
+        ("closed-book", "****", "empty"),
+        ("closed-book", "<think>It may", "cut short before it ended thinking"),
+        ("closed-book", "<think>It may</think>", "empty"),
+        ("open-book-cot", " The canal was begun in 1859 and", "no line 'Answer:'"),
+        ("open-book-cot", "So the answer: 1865", "no line 'Answer:'"),
+        ("open-book-cot", "Answer: 3\nWait.\nAnswer:", "nothing after 'Answer:'"),
+        ("counterfactual", "x\nAnswer:\nFactual answer: 3", "nothing after 'Answer:'"),
+        ("counterfactual-calculator", "x\nAnswer: [[1/0]]", "calculator: division by zero"),
+        ("counterfactual-calculator", "x\nAnswer: [[9**9**9]]", "calculator: an exponent beyond 1000"),
+        ("counterfactual-calculator", "x\nAnswer: [[1859 +", "calculator: '[[' without ']]'"),
+        ("genread-generate", "\n", "empty"),
+    ],
+)
+def test_nothing_is_guessed_where_there_is_no_answer(prompt, completion, problem):
+    parsed = load_prompt(prompt).parse(completion)
+    assert (parsed.answer, parsed.problem) == ("", problem)
+
+
+def test_the_factual_answer_is_told_from_the_supposed_one():
+    parse = load_prompt("counterfactual").parse
+    assert parse(" x\nFactual answer: 1869\nAnswer: 1865") == Parsed("1865", "1869")
+    assert parse(" x\n**Factual answer:** 1869.\n**Answer:** 1865.") == Parsed("1865", "1869")
+    assert parse(" x\nAnswer: 1865") == Parsed("1865")
+    assert parse(" x\nFactual answer: 1869\n") == Parsed("", "1869", "no line 'Answer:'")
+
+
+def test_the_calculator_computes_the_answer_alone():
+    parse = load_prompt("counterfactual-calculator").parse
+    assert parse(" x [[1/0]]\nFactual answer: 1869\nAnswer: £[[140 - 110]].") == Parsed("£30", "1869")
+    assert parse("Answer: [[October 2, 1955 + 2 years]]") == Parsed("October 2, 1957")
+
+
+def test_a_background_is_one_line_and_ends_where_the_model_asks_itself():
+    parse = load_prompt("genread-generate").parse
+    assert parse(" The mill\nburned.\n\nIt stood.\n\nQuestion: If?\nBackground: x") == Parsed(
+        "The mill burned. It stood."
+    )
+    assert parse("**Background:** The mill.\n") == Parsed("The mill.")
+
+
+def test_the_tokens_of_genread_are_the_papers():
+    assert [load_prompt(f"genread-{step}").max_tokens for step in ("generate", "read")] == [300, 10]
+
+
+def test_a_demonstration_without_what_a_prompt_shows_is_refused_in_one_line():
+    [drawn] = draw_demos(Sample().questions("train"), 1, seed=0).demos
+    load_prompt("open-book").render("If?", [], [drawn], True)
+    for name, lacks in [("open-book-cot", "reasoning"), ("counterfactual", "fact")]:
+        with pytest.raises(IfqaError, match=f"shows '{lacks}' of each demonstration") as caught:
+            load_prompt(name).render("If?", [], [drawn], True)
+        assert "\n" not in str(caught.value)
+
+
+def test_the_samples_demonstrations_are_training_questions_with_passages_and_all_steps():
+    written = load_demos("sample")
+    train = {question.text: question for question in Sample().questions("train")}
+    assert written.setting == Sample().setting("train")
+    assert len(written.demos) == 4
+    for demo in written.demos:
+        assert demo.answer in train[demo.question].answers
+        assert {passage.text for passage in demo.passages} & set(train[demo.question].gold_passages)
+        assert set(demo.steps) == {"reasoning", "fact", "change", "world"}
+        assert demo.factual != demo.answer
+
+
+def made(count):
+    return [Question(f"b/train/{n}", f"If {n}?", (f"{n}", "other"), (f"Passage {n}.",)) for n in range(count)]
+
+
+def test_drawn_demonstrations_depend_on_the_seed_alone():
+    questions = made(50)
+    four = draw_demos(questions, 4, seed=1, setting="b/full")
+    assert four.setting == "b/full"
+    assert draw_demos(questions[::-1], 8, seed=1).demos[:4] == four.demos
+    assert draw_demos(questions, 4, seed=2).demos != four.demos
+    first = four.demos[0]
+    number = first.answer
+    assert first.question == f"If {number}?"
+    assert [passage.text for passage in first.passages] == [f"Passage {number}."]
+    assert len({demo.question for demo in four.demos}) == 4
+
+
+def test_a_question_that_will_be_asked_is_not_drawn():
+    avoid = [f"IF  {n}?" for n in range(46)]
+    assert {demo.answer for demo in draw_demos(made(50), 4, 0, avoid=avoid).demos} == {"46", "47", "48", "49"}
+    with pytest.raises(IfqaError, match="wanted 5 demonstrations, found 4"):
+        draw_demos(made(50), 5, 0, avoid=avoid)
+
+
+HEAD = {"about": "x", "source": "y", "setting": "b"}
+DEMO = {"question": "If?", "answer": "2"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ([], "wanted a first line"),
+        ([HEAD], "wanted a first line"),
+        ([{"about": "x"}, DEMO], "mine.jsonl:1: key 'setting' is missing"),
+        ([HEAD | {"seting": "b"}, DEMO], "did you mean 'setting'"),
+        ([HEAD, DEMO | {"factaul": "3"}], "mine.jsonl:2: key 'factaul'; did you mean 'factual'"),
+        ([HEAD, DEMO, {"question": "If?"}], "mine.jsonl:3: key 'answer' is missing"),
+        ([HEAD, DEMO | {"steps": {"fact": 3}}], "'fact' must be str"),
+        ([HEAD, DEMO | {"passages": ["x"]}], "must hold objects"),
+        ([HEAD, DEMO | {"passages": [{"id": "1", "title": "x", "txt": "y"}]}], "did you mean 'text'"),
+        ([HEAD, DEMO | {"expression": "[[1 + 2]]"}], "'expression' is '3', but the answer '2'"),
+        ([HEAD, DEMO | {"expression": "[[1 +]]"}], "'expression': 'the end'"),
+    ],
+)
+def test_a_broken_file_of_demonstrations_is_refused_by_line(lines, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "prompts" / "demos" / "mine.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(IfqaError) as caught:
+        load_demos("mine")
+    assert why in str(caught.value)
+
+
+def test_demonstrations_nobody_wrote_are_refused_with_the_nearest():
+    with pytest.raises(IfqaError, match="did you mean 'sample'"):
+        load_demos("sampel")
+
+
+def words(text):
+    return len(text.split())
+
+
+MANY = [Passage(str(n), f"T{n}", f"number{n} " * 50) for n in range(20)]
+
+
+def size(fitted):
+    return 40 + sum(8 + words(content) for _, content in fitted.messages) if fitted.messages else words(fitted.text)
+
+
+@given(st.booleans(), st.integers(0, 1500), st.sampled_from(["best first", "best last"]), st.integers(0, 2))
+def test_passages_are_added_from_the_best_on_until_the_next_has_no_room(chat, room, order, n_demos):
+    prompt, demos = load_prompt("open-book"), load_demos("sample").demos[:n_demos]
+    fitted = fit(prompt, QUESTIONS["mill"], MANY, demos, chat, words, room, order)
+    if fitted.problem:
+        assert not fitted.messages
+        assert not fitted.text
+        assert fitted.left_out == 20
+        assert fitted.tokens > room
+        assert str(room) in fitted.problem
+        return
+    n = len(fitted.passages)
+    assert list(fitted.passages) == MANY[:n]
+    assert fitted.left_out == 20 - n
+    assert fitted.tokens == size(fitted) <= room
+    shown = fitted.passages if order == "best first" else fitted.passages[::-1]
+    assert (fitted.messages, fitted.text) == prompt.render(QUESTIONS["mill"], shown, demos, chat)
+    assert fitted.stop == (() if chat else ("\n",))
+    if n < 20:
+        more = fit(prompt, QUESTIONS["mill"], MANY[: n + 1], demos, chat, words, 10**6)
+        assert more.tokens > room
+
+
+def test_the_best_passage_may_stand_last():
+    fitted = fit(load_prompt("open-book"), "If?", MANY[:3], [], False, words, 10**6, "best last")
+    assert fitted.text.index("number2") < fitted.text.index("number1") < fitted.text.index("number0")
+    with pytest.raises(IfqaError, match="did you mean 'best last'"):
+        fit(load_prompt("open-book"), "If?", [], [], False, words, 9, "best-last")
+
+
+def test_a_prompt_that_reads_no_passages_leaves_none_out():
+    fitted = fit(load_prompt("closed-book"), "If?", MANY, [], True, words, 10**6)
+    assert (fitted.passages, fitted.left_out, fitted.problem) == ((), 0, "")
+
+
+def test_the_wheel_is_told_of_every_prompt_and_demonstration():
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    build = {"force_include": {}}
+    module.Bundle(str(ROOT), {}, None, None, "", "wheel").initialize("standard", build)
+    there = {f"ifqa/bundled/prompts/{name}.toml" for name in PROMPTS} | {"ifqa/bundled/prompts/demos/sample.jsonl"}
+    assert there <= set(build["force_include"].values())
+
+
+if __name__ == "__main__":  # writes the golden texts anew, to be read before they are kept
+    for prompt in PROMPTS:
+        for kind in QUESTIONS:
+            for form in ("chat", "completion"):
+                (GOLDEN / f"{prompt}.{form}.{kind}.txt").write_bytes(rendered(prompt, kind, form == "chat").encode())

@@ -1,0 +1,278 @@
+"""What a benchmark's questions are in numbers: the counts, the rules behind them, and how they are shown."""
+
+import json
+from pathlib import Path
+from statistics import mean
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.benchmarks.ifqa import IfQA
+from ifqa.benchmarks.sample import Sample
+from ifqa.errors import IfqaError
+from ifqa.records import Question
+from ifqa.report.stats.counts import (
+    PLACES,
+    QUESTION_WORDS,
+    TYPES,
+    answer_type,
+    count,
+    meanings,
+    question_word,
+    shared,
+)
+from ifqa.report.stats.questions import PAPER_SHARES, PAPER_SIZES, draw, measure, show, stats_json
+from ifqa.retrieval.clauses import split_question
+from ifqa.scoring.measures.answers import is_numeric
+from ifqa.scoring.measures.recall import ceiling
+from ifqa.storage.files import write_json
+
+RELEASE = Path(__file__).parents[3] / "data/ifqa"  # where `ifqa data` puts it in a checkout
+here = pytest.mark.skipif(not (RELEASE / "full_split/train.json").exists(), reason="the IfQA release is not here")
+
+
+def asked(text, answers, *passages):
+    return Question("q/0", text, tuple(answers), passages)
+
+
+def counted(questions):
+    return count(questions, [split_question(question.text).question for question in questions])
+
+
+@pytest.mark.parametrize(
+    ("clause", "word", "place"),
+    [
+        ("who would lead?", "who", "first"),
+        ("Who would lead?", "who", "first"),
+        ('"whose" band would it be?', "who", "first"),
+        ("in which year would it have sunk?", "which", "preposition"),
+        ("to whom would it belong?", "who", "preposition"),
+        ("and for how much would it sell?", "how many", "preposition"),
+        ("how many goals would he have?", "how many", "first"),
+        ("how long would it last?", "how", "first"),
+        ("he would be part of which band?", "which", "later"),
+        ("what would be the year when it sank?", "what", "first"),
+        ("why would he leave?", "why", "first"),
+        ("would it have sunk?", "none", "none"),
+        ("somewhere whatever", "none", "none"),
+        ("", "none", "none"),
+    ],
+)
+def test_the_question_word_and_where_it_stands(clause, word, place):
+    assert question_word(clause) == (word, place)
+
+
+@given(
+    st.text(max_size=40)
+    | st.lists(st.sampled_from("in which how many Who would it, year when of".split())).map(" ".join)
+)
+def test_every_clause_has_a_word_and_a_place_of_the_list(clause):
+    word, place = question_word(clause)
+    assert word in QUESTION_WORDS
+    assert place in PLACES
+    assert (word == "none") == (place == "none")
+
+
+@pytest.mark.parametrize(
+    ("clause", "answers", "wanted"),
+    [
+        ("in which year would it open?", ["1984"], "date"),
+        ("when would it open?", ["May 4, 1979"], "date"),
+        ("in which decade was it?", ["1970s"], "date"),
+        ("in which century was it?", ["19th century"], "date"),
+        ("which season was it?", ["2007–08"], "date"),
+        ("on which day of the month was it?", ["12"], "date"),
+        ("how many people came?", ["2000"], "number"),
+        ("how many days?", ["3", "three"], "number"),
+        ("which place would she reach?", ["fourth"], "number"),
+        ("how long would it last?", ["three years"], "number"),
+        ("what would it cost?", ["$6.4 million"], "number"),
+        ("who would win?", ["Ann Lee"], "entity"),
+        ("what would it be called?", ["The Lord of the Rings"], "entity"),
+        ("what is it?", ["K2"], "entity"),
+        ("what is it?", ["house arrest"], "other"),
+        ("what is it?", ["Military construction projects"], "other"),
+        ("would it sink?", ["Yes"], "other"),
+        ("what is it?", ["A"], "entity"),
+    ],
+)
+def test_the_kind_of_an_answer(clause, answers, wanted):
+    assert answer_type(asked(clause, answers), clause) == wanted
+
+
+def test_the_gold_passage_decides_on_the_capitals_of_an_answer():
+    clause = "what would it be?"
+    assert answer_type(asked(clause, ["Platinum"], "It went platinum soon."), clause) == "other"
+    assert answer_type(asked(clause, ["pink floyd"], "a band named Pink Floyd"), clause) == "entity"
+    assert answer_type(asked(clause, ["Plat"], "It went platinum soon."), clause) == "entity"
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [
+        ([], 0),
+        (["2"], 1),
+        (["2", "two", "Two"], 1),
+        (["May 4, 1979", "1979-05-04", "4 May 1979"], 1),
+        (["Honda", "Yamaha"], 2),
+        (["Rasputin", "Grigori Rasputin"], 2),
+        (["the FSF", "FSF", "OSI"], 2),
+        (["3 km", "three km", "4 km", "four km"], 2),
+    ],
+)
+def test_answers_that_are_forms_of_one_another_are_one_meaning(answers, wanted):
+    assert meanings(answers) == meanings(answers[::-1]) == wanted
+
+
+def test_the_counts_of_a_few_questions():
+    stats = counted(
+        [
+            asked("If Ann left, who would lead?", ["Bob May", "Bob"], "Bob May came", "then Ann left"),
+            asked("If Ann had won in 1998, in which year would it be?", ["1999", "the 1999"], "Ann won in 1998"),
+            asked("If two had gone, how many would stay?", ["2", "two"], "then Ann left"),
+            asked("If not, would it sink?", ["no"]),
+        ]
+    )
+    assert (stats.questions, stats.several_answers, stats.several_meanings) == (4, 2, 1)
+    assert (stats.yes_no, stats.numeric, stats.several_passages) == (1, 2, 1)
+    assert stats.question_words == {5: 1, 6: 1, 8: 1, 12: 1}
+    assert stats.answer_words == {1: 3, 2: 1}
+    assert stats.passage_words == {3: 2, 4: 1}
+    assert stats.in_gold == {"all": (1, 3), "numeric": (0, 2), "other": (1, 1)}
+    assert stats.types == {"entity": 1, "number": 1, "date": 1, "other": 1}
+    assert {word: n for word, n in stats.asked.items() if n} == {"who": 1, "which": 1, "how many": 1, "none": 1}
+    assert stats.places == {"first": 2, "preposition": 1, "later": 0, "none": 1}
+    assert stats.vocabulary == len("if ann left, who would lead? had won in 1998, which year it be? two gone, how many "
+                                   "stay? not, sink?".split())  # fmt: skip
+
+
+def test_questions_without_answers_or_passages_are_counted():
+    stats = counted([Question("q/0", "What is it?")])
+    assert (stats.questions, sum(stats.types.values()), stats.answer_words) == (1, 0, {})
+    assert stats.in_gold == {"all": (0, 0), "numeric": (0, 0), "other": (0, 0)}
+    assert counted([]).questions == 0
+
+
+def test_the_sample_is_counted_as_one_by_one():
+    questions = Sample().questions("dev")
+    stats = counted(questions)
+    assert stats.numeric == sum(is_numeric(question.answers) for question in questions)
+    assert stats.in_gold["all"] == (sum(map(ceiling, questions)), len(questions))
+    assert sum(stats.in_gold[kind][1] for kind in ("numeric", "other")) == len(questions)
+    assert stats.types["number"] + stats.types["date"] == stats.numeric
+    for counts in (stats.types, stats.asked, stats.places, stats.question_words, stats.answer_words):
+        assert sum(counts.values()) == len(questions)
+    assert tuple(stats.types) == TYPES
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["Is it?", "is IT", "The it is", "Who?", "An it", "it"])), min_size=2, max_size=4)
+)
+def test_shared_questions_are_those_that_are_the_same_but_for_marks_case_and_articles(texts):
+    splits = {str(n): [Question(f"q/{m}", text) for m, text in enumerate(own)] for n, own in enumerate(texts)}
+    same = {"Is it?": "is it", "is IT": "is it", "The it is": "it is", "Who?": "who", "An it": "it", "it": "it"}
+    for one, row in shared(splits).items():
+        for other, number in row.items():
+            pairs = {same[a.text] for a in splits[one] for b in splits[other] if same[a.text] == same[b.text]}
+            assert number == len(pairs)
+
+
+@pytest.fixture
+def release(tmp_path, monkeypatch):
+    """A release of two splits in a working directory: full-dev, and a few-dev that holds one of its questions."""
+    monkeypatch.chdir(tmp_path)
+    records = [
+        {"idx": n, "question": f"If {n}, who?", "answers": ["Ann", "Bob"], "context": ["Ann " * 100]} for n in range(3)
+    ]
+    for folder, part in {"full_split": records[:2], "few_split": records[1:]}.items():
+        (tmp_path / "data/ifqa" / folder).mkdir(parents=True)
+        write_json(tmp_path / "data/ifqa" / folder / "dev.json", part)
+
+
+def test_the_splits_that_are_there_are_measured_where_none_is_named(release):
+    measured = measure("ifqa")
+    assert list(measured.splits) == ["full-dev", "few-dev"]
+    assert measured.shared == {"full-dev": {"full-dev": 2, "few-dev": 1}, "few-dev": {"full-dev": 1, "few-dev": 2}}
+    assert list(measure("ifqa", ["few-dev"]).splits) == ["few-dev"]
+
+
+def test_what_is_not_there_is_named(release, tmp_path, monkeypatch):
+    with pytest.raises(IfqaError, match="run: ifqa data ifqa"):
+        measure("ifqa", ["full-dev", "full-train"])
+    with pytest.raises(IfqaError, match="did you mean 'full-dev'"):
+        measure("ifqa", ["ful-dev"])
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(IfqaError, match="none of its splits is in data/ifqa; run: ifqa data ifqa"):
+        measure("ifqa")
+
+
+def test_the_tables_fit_80_columns_with_all_six_splits_and_show_the_paper(release, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    measured = measure("ifqa")
+    every = dict.fromkeys(IfQA.files, measured.splits["full-dev"])
+    show(type(measured)("ifqa", every, {one: dict.fromkeys(every, 1_594) for one in every}))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not any("…" in line for line in lines)
+    rows = [line.split() for line in lines]
+    assert ["paper", "701", "22.42", "1.80", "4,524"] in rows
+    assert ["paper,", "all", "49.7", "15.9", "14.5", "19.9"] in rows
+    assert ["full-dev", "2", "3.00", "1.00", "4", "1", "100.00", "100.0%"] in rows
+    assert ["full-dev", "100.0", "100.0", "0.0", "0.0", "0.0", "100.0", "-", "100.0"] in rows
+
+
+def test_the_sample_is_shown_without_the_paper(capsys):
+    show(measure("sample"))
+    assert "paper" not in capsys.readouterr().out
+    assert "paper" not in stats_json(measure("sample"))
+
+
+def test_the_json_has_counts_shares_and_the_paper(release):
+    found = json.loads(json.dumps(stats_json(measure("ifqa"))))
+    own = found["splits"]["full-dev"]
+    assert own["questions"] == 2
+    assert own["means"]["question_words"] == {"mean": 3, "median": 3, "least": 3, "most": 3}
+    assert own["percent"]["types"]["entity"] == 100
+    assert own["percent"]["in_gold"] == {"all": 100, "numeric": None, "other": 100}
+    assert found["paper"] == {"sizes": PAPER_SIZES, "percent": PAPER_SHARES}
+    assert found["shared"]["full-dev"]["few-dev"] == 1
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
+def test_the_same_numbers_are_drawn_in_the_same_bytes(release, tmp_path, suffix):
+    for name in ("a", "b"):
+        draw(measure("ifqa"), tmp_path / f"{name}{suffix}")
+    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
+    if suffix == ".svg":
+        svg = "{http://www.w3.org/2000/svg}"
+        groups = {group.get("id") for group in ElementTree.parse(tmp_path / "a.svg").getroot().iter(f"{svg}g")}
+        assert {"axes_1", "axes_2", "axes_3"} <= groups
+
+
+def test_a_figure_of_another_suffix_is_refused(release, tmp_path):
+    with pytest.raises(IfqaError, match=r"wanted one of .svg, .png, .pdf"):
+        draw(measure("ifqa"), tmp_path / "stats.jpg")
+
+
+@here
+def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
+    monkeypatch.chdir(RELEASE.parents[1])
+    measured = measure("ifqa", ["full-train", "full-dev", "few-train", "few-dev"])
+    ceilings = {
+        split: round(held / of, 3) for split, own in measured.splits.items() for held, of in [own.in_gold["all"]]
+    }
+    assert ceilings == {"full-train": 0.647, "full-dev": 0.713, "few-train": 0.357, "few-dev": 0.742}
+    assert [own.questions for own in measured.splits.values()] == [2400, 700, 600, 1600]
+    assert measured.shared["full-train"] == {"full-train": 2378, "full-dev": 9, "few-train": 596, "few-dev": 903}
+    assert measured.shared["full-dev"]["few-dev"] == 700  # full-dev lies in few-dev whole
+    dev, train = measured.splits["full-dev"], measured.splits["full-train"]
+    assert (round(dev.numeric / 700, 3), round(train.numeric / 2400, 3)) == (0.316, 0.359)
+    assert round(1 - train.several_passages / 2400, 2) == 0.89
+    assert round(dev.yes_no / 700, 3) == 0.003
+    for split, own in measured.splits.items():
+        assert mean(answer in TYPES for answer in own.types) == 1
+        if split.startswith("full"):
+            assert all(abs(100 * own.types[kind] / own.questions - share) < 6 for kind, share in PAPER_SHARES["types"].items())  # fmt: skip

@@ -1,0 +1,138 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scored_experiments import benchmark, ctxs, scored, write
+
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
+from ifqa.pipeline import stages
+from ifqa.report.browse import answer_spans, browse, cut
+from ifqa.scoring.measures.recall import has_answer
+from ifqa.storage.files import read_jsonl, write_jsonl
+
+# Letters that fold, accents composed and not, in both orders; what is joined, what parts tokens, what is no character.
+CHARACTERS = st.sampled_from(
+    [*"aAbB1.,'-$ \n", *"éΣσςİßÅ가", "e\u0301", "\u0301", "\u0323", "\u0344", "\u200b", "\x1f", "\xa0"]
+)
+TEXTS = st.lists(CHARACTERS, max_size=14).map("".join)
+
+HOUSE = "The mill at Brae was built by Ann Lee in 1850 and burnt down twice before the war ."
+BARN = "A barn of oak stands beside the old road , and nobody knows who put it up there ."
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), st.integers(0, 14), st.integers(0, 14))
+def test_spans_are_found_exactly_where_an_answer_is(text, answers, start, end):
+    answers = [*answers, text[start:end]]
+    spans = answer_spans(text, answers)
+    assert bool(spans) == has_answer(text, answers)
+    assert all(has_answer(text[start:end], answers) for start, end in spans)
+    flat = [edge for span in spans for edge in span]
+    assert flat == sorted(set(flat))
+    assert "".join(cut(text, spans)) == text
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_every_place_of_an_answer_is_marked(before, answer, after):
+    text = f"{before} | {answer} | {answer} | {after}"
+    first = len(before) + 3
+    for start in (first, first + len(answer) + 3) if has_answer(answer, [answer]) else ():
+        assert any(begin < start + len(answer) and end > start for begin, end in answer_spans(text, [answer]))
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "marked"),
+    [
+        ("In 1998, she left. 1998 was cold; 19985 is not.", ["1998"], ["1998", "1998"]),
+        ("Zoe\u0308 and Zoë", ["zoë"], ["Zoe\u0308", "Zoë"]),
+        ("the U. S. Navy", ["U.S."], ["U. S."]),
+        ("ΟΔΟΣ, then οδος", ["οδοσ"], []),
+        ("ΟΔΟΣ, then οδος", ["Οδος"], ["ΟΔΟΣ", "οδος"]),
+        ("New York City", ["New York", "York City"], ["New York City"]),
+        ("aa a a", ["a a"], ["a a"]),
+        ("nothing here", ["", "!"], []),
+        ("", ["a"], []),
+    ],
+)
+def test_what_is_marked(text, answers, marked):
+    spans = answer_spans(text, answers)
+    assert [text[start:end] for start, end in spans] == marked
+    pieces = cut(text, spans)
+    assert pieces == text if not marked else pieces[1::2] == marked
+
+
+@pytest.fixture
+def three(tmp_path, monkeypatch):
+    """Two questions; a system that finds and reads, one that is told the gold passages, and one that reads nothing."""
+    monkeypatch.chdir(tmp_path)
+    first, second = "If Ann Lee had left, who would have built the mill?", "Suppose it burnt, when would that be?"
+    benchmark(
+        {"question": first, "answers": ["Ann Lee", "Lee"], "context": [HOUSE]},
+        {"question": second, "answers": ["1850"], "context": [HOUSE, BARN]},
+    )
+    found = ctxs(
+        "found.json",
+        (first, [("7-1", "Roads", BARN), ("7-2", "Brae", HOUSE), ("7-3", "", "Nothing of use.")]),
+        (second, [("7-3", "", "Nothing of use."), ("7-4", "", "More."), ("7-2", "Brae", HOUSE)]),
+    )
+    return [
+        scored("finds", found, {0: "Bob", 1: "in 1850"}, reader="passages = 2"),
+        scored("gold", 'name = "gold"\nk = 5'),
+        scored("closed", "", {0: "Ann Lee"}),
+    ]
+
+
+def test_each_question_shows_what_every_experiment_read_and_answered(three):
+    (split,) = browse(three)["splits"]
+    assert split["name"] == "ifqa full-dev"
+    assert [(one["name"], one["read"], one["answers"], one["deep"]) for one in split["experiments"]] == [
+        ("finds", 2, True, 5),
+        ("gold", 5, False, 5),
+        ("closed", 0, True, 0),
+    ]
+    first, second = split["questions"]
+    assert first["id"] == "ifqa/full-dev/0"
+    assert first["q"] == ["", "If Ann Lee had left", ", who would have built the mill?"]
+    assert first["a"] == ["Ann Lee", "Lee"]
+    assert (first["n"], second["n"]) == (0, 1)
+    assert first["g"] == [["The mill at Brae was built by ", "Ann Lee", HOUSE.partition("Ann Lee")[2]]]
+    roads, brae, gold = first["p"]
+    assert roads == {"i": "7-1", "t": "Roads", "x": BARN}
+    assert (brae["i"], brae["t"], brae["g"], brae["x"]) == ("7-2", "Brae", 1, first["g"][0])
+    assert gold["i"].startswith("gold/")
+    finds, told, closed = first["e"]
+    assert finds == {"x": 0, "em": 0.0, "f1": 0.0, "a": "Bob", "p": [0, 1], "g": 2}
+    assert told == {"x": 1, "p": [2], "g": 1}
+    assert closed == {"x": 2, "em": 1.0, "f1": 1.0, "a": "Ann Lee"}
+    assert second["e"][0] == {"x": 0, "em": 0.0, "f1": pytest.approx(2 / 3), "a": "in 1850", "p": [0, 1], "c": 5}
+    assert second["e"][2] == {"x": 2, "em": 0.0, "f1": 0.0, "r": "not in the file"}
+
+
+def test_a_passage_that_several_read_is_there_once(three):
+    again = scored("again", 'name = "gold"\nk = 3', {0: "Lee"})
+    before, after = browse(three)["splits"][0], browse([*three, again])["splits"][0]
+    assert [one["p"] for one in before["questions"]] == [one["p"] for one in after["questions"]]
+    assert after["questions"][0]["e"][3]["p"] == [2]
+
+
+def test_a_factual_answer_stands_beside_the_answer(three):
+    path = three[0].folder / "read" / "predictions.jsonl"
+    write_jsonl(path, [record | {"factual": "Ann"} for _, record in list(read_jsonl(path))])
+    assert browse(three)["splits"][0]["questions"][0]["e"][0]["f"] == "Ann"
+
+
+def test_an_experiment_over_fewer_questions_lacks_the_others(three):
+    few = override(three[2], {"limit": 1})
+    stages.run(few)
+    (split,) = browse([few, *three])["splits"]
+    assert [[one["x"] for one in question["e"]] for question in split["questions"]] == [[0, 1, 2, 3], [1, 2, 3]]
+
+
+def test_only_what_is_scored_is_shown_split_by_split(three):
+    write("experiments/later.toml", 'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\n')
+    write("experiments/other.toml", 'benchmark = "sample"\nsplit = "dev"\nlimit = 3\n[retriever]\nname = "gold"\n')
+    other = load_experiment("other")
+    stages.run(other)
+    splits = browse([load_experiment("later"), other, *three])["splits"]
+    assert [one["name"] for one in splits] == ["sample dev", "ifqa full-dev"]
+    assert len(splits[0]["questions"]) == 3
+    assert browse([load_experiment("later")]) == {"splits": []}

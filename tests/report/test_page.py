@@ -1,0 +1,394 @@
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from browser import CHROMIUM, browser
+from hypothesis import given
+from hypothesis import strategies as st
+from scored_experiments import benchmark, ctxs, scored
+
+from ifqa.report import page as module
+from ifqa.report.browse import browse
+from ifqa.report.curves import Curve, recall_svg
+from ifqa.report.page import json_text, write_page
+from ifqa.report.table import Grid
+
+HOSTILE = (
+    "<script>window.hacked=1</script>",
+    '<img src=x onerror="window.hacked=1">',
+    "</script><b onmouseover=window.hacked=1>",
+    "]]>",
+    "<!--",
+    "&lt;b&gt;&amp;",
+    "\u2028\u2029",
+    "${window.hacked=1}",
+)
+NASTY = " ".join(HOSTILE)
+NASTY_WORD = "<img/src=x/onerror=window.hacked=1></script><!--"
+LONG_WORD = "w" * 300
+MILL = "The mill at Brae was built by Ann Lee in 1850 and burnt down twice before the war ."
+
+
+class Parsed(HTMLParser):
+    """The elements of a page, and the text directly in each kind."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.elements, self.texts, self._open = [], {}, []
+        self.feed(path.read_text(encoding="utf-8"))
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._open:
+            self.texts.setdefault(self._open[-1], []).append(data)
+
+
+def tiny(hostile=""):
+    """What `browse` gives for one question, with a text in every place of it."""
+    question = {
+        "id": f"b/dev/1{hostile}", "q": ["", f"If so{hostile}", ", who?"], "a": [f"Ann{hostile}"], "n": 0, "g": [f"Ann{hostile}"],
+        "p": [{"i": f"1-1{hostile}", "t": f"Title{hostile}", "x": ["By ", "Ann", f" Lee{hostile}"], "g": 1}],
+        "e": [{"x": 0, "a": f"Bob{hostile}", "f": f"Bert{hostile}", "r": f"cut{hostile}", "em": 0.0, "f1": 0.0, "p": [0], "g": 1}],
+    }  # fmt: skip
+    experiment = {"name": f"one{hostile}", "about": f"About{hostile}", "read": 1, "deep": 5, "answers": True}
+    return {"splits": [{"name": f"b dev{hostile}", "experiments": [experiment], "questions": [question]}]}
+
+
+def grid(*rows, title="Scores", note="", columns=("experiment", "EM", "verdict")):
+    return Grid(title, note, columns, rows)
+
+
+def written(path, grids=(), figures=(), browsed=None, about=""):
+    write_page(path / "report.html", grids, figures, browsed or {"splits": []}, about)
+    return path / "report.html"
+
+
+def test_only_the_pages_own_script_and_style_may_run(tmp_path):
+    parsed = Parsed(written(tmp_path, [grid(("a", "1", "OK"))], [], tiny()))
+    policy = next(attrs["content"] for _, attrs in parsed.elements if attrs.get("http-equiv"))
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    scripts = [attrs for tag, attrs in parsed.elements if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "data"}, {}]
+    for tag, directive in (("script", "script-src"), ("style", "style-src")):
+        text = parsed.texts[tag][-1]
+        hashed = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{hashed}'" in policy
+
+
+def test_nothing_is_fetched_and_no_attribute_is_code(tmp_path):
+    figure = recall_svg("Recall", [Curve("x", ((1, 5.0, 4.0, 6.0),))])
+    parsed = Parsed(written(tmp_path, [grid(("a", "1", "OK"))], [figure], tiny()))
+    assert {tag for tag, _ in parsed.elements}.isdisjoint({"link", "img", "iframe", "object", "base", "form"})
+    names = {name for _, attrs in parsed.elements for name in attrs}
+    assert not [name for name in names if name.startswith("on") or name in ("src", "style")]
+    assert all(attrs["href"].startswith("#") for _, attrs in parsed.elements if "href" in attrs)
+    for name in ("page.css", "page.js"):
+        text = Path(module.__file__).with_name(name).read_text(encoding="utf-8")
+        assert not re.search(
+            r"url\(|@import|https?:|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text
+        )
+        assert "</" not in text
+
+
+def test_texts_of_tables_are_text(tmp_path):
+    one = grid((NASTY, NASTY, NASTY), title=NASTY, note=NASTY, columns=(NASTY,) * 3)
+    parsed = Parsed(written(tmp_path, [one], about=NASTY))
+    assert {tag for tag, _ in parsed.elements}.isdisjoint({"script", "img", "b"})
+    assert parsed.texts["td"] == [NASTY, NASTY]
+    assert parsed.texts["h1"] == ["Counterfactual question answering"]
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_json_in_a_page_is_the_same_value_and_ends_no_script(value):
+    text = json_text(value)
+    assert json.loads(text) == value
+    assert not set("<>&\u2028\u2029") & set(text)
+    text.encode()
+
+
+def test_half_a_surrogate_pair_can_be_written():
+    assert json.loads(json_text("a\ud800b").encode()) == "a\ud800b"
+
+
+def test_verdicts_have_a_class_and_their_word(tmp_path):
+    verdicts = [
+        "OK",
+        "near; PARTIAL: 3 questions",
+        "off",
+        "not run: needs a GPU",
+        "model retired",
+        "official",
+        "offline-1",
+    ]
+    parsed = Parsed(written(tmp_path, [grid(*(("off", "1", verdict) for verdict in verdicts))]))
+    kinds = [attrs["class"] for tag, attrs in parsed.elements if tag == "span"]
+    assert kinds == ["verdict ok", "verdict near", "verdict off", "verdict absent", "verdict absent"]
+    assert parsed.texts["span"] == ["OK", "near", "off", "not run", "model retired"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["41.6 [38.0, 45.1]", "", "-"], "number"),
+        (["82.9 / 89.9 / 93.3", "not run"], "number"),
+        (["-3.4", "12.0 of 222"], "number"),
+        (["2026-11-21", "2026-11-20"], "short"),
+        (["12 passages", "3"], "short"),
+        (["", "-"], "short"),
+        (["a text of more than sixteen characters"], None),
+    ],
+)
+def test_columns_of_numbers_stand_at_the_right(tmp_path, cells, kind):
+    parsed = Parsed(written(tmp_path, [grid(*(("x", cell) for cell in cells), columns=("name", "value"))]))
+    assert {attrs.get("class") for tag, attrs in parsed.elements if tag == "td"} == {kind}
+
+
+def test_contents_lead_to_every_table_also_of_the_same_name(tmp_path):
+    parsed = Parsed(written(tmp_path, [grid(title="Table 3, few"), grid(title="Table 3: few"), grid(title="表")]))
+    links = [attrs["href"] for tag, attrs in parsed.elements if tag == "a"]
+    assert links == ["#table-table-3-few", "#table-table-3-few-2", "#table-x"]
+    assert [f"#{attrs['id']}" for tag, attrs in parsed.elements if tag == "section"] == links
+
+
+def test_a_page_without_questions_has_no_script(tmp_path):
+    parsed = Parsed(written(tmp_path, [grid(("a", "1", "OK"))]))
+    assert "script" not in {tag for tag, _ in parsed.elements}
+    assert "noscript" not in {tag for tag, _ in parsed.elements}
+
+
+# From here on in a real browser.
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on the PATH")
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """A page of three experiments over 45 questions, hostile texts in the first of them."""
+    folder = tmp_path_factory.mktemp("report")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        texts = [f"If mill {n} had not burnt, who would own it?" for n in range(44)]
+        nasty = f"If so {NASTY}, who?"
+        records = [{"question": nasty, "answers": [NASTY], "context": [f"{MILL} {NASTY} {LONG_WORD}"]}]
+        records += [
+            {"question": text, "answers": ["1850" if n % 4 == 0 else "Zoë Lee"], "context": [MILL]}
+            for n, text in enumerate(texts)
+        ]
+        benchmark(*({"idx": NASTY_WORD if n == 0 else n} | one for n, one in enumerate(records)))
+        found = ctxs(
+            "found.json",
+            (nasty, [("1-1", NASTY, f"A text {NASTY} of it."), (NASTY_WORD, LONG_WORD, "Nothing.")]),
+            *(
+                (text, [("2-1", "Brae", MILL) if n % 2 else ("2-2", "", "Nothing of use.")])
+                for n, text in enumerate(texts)
+            ),
+        )
+        names = [NASTY_WORD, *range(1, 45)]
+        experiments = [
+            scored("alpha", found, {names[n]: "Bob" if n else NASTY for n in range(45)}),
+            scored("beta", 'name = "gold"', {names[n]: "Zoë Lee" if n < 11 else "never" for n in range(45)}),
+            scored("gamma", "", {names[n]: LONG_WORD for n in range(45)}),
+        ]
+        browsed = browse(experiments)
+    browsed["splits"][0]["experiments"][2]["name"] = NASTY
+    browsed["splits"].append(tiny(NASTY)["splits"][0])
+    rows = [(f"experiment-{n} {NASTY}", "41.6 [38.0, 45.1]", "off") for n in range(3)]
+    wide = Grid(
+        "Wide", NASTY, tuple(f"column number {n}" for n in range(30)), (("experiment", *["41.6 [38.0, 45.1]"] * 29),)
+    )
+    figure = recall_svg(NASTY, [Curve(NASTY, ((1, 50.0, 45.0, 55.0), (5, 60.0, 55.0, 65.0)))])
+    return written(folder, [grid(*rows), wide], [figure], browsed, about=NASTY)
+
+
+def cards(chromium):
+    return chromium.value("[...document.querySelectorAll('.card')].map(card => card.querySelector('a').textContent)")
+
+
+def status(chromium):
+    return chromium.value("document.getElementById('status').textContent")
+
+
+def search(chromium, text):
+    chromium.value("document.activeElement.blur()")
+    chromium.press("/")  # what stood there is selected, and goes
+    chromium.type(text)
+
+
+def choose(chromium, tool, value):
+    chromium.value(
+        f"(tool => {{ tool.value = {json.dumps(value)}; tool.dispatchEvent(new Event('change')) }})"
+        f"(document.getElementById('{tool}'))"
+    )
+
+
+def unfold(chromium):
+    """Open all that is folded; it is filled at the next turn of the page."""
+    chromium.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    chromium.value("new Promise(done => setTimeout(done, 50))")
+
+
+def test_it_opens_without_a_complaint_and_asks_nobody(chromium, report):
+    chromium.open(report)
+    assert len(cards(chromium)) == 20
+    assert status(chromium) == "45 questions, the first 20 below."
+    unfold(chromium)
+    assert chromium.complaints == []
+    assert chromium.requests == [report.resolve().as_uri()]
+
+
+@pytest.mark.parametrize("fragment", ["", "#split=b%20dev" + "".join(f"%{byte:02x}" for byte in f"{NASTY}".encode())])
+def test_texts_that_look_like_code_are_shown_as_text(chromium, report, fragment):
+    chromium.open(report, fragment)
+    unfold(chromium)
+    told = chromium.value("document.body.textContent")
+    places = [
+        "h3",
+        ".wanted b",
+        ".said",
+        ".source b",
+        ".source code",
+        ".text",
+        "th[scope=row]",
+        ".about",
+        "h2 + .scroll + .note",
+    ]
+    for place in places:
+        texts = chromium.value(f"[...document.querySelectorAll('{place}')].map(one => one.textContent)")
+        assert any(one in text for text in texts for one in (*HOSTILE, NASTY_WORD)), place
+    assert all(told.count(one) >= 8 for one in HOSTILE[:5])
+    assert (
+        chromium.value("document.querySelectorAll('main img, main script, main b[onmouseover], title ~ script').length")
+        == 0
+    )
+    assert chromium.value("document.querySelector('h3 mark.supposed') !== null")
+    assert chromium.value("typeof window.hacked") == "undefined"
+    assert chromium.complaints == []
+
+
+def test_even_a_mistake_in_escaping_runs_nothing(chromium, tmp_path):
+    mistake = f"<svg>{HOSTILE[0]}</svg>{HOSTILE[1]}<p onclick='window.hacked=1' style='color:red'>here</p>"
+    chromium.open(written(tmp_path, [], [mistake], tiny()))
+    chromium.value("document.querySelector('p[onclick]').click()")
+    assert chromium.value("typeof window.hacked") == "undefined"
+    assert len(cards(chromium)) == 1
+    assert any("Content Security Policy" in complaint for complaint in chromium.complaints)
+    assert [url for url in chromium.requests if not url.endswith("report.html")] == []
+
+
+def test_search_finds_by_all_words_without_accents(chromium, report):
+    chromium.open(report)
+    search(chromium, "17 MILL")
+    assert cards(chromium) == ["ifqa/full-dev/17", "ifqa/full-dev/18"]
+    search(chromium, "zoe 17 mill")
+    assert cards(chromium) == ["ifqa/full-dev/18"]
+    search(chromium, "full-dev/31")
+    assert cards(chromium) == ["ifqa/full-dev/31"]
+    search(chromium, "window.hacked")
+    assert cards(chromium) == [f"ifqa/full-dev/{NASTY_WORD}"]
+    search(chromium, "no such thing")
+    assert status(chromium) == "None of 45 questions is like that."
+    assert chromium.complaints == []
+
+
+def test_more_are_shown_twenty_at_a_time(chromium, report):
+    chromium.open(report)
+    for count in (40, 45):
+        chromium.value("document.getElementById('more').click()")
+        assert len(cards(chromium)) == count
+    assert chromium.value("document.getElementById('more').hidden")
+
+
+def test_filters_and_order(chromium, report):
+    chromium.open(report)
+    expected = {"numeric": 11, "differ": 8, "wrong": 37, "not:alpha": 23, "not:beta": 0, "all": 45}
+    found = {}
+    for value in expected:
+        choose(chromium, "show", value)
+        found[value] = int(re.sub(r"\D.*", "", status(chromium)) or 0)
+    assert found == expected
+    choose(chromium, "sort", "apart")
+    first = [one.removeprefix("ifqa/full-dev/") for one in cards(chromium)[:8]]
+    assert first == [NASTY_WORD, "2", "3", "4", "6", "7", "8", "10"]  # of equal ones the order of the file
+
+
+def test_the_address_keeps_what_is_asked_for(chromium, report):
+    chromium.open(report)
+    choose(chromium, "show", "numeric")
+    search(chromium, "mill 1+ & =")
+    search(chromium, "mill 4")
+    chromium.value("new Promise(done => setTimeout(done, 400))")
+    address = chromium.value("location.hash")
+    assert address == "#search=mill%204&show=numeric"
+    before = cards(chromium)
+    chromium.open(report, address)
+    assert cards(chromium) == before
+    assert before
+    assert chromium.value("document.getElementById('search').value") == "mill 4"
+
+
+def test_a_link_opens_its_question_alone_and_back_leads_back(chromium, report):
+    chromium.open(report, "#q=ifqa/full-dev/30")
+    assert cards(chromium) == ["ifqa/full-dev/30"]
+    chromium.value("document.getElementById('all').click()")
+    assert len(cards(chromium)) == 20
+    chromium.value("document.querySelectorAll('.card')[3].querySelector('a').click()")
+    chromium.value("new Promise(done => setTimeout(done, 50))")
+    assert cards(chromium) == ["ifqa/full-dev/3"]
+    chromium.value("new Promise(done => { addEventListener('hashchange', () => setTimeout(done, 0)); history.back() })")
+    assert "ifqa/full-dev/0" not in cards(chromium)
+    chromium.open(report, "#q=nowhere")
+    assert status(chromium) == "There is no question nowhere here."
+    assert chromium.complaints == []
+
+
+def test_a_card_shows_answers_ranks_and_passages(chromium, report):
+    chromium.open(report, "#q=ifqa/full-dev/2")
+    rows = chromium.value(
+        "[...document.querySelectorAll('.card tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    assert rows == [
+        ["A alpha", "Bob", "0", "0.00", "1"],
+        ["B beta", "Zoë Lee", "1", "1.00", "1"],
+        [f"C {NASTY}", LONG_WORD, "0", "0.00", "–"],
+    ]
+    unfold(chromium)
+    assert chromium.value("[...document.querySelectorAll('.passage.covers .text')].length") == 3
+    assert chromium.value("document.querySelector('.source').textContent").startswith("Brae2-1goldA (alpha) at rank 1")
+    assert chromium.value("document.querySelector('h3 mark.supposed').textContent") == "If mill 1 had not burnt"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_telephone_shows_it_without_scrolling_sideways(chromium, report, dark):
+    chromium.open(report, width=400, dark=dark)
+    unfold(chromium)
+    assert chromium.value("document.scrollingElement.scrollWidth") <= 400
+    paper = chromium.value("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
+
+
+def test_without_scripts_tables_and_figures_are_there(chromium, report):
+    chromium.open(report, scripts=False)
+    words = chromium.value("document.body.innerText")
+    assert "are shown by a script" in words
+    assert "experiment-0" in words
+    assert chromium.value("document.querySelector('svg').getBoundingClientRect().width") > 300
+    assert chromium.value("document.getElementById('browser').hidden")

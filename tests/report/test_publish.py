@@ -1,0 +1,147 @@
+"""`ifqa report`: what it writes is what is finished, what is stale is refused, and nobody's file is lost."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from answered import run_answers, write_answers
+
+from ifqa.errors import IfqaError
+from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
+from ifqa.report.results import RECORDS
+
+README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def write(into=None, shown=(), check=False):
+    return list(publish(into, shown, check))
+
+
+def test_results_page_and_readme_tell_of_the_same_run():
+    run_answers("mine", range(20), 'about = "Twenty are right."')
+    Path("README.md").write_text(README)
+    assert set(write(Path("README.md"))) == {RECORDS, RESULTS, PAGE, Path("README.md")}
+    for path in (RESULTS, PAGE, Path("README.md")):
+        assert "24.1 [15.7, 33.7]" in path.read_text(), path
+    readme = Path("README.md").read_text()
+    assert readme.startswith("# Mine\n\n")
+    assert readme.endswith(f"{END}\n\nmore\n")
+    assert "something stale" not in readme
+    write(Path("README.md"))
+    assert Path("README.md").read_text() == readme
+
+
+def test_a_check_passes_what_was_just_written_and_refuses_what_changed():
+    run_answers("mine", range(20))
+    Path("README.md").write_text(README)
+    before = sorted(Path().rglob("*"))
+    with pytest.raises(IfqaError, match="is stale"):
+        write(check=True)
+    assert sorted(Path().rglob("*")) == before
+    write(Path("README.md"))
+    assert write(Path("README.md"), check=True) == []
+    Path("README.md").write_text(README)
+    with pytest.raises(IfqaError, match=r"README.md is stale; write it again: ifqa report --into README.md"):
+        write(Path("README.md"), check=True)
+    run_answers("mine", range(30))
+    with pytest.raises(IfqaError, match="is stale"):
+        write(check=True)
+
+
+def test_a_changed_expectation_makes_the_results_stale():
+    run_answers("mine", range(20))
+    write()
+    file = Path("experiments/mine.toml")
+    file.write_text(file.read_text() + "\n[expected.EM]\nvalue = 24.1\ntolerance = 0.1\n")
+    with pytest.raises(IfqaError, match=r"RESULTS.md is stale"):
+        write(check=True)
+    write()
+    assert "| mine | OK | 24.1 [15.7, 33.7] | 24.1 [15.7, 33.7] | EM 24.1 ± 0.1 |" in RESULTS.read_text()
+
+
+def test_somebody_elses_results_are_not_overwritten():
+    run_answers("mine", range(20))
+    RESULTS.write_text("# Results\n\nof mine\n")
+    with pytest.raises(IfqaError, match="was not written by ifqa report"):
+        write()
+    assert RESULTS.read_text() == "# Results\n\nof mine\n"
+    assert not PAGE.exists()
+
+
+def test_a_file_without_the_marks_is_refused_and_nothing_written():
+    run_answers("mine", range(20))
+    Path("README.md").write_text("# Mine\n")
+    for path, text in (
+        ("README.md", "# Mine\n"),
+        ("none.md", None),
+        ("two.md", README + README),
+        ("back.md", f"{END}{BEGIN}"),
+    ):
+        if text is not None:
+            Path(path).write_text(text)
+        with pytest.raises(IfqaError, match="once each, between which the table goes"):
+            write(Path(path))
+    Path("latin.md").write_bytes(README.encode() + b"\xe9")
+    with pytest.raises(IfqaError, match=r"latin\.md: not UTF-8"):
+        write(Path("latin.md"))
+    assert not RESULTS.exists()
+
+
+def test_a_file_keeps_its_ends_of_lines_and_a_link_stays_a_link():
+    run_answers("mine", range(20))
+    Path("windows.md").write_bytes(README.replace("\n", "\r\n").encode())
+    Path("link.md").symlink_to("windows.md")
+    write(Path("link.md"))
+    assert Path("link.md").is_symlink()
+    data = Path("windows.md").read_bytes()
+    assert b"24.1" in data
+    assert data.count(b"\n") == data.count(b"\r\n")
+    assert write(Path("windows.md"), check=True) == []
+
+
+def test_a_run_that_became_stale_fails_the_check():
+    run_answers("mine", range(20))
+    write()
+    write_answers("mine", range(30))
+    with pytest.raises(IfqaError, match="is stale"):
+        write(check=True)
+    write()
+    assert "| mine | stale: " in RESULTS.read_text()
+    assert "24.1" not in RESULTS.read_text()
+
+
+def test_two_reports_at_once_are_one_too_many():
+    run_answers("mine", range(20))
+    first = publish(None, [], check=False)
+    next(first)
+    other = subprocess.run([sys.executable, "-m", "ifqa", "report"], capture_output=True, text=True, timeout=120)
+    assert other.returncode == 2
+    assert "another process is at work in experiments" in other.stderr
+    assert len(list(first)) == 2
+    write()
+
+
+def test_the_results_of_this_repository_are_what_its_records_give(tmp_path):
+    root = Path(__file__).parents[2]
+    Path("experiments").mkdir()
+    for name in ("experiments/RESULTS.md", "experiments/RESULTS.jsonl", "README.md"):
+        Path(name).write_bytes((root / name).read_bytes())
+    assert write(Path("README.md"), check=True) == []
+
+
+def test_only_a_finished_experiment_can_be_shown():
+    run_answers("mine", range(20))
+    run_answers("other", range(30), wrong="a very telling mistake")
+    write_answers("undone", range(20))
+    with pytest.raises(IfqaError, match="undone is not finished here"):
+        write(shown=["undone"])
+    write(shown=["experiments/mine.toml"])
+    assert "a very telling mistake" not in PAGE.read_text()
+    write()
+    assert "a very telling mistake" in PAGE.read_text()

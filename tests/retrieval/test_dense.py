@@ -1,0 +1,200 @@
+"""Dense retrieval through the stages: from passages by an index to rankings, and what may not be used together."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, save_file
+from tiny_encoder import tiny, tiny_dpr
+
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import parse_experiment
+from ifqa.errors import IfqaError
+from ifqa.formats.runs import read_run
+from ifqa.pipeline import stages
+from ifqa.pipeline.inputs import open_retriever
+from ifqa.records import Passage, Question, gold_id
+from ifqa.retrieval.dense import Dense
+from ifqa.retrieval.vectors import encode
+from ifqa.retrieval.vectors.loading import open_encoder
+from ifqa.storage.artifacts import read_manifest
+from ifqa.storage.files import sha256
+
+THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf".split()
+TEXTS = [f"{THINGS[n % 16]} {THINGS[n * 7 % 16]} {THINGS[n * n % 16]} {'moon ' * (n % 5)}" for n in range(40)]
+RECORDS = [{"idx": n, "question": f"{THINGS[n]} cat ?", "answers": ["x"], "context": TEXTS[n::10]} for n in range(10)]
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    tiny(folder / "model")
+    tiny_dpr(folder / "dpr")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _a_place_of_its_own(tmp_path, monkeypatch, models):
+    monkeypatch.chdir(tmp_path)
+    for setting in ("full", "few"):
+        path = Path(f"data/ifqa/{setting}_split/dev.json")
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(RECORDS))
+    shutil.copytree(models, ".", dirs_exist_ok=True)
+    Path("indexes").mkdir()
+    monkeypatch.setattr(encode, "PIECE", 16)
+
+
+def corpus(**settings):
+    lines = ['[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["full-dev"]', "[index.dense]"]
+    settings = {"retriever": "dense", "model": "model", "precision": "float32", "device": "cpu"} | settings
+    lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    Path("indexes/mine.toml").write_text("\n".join(lines))
+    return load_corpus("mine")
+
+
+def build(**settings):
+    made = corpus(**settings)
+    stages.build_passages(made)
+    return stages.build_index(made, "dense")
+
+
+def experiment(split="full-dev", retriever=None):
+    table = {"name": "dense", "k": 7, "device": "cpu"} | (retriever or {})
+    tables = {"benchmark": "ifqa", "split": split, "corpus": "mine", "retriever": table}
+    return parse_experiment("mine", tables, "mine.toml")
+
+
+def found(split="full-dev", **retriever):
+    return read_run(stages.retrieve(experiment(split, retriever)) / "run.trec")
+
+
+def by_hand(model="model", **settings):
+    """Every passage scored by its inner product in half precision, as vectors are kept."""
+    encoder = open_encoder(model, precision="float32", device="cpu", **settings)
+    texts = list(dict.fromkeys(text for record in RECORDS for text in record["context"]))
+    vectors = encoder.encode_passages([Passage("", "", text) for text in texts]).astype(np.float16).astype(np.float64)
+    scores = encoder.encode_queries([record["question"] for record in RECORDS]).astype(np.float64) @ vectors.T
+    return {
+        f"ifqa/full-dev/{n}": sorted(((s, gold_id(t)) for s, t in zip(row, texts, strict=True)), reverse=True)
+        for n, row in enumerate(scores)
+    }
+
+
+def agree(rankings, wanted):
+    """The best scores are there, and each passage has its own."""
+    assert rankings.keys() == wanted.keys()
+    for question, hits in rankings.items():
+        scores, own = [hit.score for hit in hits], {passage: score for score, passage in wanted[question]}
+        np.testing.assert_allclose(scores, [score for score, _ in wanted[question][:7]], atol=1e-4)
+        np.testing.assert_allclose(scores, [own[hit.passage_id] for hit in hits], atol=1e-4)
+
+
+@pytest.mark.parametrize("model", ["model", "dpr/ctx_encoder"])
+def test_rankings_are_those_of_all_inner_products(model):
+    build(model=model)
+    agree(found(), by_hand(model))
+
+
+def test_a_flat_index_of_faiss_ranks_alike_with_and_without_the_vectors():
+    pytest.importorskip("faiss", reason="needs the extra cpu")
+    wanted = by_hand()
+    build(factory="Flat")
+    agree(found(), wanted)
+    folder = build(factory="Flat", keep_vectors=False)
+    assert not list(folder.glob("vectors-*.npy"))
+    assert list(folder.glob("ids-*.npy"))
+    agree(found(), wanted)
+
+
+def test_settings_of_the_build_are_those_of_the_search():
+    build(query_prefix="other: ", passage_prefix="", max_tokens=6)
+    facts = open_retriever(experiment()).encoder.facts
+    assert (facts["query_prefix"], facts["passage_prefix"], facts["max_tokens"]) == ("other: ", "", 6)
+    agree(found(), by_hand(query_prefix="other: ", passage_prefix="", max_tokens=6))
+
+
+def test_more_than_there_are_is_all_and_none_is_refused():
+    retriever = Dense(build(), device="cpu")
+    (hits,) = retriever.search([Question("q", "red")], 1000)
+    assert len({hit.passage_id for hit in hits}) == len(hits) == len(set(TEXTS))
+    assert retriever.search([], 3) == []
+    with pytest.raises(IfqaError, match="at least 1; found 0"):
+        retriever.search([Question("q", "red")], 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "changed"),
+    [("model", "model"), ("dpr/ctx_encoder", "dpr/ctx_encoder"), ("dpr/ctx_encoder", "dpr/question_encoder")],
+)
+def test_an_index_of_other_weights_is_neither_opened_nor_searched_nor_taken_for_built(model, changed):
+    folder = build(model=model)
+    found()
+    before = read_manifest(folder)
+    weights = load_file(f"{changed}/model.safetensors")
+    save_file({name: one.flip(0) for name, one in weights.items()}, f"{changed}/model.safetensors", {"format": "pt"})
+    with pytest.raises(IfqaError, match=r"was built with another .*; build it again: ifqa index"):
+        Dense(folder, device="cpu")
+    with pytest.raises(IfqaError, match=r"made from something else .*; make it again: ifqa index mine"):
+        found()
+    build(model=model)
+    assert read_manifest(folder)["wanted"] != before["wanted"]
+    agree(found(), by_hand(model))
+
+
+def test_what_is_built_is_used_again_and_another_setting_is_another_index(capsys):
+    build()
+    found()
+    build()
+    found()
+    assert capsys.readouterr().err.count("nothing to do") == 3
+    before = read_manifest(Path("experiments/mine/retrieve"))["wanted"]["indexes"]
+    build(passage_prefix="other: ")
+    found()
+    assert read_manifest(Path("experiments/mine/retrieve"))["wanted"]["indexes"] != before
+
+
+@pytest.mark.parametrize("place", ["model/manifest.json", "dpr/manifest.json", "dpr/question_encoder/manifest.json"])
+def test_a_model_of_one_setting_is_refused_on_the_questions_of_the_other(place):
+    sources = {"dev": sha256(Path("data/ifqa/full_split/dev.json"))}
+    Path(place).write_text(json.dumps({"setting": "ifqa/few", "sources": sources}))
+    build(model="model" if place.startswith("model") else "dpr/ctx_encoder")
+    with pytest.raises(IfqaError, match="'dense' was trained on ifqa/few and may not be tested on ifqa/full"):
+        open_retriever(experiment("full-dev"))
+    assert open_retriever(experiment("few-dev")).setting == "ifqa/few"
+
+
+@pytest.mark.parametrize("name", ["dense", "fusion"])
+def test_a_model_that_was_trained_on_the_very_questions_is_told_of(name):
+    manifest = {"setting": "ifqa/full", "sources": {"train": sha256(Path("data/ifqa/full_split/dev.json"))}}
+    Path("model/manifest.json").write_text(json.dumps(manifest))
+    build()
+    own, gold = {"name": "dense", "device": "cpu"}, {"name": "gold"}
+    tables = {"benchmark": "ifqa", "split": "full-dev", "corpus": "mine"}
+    tables["retriever"] = own if name == "dense" else {"name": name, "parts": [own, gold]}
+    folder = stages.retrieve(parse_experiment("mine", tables, "mine.toml"))
+    assert read_manifest(folder)["made"]["trained_on_them"] is True
+
+
+def test_what_a_build_takes_is_told_with_the_defaults_too():
+    told = Dense.forecast(1000, model="model", device="cpu", precision="float32", factory="SQ8")
+    assert told.disk > 1000 * 32
+    assert Dense.forecast(1000, device="cpu").disk > 1000 * 2 * 384  # of the default encoder
+
+
+@pytest.mark.parametrize(
+    ("built", "searched", "message"),
+    [
+        ({}, {"nprobe": 3}, "nprobe is for a FAISS index, and .* is searched exactly; leave it out"),
+        ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; name a factory"),
+        ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name of the hub"),
+        ({"query_prefix": 5}, {}, "query_prefix"),
+    ],
+)
+def test_settings_that_do_not_fit_are_one_line(built, searched, message):
+    with pytest.raises(IfqaError, match=message) as caught:
+        build(**built)
+        found(**searched)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,264 @@
+"""FAISS indexes in parts: what they find, what a killed build leaves, and what is refused."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from vector_folder import folder_of
+
+from ifqa.errors import IfqaError
+from ifqa.retrieval.vectors.approximate import Approximate, build
+from ifqa.retrieval.vectors.exact import Exact
+from ifqa.retrieval.vectors.factory import index_bytes, train_bytes
+from ifqa.retrieval.vectors.store import draw
+
+DIMENSION = 32
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """On a busy machine small work in several threads takes many times as long."""
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    yield
+    faiss.omp_set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """10,200 vectors around 60 centres, in six shards of unequal size."""
+    rng = np.random.default_rng(3)
+    centres = rng.standard_normal((60, DIMENSION))
+    around = centres[rng.integers(0, 60, 10_200)] + 0.3 * rng.standard_normal((10_200, DIMENSION))
+    around /= np.linalg.norm(around, axis=1, keepdims=True)
+    return folder_of(tmp_path_factory.mktemp("vectors"), *np.split(around, [2000, 2100, 5000, 5001, 9000]))
+
+
+@pytest.fixture(scope="module")
+def queries(vectors):
+    rows = np.random.default_rng(5).integers(0, len(vectors), 50)
+    noise = np.random.default_rng(6).standard_normal((50, DIMENSION))
+    return (vectors.at(rows) + 0.1 * noise).astype(np.float32)
+
+
+def recall(found, wanted):
+    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found.tolist(), wanted.tolist(), strict=True)])
+
+
+def stamps(folder):
+    return {path.name: path.stat().st_mtime_ns for path in folder.glob("*.index")}
+
+
+@pytest.mark.parametrize("part_passages", [1, 5100, 10**6])
+def test_flat_in_any_number_of_parts_finds_what_exact_search_finds(vectors, queries, tmp_path, part_passages):
+    facts = build(vectors, tmp_path, "Flat", part_passages=part_passages, key="a")
+    assert facts["parts"] == len(list(tmp_path.glob("faiss-*.index"))) == {1: 6, 5100: 3, 10**6: 1}[part_passages]
+    assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.glob("faiss-*.index"))
+    assert facts["trained_on"] == 0
+    for k in (1, 10, 20_000) if part_passages == 5100 else (10,):
+        scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, k)
+        wanted_scores, wanted_rows = Exact(vectors).search(queries, k)
+        assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
+        np.testing.assert_allclose(scores, wanted_scores, rtol=1e-5, atol=1e-5)
+        if k < 20_000:
+            np.testing.assert_array_equal(rows, wanted_rows)
+
+
+FACTORIES = {
+    "SQ8": 0.9, "SQfp16": 1.0, "IVF32,Flat": 0.99, "HNSW8": 0.9, "IVF32,PQ8x4": 0.05,
+    "PCA16,SQ8": 0.2, "IVF32,PQ8x4fs,RFlat": 0.2, "HNSW8_SQ8": 0.9, "L2norm,Flat": 0.99, "IVF32_HNSW8,SQ8": 0.9,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("factory", "floor"), FACTORIES.items())
+def test_every_kind_of_index_is_built_opened_and_finds_its_share(vectors, queries, tmp_path, factory, floor):
+    facts = build(vectors, tmp_path, factory, part_passages=6000, train_sample=1300, key="a")
+    scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10)
+    assert facts["parts"] == 2
+    assert recall(rows, Exact(vectors).search(queries, 10)[1]) >= floor
+    assert (np.diff(scores, axis=1) <= 0).all()
+    guessed = index_bytes(factory, len(vectors), DIMENSION, part_passages=6000)
+    assert guessed == pytest.approx(facts["bytes"], rel=0.2)
+    assert index_bytes("NSG16,Flat", 1000, DIMENSION) is None  # a graph whose size is not told
+
+
+def test_the_training_sample_is_bounded_told_and_drawn_from_all_shards(vectors, tmp_path):
+    assert build(vectors, tmp_path, "IVF64,Flat", key="a")["trained_on"] == 10_000
+    for factory, passages, asked, size in (
+        ("IVF64,Flat", 10**9, 0, 10_000), ("IVF4096,SQ8", 10**9, 0, 4096 * 64), ("IVF4096,SQ8", 200_000, 0, 200_000),
+        ("IVF64,SQ8", 10**6, 5000, 5000), ("HNSW32", 10**6, 0, 0), ("PCA64,SQ8", 10**6, 0, 2 * 64 * 768),
+    ):  # fmt: skip
+        assert train_bytes(factory, passages, 768, asked) == size * 768 * 4
+    np.testing.assert_array_equal(draw(vectors, 100, 1), draw(vectors, 100, 1))
+    assert (draw(vectors, 100, 1) != draw(vectors, 100, 2)).any()
+    np.testing.assert_array_equal(draw(vectors, len(vectors), 1), vectors.at(range(len(vectors))))
+
+
+def test_a_killed_build_goes_on_and_answers_the_same(vectors, queries, tmp_path):
+    build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
+    wanted, before = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), stamps(tmp_path)
+
+    (tmp_path / "faiss-00001.index").unlink()  # a part is gone
+    (tmp_path / "faiss-00009.index").write_bytes(b"of another build")
+    build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
+    after = stamps(tmp_path)
+    assert {name for name, _ in before.items() ^ after.items()} == {"faiss-00001.index"}
+    np.testing.assert_equal(Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), wanted)
+
+    log = json.loads((tmp_path / "faiss.json").read_text())  # killed before the last part was entered, and torn there
+    last = log["parts"].pop()["file"]
+    (tmp_path / "faiss.json").write_text(json.dumps(log))
+    with pytest.raises(IfqaError, match="wanted 10,200 of 32; build the index again"):
+        Approximate(tmp_path, (len(vectors), vectors.dimension))
+    build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
+    assert {name for name, _ in after.items() ^ stamps(tmp_path).items()} == {last}
+    np.testing.assert_equal(Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), wanted)
+
+
+def test_a_build_killed_in_the_midst_of_a_part_goes_on(vectors, queries, tmp_path, monkeypatch):
+    from ifqa.retrieval.vectors import approximate
+
+    build(vectors, tmp_path / "whole", "IVF32,SQ8", part_passages=3000, key="a")
+    real = approximate.write
+
+    def killed(handle, data):
+        real(handle, data[: len(data) // 2])
+        if "00001" in handle.name:
+            raise KeyboardInterrupt
+        real(handle, data[len(data) // 2 :])
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(approximate, "write", killed)
+        build(vectors, tmp_path / "cut", "IVF32,SQ8", part_passages=3000, key="a")
+    before = stamps(tmp_path / "cut")
+    assert before.keys() == {"trained.index", "faiss-00000.index"}
+    build(vectors, tmp_path / "cut", "IVF32,SQ8", part_passages=3000, key="a")
+    assert before.items() <= stamps(tmp_path / "cut").items()
+    np.testing.assert_equal(
+        *(
+            Approximate(tmp_path / name, (len(vectors), vectors.dimension)).search(queries, 10)
+            for name in ("whole", "cut")
+        )
+    )
+
+
+@pytest.mark.parametrize("harm", ["other key", "torn log", "no trained index"])
+def test_what_was_made_from_something_else_is_made_anew(vectors, queries, tmp_path, harm):
+    build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="a")
+    before = stamps(tmp_path)
+    if harm == "torn log":
+        (tmp_path / "faiss.json").write_bytes((tmp_path / "faiss.json").read_bytes()[:-20])
+    if harm == "no trained index":
+        (tmp_path / "trained.index").unlink()
+    build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="b" if harm == "other key" else "a")
+    after = stamps(tmp_path)
+    assert after.keys() == before.keys()
+    assert all(before[name] != after[name] for name in after)
+    assert Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10)[1].min() >= 0
+
+
+def test_an_index_larger_than_the_memory_answers_the_same(vectors, queries, tmp_path):
+    build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="a")
+    large, small = (
+        Approximate(tmp_path, (len(vectors), vectors.dimension)),
+        Approximate(tmp_path, (len(vectors), vectors.dimension), memory_gb=1e-6),
+    )
+    assert (len(large._kept), len(small._kept)) == (4, 0)
+    np.testing.assert_equal(large.search(queries, 20), small.search(queries, 20))
+    assert build(vectors, tmp_path, "IVF32,SQ8", part_passages=6000, key="a")["parts"] == 2  # same lists in fewer parts
+    np.testing.assert_array_equal(
+        Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 20)[1], large.search(queries, 20)[1]
+    )
+
+
+@pytest.mark.parametrize(("factory", "name"), [("PCA24,IVF128,SQ8", "nprobe"), ("HNSW4", "ef_search")])
+def test_more_lists_and_more_candidates_find_more(vectors, queries, tmp_path, factory, name):
+    wanted = Exact(vectors).search(queries, 10)[1]
+    build(vectors, tmp_path, factory, key="a")
+    less, more = (
+        Approximate(tmp_path, (len(vectors), vectors.dimension), **{name: value}).search(queries, 10)[1]
+        for value in (1, 500)
+    )
+    assert recall(less, wanted) < recall(more, wanted)
+
+
+def test_fewer_found_than_wanted_end_in_minus_one(vectors, queries, tmp_path):
+    build(vectors, tmp_path, "IVF128,Flat", part_passages=3000, key="a")
+    scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension), nprobe=1).search(queries, 2000)
+    assert (rows[:, -1] == -1).all()
+    assert (np.isneginf(scores) == (rows == -1)).all()
+    assert all(np.unique(found[found >= 0]).size == (found >= 0).sum() for found in rows)
+
+
+@pytest.mark.parametrize(
+    ("factory", "settings", "message"),
+    [
+        ("bogus", {}, '= "bogus": faiss cannot build it .*could not parse index string bogus.*; wanted one such'),
+        ("LSH", {}, "for inner product .*METRIC_L2"),
+        ("PQ5", {}, "multiple"),
+        ("IDMap,Flat", {}, "add_with_ids"),
+        ("HNSW1", {}, "too small; wanted HNSW2"),
+        ("IVF4096,Flat", {}, "on 159,744 vectors or more .39 for each .*found 10,200 of 10,200; take one with"),
+        ("PQ8", {"train_sample": 200}, "9,984 vectors .*found 200 of 10,200; set train_sample to 0 or 9,984"),
+        ("OPQ8,PQ8x4", {"train_sample": 200}, "9,984 vectors"),
+    ],
+)
+def test_a_factory_that_cannot_be_built_is_refused_in_one_line(vectors, tmp_path, factory, settings, message):
+    with pytest.raises(IfqaError, match=message) as caught:
+        build(vectors, tmp_path, factory, key="a", **settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("factory", "settings", "message"),
+    [
+        ("Flat", {"nprobe": 4}, "nprobe = 4 .*wanted 0, as the index has no such setting"),
+        ("IVF32,SQ8", {"ef_search": 4}, "ef_search = 4"),
+        ("IVF32,SQ8", {"nprobe": -1}, r"nprobe = -1 .*wanted 0 \(the default\) or more"),
+        ("Flat", {"device": "gpu"}, 'must be "cpu" or "cuda"'),
+        ("Flat", {"device": "cuda"}, "faiss finds no GPU.*faiss-cpu is installed.*pip install 'ifqa.gpu.'"),
+    ],
+)
+def test_settings_that_an_index_does_not_have_are_refused(vectors, tmp_path, monkeypatch, factory, settings, message):
+    import faiss
+
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
+    build(vectors, tmp_path, factory, key="a")
+    with pytest.raises(IfqaError, match=message):
+        Approximate(tmp_path, (len(vectors), vectors.dimension), **settings)
+
+
+def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
+    build(vectors, tmp_path, "Flat", part_passages=6000, key="a")
+    path, log = tmp_path / "faiss-00001.index", tmp_path / "faiss.json"
+    whole, text = path.read_bytes(), log.read_text()
+    for broken in (whole[:-1], b"\0" * len(whole), b""):
+        path.write_bytes(broken)
+        with pytest.raises(IfqaError, match=r"faiss-00001.index is damaged .*; build the index again") as caught:
+            Approximate(tmp_path, (len(vectors), vectors.dimension))
+        assert "\n" not in str(caught.value)
+    path.write_bytes(whole)
+    log.write_text(text.replace('"passages": 5001', '"passages": 5000').replace('"passages": 5199', '"passages": 5200'))
+    with pytest.raises(IfqaError, match="vectors of 32 numbers, wanted"):
+        Approximate(tmp_path, (len(vectors), vectors.dimension))
+    other = folder_of(tmp_path / "other", np.eye(3))
+    with pytest.raises(IfqaError, match="10,200 vectors of 32 numbers, wanted 3 of 3"):
+        Approximate(tmp_path, (len(other), other.dimension))
+    log.unlink()
+    with pytest.raises(IfqaError, match="FAISS index not found"):
+        Approximate(tmp_path, (len(vectors), vectors.dimension))
+
+
+def test_a_missing_faiss_is_named_with_what_to_install(vectors, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    for call in (
+        lambda: build(vectors, tmp_path, "Flat", key="a"),
+        lambda: Approximate(tmp_path, (len(vectors), vectors.dimension)),
+    ):
+        with pytest.raises(
+            IfqaError, match=r"needs faiss; install it with: pip install 'ifqa\[cpu\]' .*factory = \"\""
+        ):
+            call()

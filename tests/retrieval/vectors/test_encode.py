@@ -1,0 +1,198 @@
+"""Passages become the same vectors, in the same rows, whoever encodes them and however often they are stopped."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tiny_encoder import tiny
+
+from ifqa.errors import IfqaError
+from ifqa.records import Passage
+from ifqa.retrieval.vectors import encode as module
+from ifqa.retrieval.vectors.encode import encode, pace
+from ifqa.retrieval.vectors.loading import open_encoder
+from ifqa.retrieval.vectors.store import LOG, Ids, Vectors, ids_path, vectors_path
+
+THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold".split()
+SHARDS = [
+    [Passage(f"東京/{shard}-{n} é".replace(" ", "_"), "moon", " ".join(THINGS[n : n + 1 + shard])) for n in range(size)]
+    for shard, size in enumerate((9, 4, 1))
+]
+PIECES = 3 + 1 + 1  # of four passages
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    return tiny(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def passages(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 4)
+    (tmp_path / "passages").mkdir()
+    for number, shard in enumerate(SHARDS):
+        write(tmp_path / "passages", number, shard)
+    return tmp_path / "passages"
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """The pieces that are encoded, by number; `encoded.stop_after(n)` interrupts what follows."""
+
+    class Encoded(list):
+        left = 10**6
+
+    done = Encoded()
+
+    def counted(piece, real=module.encode_piece):
+        if len(done) == done.left:
+            raise KeyboardInterrupt
+        done.append(piece.number)
+        return real(piece)
+
+    monkeypatch.setattr(module, "encode_piece", counted)
+    return done
+
+
+def write(folder, number, shard):
+    lines = [json.dumps({"id": one.id, "title": one.title, "contents": one.text}) + "\n" for one in shard]
+    (folder / f"passages-{number:05d}.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def settings(model, **more):
+    return {"model": model, "precision": "float32", "device": "cpu"} | more
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_rows_and_ids_are_those_of_the_passages(tmp_path, passages, model, encoded):
+    facts = encode(passages, tmp_path / "out", settings(model))
+    every = [one for shard in SHARDS for one in shard]
+    assert facts["passages"] == len(every)
+    assert facts["model"] == model
+    assert len(facts["weights"]) == 64
+    assert encoded == list(range(PIECES))
+    assert Ids(tmp_path / "out").of(range(len(every))) == [one.id for one in every]
+    wanted = open_encoder(**settings(model)).encode_passages(every)
+    np.testing.assert_allclose(Vectors(tmp_path / "out").at(range(len(every))), wanted, atol=1e-3)
+
+
+def test_after_a_kill_only_the_rest_is_encoded_and_the_bytes_are_the_same(tmp_path, passages, model, encoded, capsys):
+    encode(passages, tmp_path / "whole", settings(model))
+    encoded.clear()
+    encoded.left = 2
+    with pytest.raises(KeyboardInterrupt):
+        encode(passages, tmp_path / "out", settings(model))
+    encoded.left = 10**6
+    encode(passages, tmp_path / "out", settings(model))
+    assert encoded == list(range(PIECES))
+    assert "8 passages had been encoded by an earlier build" in capsys.readouterr().err
+    assert files(tmp_path / "out") == files(tmp_path / "whole")
+
+
+def test_what_is_lost_or_cut_is_encoded_again(tmp_path, passages, model, encoded):
+    encode(passages, tmp_path / "out", settings(model))
+    whole = files(tmp_path / "out")
+    encoded.clear()
+    vectors_path(tmp_path / "out", 0).unlink()
+    ids_path(tmp_path / "out", 2).write_bytes(b"")
+    lines = (tmp_path / "out" / LOG).read_bytes().splitlines(keepends=True)
+    (tmp_path / "out" / LOG).write_bytes(b"".join(lines[:-1]) + lines[-1][:20])
+    encode(passages, tmp_path / "out", settings(model))
+    assert encoded == [0, 2, 4]
+    assert files(tmp_path / "out") == whole
+
+
+def test_only_changed_passages_are_encoded_again_and_those_that_are_gone_go(tmp_path, passages, model, encoded):
+    encode(passages, tmp_path / "out", settings(model))
+    encoded.clear()
+    write(passages, 1, [*SHARDS[1][:3], Passage("new", "", "ship")])
+    (passages / "passages-00002.jsonl").unlink()
+    assert encode(passages, tmp_path / "out", settings(model))["passages"] == 13
+    assert encoded == [3]
+    assert not vectors_path(tmp_path / "out", 4).exists()
+    assert Ids(tmp_path / "out").of([12]) == ["new"]
+
+
+def test_another_way_to_encode_passages_encodes_all_again(tmp_path, passages, model, encoded):
+    for change in ({}, {"titles": "yes"}, {"passage_prefix": "other: "}, {"max_tokens": 5}, {"precision": "bfloat16"}):
+        encode(passages, tmp_path / "out", settings(model, **change))
+        assert len(encoded) == PIECES
+        encoded.clear()
+    encode(
+        passages, tmp_path / "out", settings(model, **change, query_prefix="other: ")
+    )  # another one for questions alone
+    assert encoded == []
+
+
+def test_other_weights_under_the_same_name_encode_all_again(tmp_path, passages, model, encoded):
+    other = str(tmp_path / "model")
+    shutil.copytree(model, other)
+    encode(passages, tmp_path / "out", settings(other))
+    before = Vectors(tmp_path / "out").at([0])
+    weights = load_file(f"{other}/model.safetensors")
+    torch.manual_seed(1)
+    save_file(
+        {name: torch.randn_like(one) for name, one in weights.items()}, f"{other}/model.safetensors", {"format": "pt"}
+    )
+    encoded.clear()
+    encode(passages, tmp_path / "out", settings(other))
+    assert len(encoded) == PIECES
+    wanted = open_encoder(**settings(other)).encode_passages(SHARDS[0][:1])
+    assert not np.allclose(before, wanted, atol=1e-2)
+    np.testing.assert_allclose(Vectors(tmp_path / "out").at([0]), wanted, atol=1e-3)
+
+
+def test_several_processes_make_the_same_bytes(tmp_path, passages, model):
+    encode(passages, tmp_path / "one", settings(model))
+    encode(passages, tmp_path / "two", settings(model), workers=2)
+    assert files(tmp_path / "two") == files(tmp_path / "one")
+
+
+def test_blank_lines_are_no_passages(tmp_path, passages, model):
+    encode(passages, tmp_path / "out", settings(model))
+    wanted = Vectors(tmp_path / "out").at(range(14))
+    path = passages / "passages-00001.jsonl"
+    path.write_bytes(path.read_bytes() + b"\n \n")  # a piece of its own, with nothing in it
+    assert encode(passages, tmp_path / "out", settings(model))["passages"] == 14
+    np.testing.assert_array_equal(Vectors(tmp_path / "out").at(range(14)), wanted)
+
+
+def test_a_bad_line_is_named_by_file_and_line(tmp_path, passages, model):
+    with open(passages / "passages-00001.jsonl", "a") as handle:
+        handle.write('{"id": "x", "title": "", "contents": "red"}\n{"id": "x", "title": "", "contents": \n')
+    with pytest.raises(IfqaError, match=r"passages-00001\.jsonl:6: not a line of JSON") as caught:
+        encode(passages, tmp_path / "out", settings(model))
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_to_encode_is_refused(tmp_path, model):
+    with pytest.raises(IfqaError, match="passages folder not found"):
+        encode(tmp_path / "nowhere", tmp_path / "out", settings(model))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(IfqaError, match=r"no passages in .*empty; wanted passages-\*\.jsonl"):
+        encode(tmp_path / "empty", tmp_path / "out", settings(model))
+
+
+def test_damaged_weights_are_refused_by_the_first_passage(tmp_path, passages, model):
+    shutil.copytree(model, tmp_path / "model")
+    weights = load_file(tmp_path / "model" / "model.safetensors")
+    weights["embeddings.LayerNorm.bias"][:] = float("nan")
+    save_file(weights, tmp_path / "model" / "model.safetensors", {"format": "pt"})
+    with pytest.raises(
+        IfqaError, match=r"the vector of passage 東京/0-0_é holds NaN or infinity \(one of 4 in shard 0\)"
+    ):
+        encode(passages, tmp_path / "out", settings(str(tmp_path / "model")))
+
+
+def test_the_pace_is_measured(model):
+    found = pace(settings(model))
+    assert found.passages_per_second > 0
+    assert found.dimension == 32
+    assert found.bytes_each >= 2 * 32
+    assert found.memory > 1e6

@@ -1,0 +1,214 @@
+"""Vectors are those of sentence-transformers and of DPR, however texts are batched; what cannot be used is one line."""
+
+import json
+from functools import cache, partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+from tiny_encoder import tiny, tiny_dpr, tokenizer
+from transformers import DPRContextEncoder, DPRQuestionEncoder
+
+from ifqa.errors import IfqaError
+from ifqa.models.hub import NAME, encoder_folder
+from ifqa.records import Passage
+from ifqa.retrieval.vectors import encoder as module
+from ifqa.retrieval.vectors import loading
+from ifqa.retrieval.vectors.loading import open_encoder
+
+TEXTS = ["red", "cat dog bird sun moon tree rock", "green bird", "ship " * 60, "gold iron", "blue", "wolf fish " * 9]
+PASSAGES = [Passage(f"p{n}", f"moon {n}" if n % 2 else "", text) for n, text in enumerate(TEXTS)]
+FACTS = {"pooling": "mean", "normalised": True, "query_prefix": "query: ", "passage_prefix": "passage: ", "titles": False, "max_tokens": 48, "precision": "float32", "dimension": 32}  # fmt: skip
+open_float = partial(open_encoder, precision="float32", device="cpu")
+encoder_once = cache(open_float)
+
+MAKES = {
+    "mean": {},
+    "cls": {"pooling": "cls", "normalise": False},
+    "lasttoken, padded left": {"pooling": "lasttoken", "decoder": True},
+    "mean, padded left, prompt left out": {"decoder": True, "normalise": False, "include_prompt": False},
+    "mean, prompt left out": {"include_prompt": False},
+    "no prompts": {"prompts": None},
+}
+
+
+@pytest.fixture(scope="session", params=MAKES)
+def model(request, tmp_path_factory):
+    return tiny(tmp_path_factory.mktemp("model"), **MAKES[request.param])
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory):
+    return tiny(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture(scope="session")
+def dpr(tmp_path_factory):
+    return tiny_dpr(tmp_path_factory.mktemp("dpr"))
+
+
+def one_by_one(encode, texts):
+    return np.stack([encode([text])[0] for text in texts])
+
+
+@pytest.mark.parametrize("budget", [1, 40, 2048])
+def test_vectors_are_those_of_sentence_transformers(model, budget, monkeypatch):
+    monkeypatch.setitem(module.BUDGET, "cpu", budget)
+    ours, theirs = open_float(model), SentenceTransformer(model, device="cpu")
+    np.testing.assert_allclose(ours.encode_queries(TEXTS), one_by_one(theirs.encode_query, TEXTS), atol=1e-5)
+    np.testing.assert_allclose(ours.encode_passages(PASSAGES), one_by_one(theirs.encode_document, TEXTS), atol=1e-5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(order=st.permutations(range(len(TEXTS))), budget=st.integers(1, 200), chunk=st.integers(1, 9))
+def test_neither_order_nor_batches_change_a_vector(bert, monkeypatch, order, budget, chunk):
+    encoder = encoder_once(bert)
+    wanted = encoder.encode_passages(PASSAGES)[list(order)]
+    with monkeypatch.context() as patch:
+        patch.setitem(module.BUDGET, "cpu", budget)
+        patch.setattr(module, "CHUNK", chunk)
+        done = []
+        found = encoder.encode_passages([PASSAGES[one] for one in order], done.append)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    assert sum(done) == len(TEXTS)
+
+
+def test_the_default_encoder_is_sentence_transformers_own():
+    texts = ["If Ann had not left, who would lead?", "A passage. " * 80, "x", "naïve 東京"]
+    ours, theirs = open_float(NAME), SentenceTransformer(str(encoder_folder()), device="cpu")
+    passages = [Passage("p", "a title", text) for text in texts]
+    np.testing.assert_allclose(ours.encode_queries(texts), one_by_one(theirs.encode_query, texts), atol=1e-5)
+    np.testing.assert_allclose(ours.encode_passages(passages), one_by_one(theirs.encode_document, texts), atol=1e-5)
+    assert (ours.facts["max_tokens"], ours.facts["dimension"], ours.facts["normalised"]) == (256, 384, True)
+
+
+def test_what_is_done_to_texts_can_be_set_and_is_told(bert):
+    theirs = SentenceTransformer(bert, device="cpu")
+    own = open_float(bert)
+    assert own.facts == FACTS | {"model": bert}
+    ours = open_float(bert, query_prefix="", passage_prefix="other: ", titles="yes", max_tokens=8)
+    assert ours.facts == own.facts | {"query_prefix": "", "passage_prefix": "other: ", "titles": True, "max_tokens": 8}
+    theirs.max_seq_length = 8
+    texts = [f"other: {one.title} {one.text}".replace(":  ", ": ") for one in PASSAGES]
+    np.testing.assert_allclose(ours.encode_passages(PASSAGES), one_by_one(theirs.encode, texts), atol=1e-5)
+    np.testing.assert_allclose(ours.encode_queries(TEXTS), one_by_one(theirs.encode, TEXTS), atol=1e-5)
+
+
+def test_a_missing_prefix_of_a_family_that_has_one_is_said(tmp_path, capsys):
+    open_float(tiny(tmp_path / "e5-small", prompts=None))
+    assert "its files name no prefix" in capsys.readouterr().err
+    open_float(tiny(tmp_path / "bge-small"))
+    assert "prefix" not in capsys.readouterr().err
+
+
+def test_no_texts_have_no_vectors(bert, dpr):
+    for folder in (bert, dpr):
+        assert (
+            encoder_once(folder).encode_queries([]).shape == encoder_once(folder).encode_passages([]).shape == (0, 32)
+        )
+
+
+def test_half_a_character_breaks_nothing(bert):
+    assert np.isfinite(encoder_once(bert).encode_queries(["red \ud800 cat"])).all()
+
+
+def by_hand(kind, folder, *texts, longest=256):
+    """DPR's vectors in plain transformers: one text or pair at a time, token types all 0."""
+    network, found = kind.from_pretrained(folder).eval(), []
+    for one in zip(*texts, strict=True):
+        ids = tokenizer()(*one, truncation=True, max_length=longest, return_tensors="pt").input_ids
+        with torch.no_grad():
+            found.append(network(ids, token_type_ids=torch.zeros_like(ids)).pooler_output[0].numpy())
+    return np.stack(found)
+
+
+@pytest.mark.parametrize("budget", [30, 2048])
+def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, monkeypatch):
+    monkeypatch.setitem(module.BUDGET, "cpu", budget)
+    encoder = open_float(dpr, max_tokens=40)
+    questions = dpr.replace("ctx_encoder", "question_encoder")
+    pairs = [(one.title, one.text) if one.title else (one.text,) for one in PASSAGES]
+    wanted = np.concatenate([by_hand(DPRContextEncoder, dpr, *([text] for text in pair), longest=40) for pair in pairs])
+    np.testing.assert_allclose(encoder.encode_passages(PASSAGES), wanted, atol=1e-5)
+    alone = by_hand(DPRQuestionEncoder, questions, TEXTS, longest=40)
+    np.testing.assert_allclose(encoder.encode_queries(TEXTS), alone, atol=1e-5)
+    untitled = open_float(dpr, max_tokens=40, titles="no").encode_passages(PASSAGES)
+    np.testing.assert_allclose(untitled, by_hand(DPRContextEncoder, dpr, TEXTS, longest=40), atol=1e-5)
+    assert encoder.facts == {
+        "model": dpr, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
+        "passage_prefix": "", "titles": True, "max_tokens": 40, "precision": "float32", "dimension": 32,
+    }  # fmt: skip
+
+
+def test_half_precision_keeps_length_and_direction(bert, dpr):
+    for folder in (bert, dpr):
+        exact, half = encoder_once(folder), open_encoder(folder, precision="bfloat16", device="cpu")
+        for found, wanted in (
+            (half.encode_passages(PASSAGES[:3]), exact.encode_passages(PASSAGES[:3])),
+            (half.encode_queries(TEXTS[:3]), exact.encode_queries(TEXTS[:3])),
+        ):
+            assert found.dtype == np.float32
+            assert (torch.cosine_similarity(*map(torch.tensor, (found, wanted))) > 0.999).all()
+            assert not np.array_equal(found, wanted)
+            if folder == bert:
+                np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-3)
+
+
+def test_eight_bits_come_close_and_questions_stay_exact(bert):
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package, reason="needs the extra onnx")
+    exact, small = encoder_once(bert), open_encoder(bert, precision="int8", device="cpu")
+    assert small.facts == exact.facts | {"precision": "int8"}
+    np.testing.assert_array_equal(small.encode_queries(TEXTS), exact.encode_queries(TEXTS))
+    found, wanted = small.encode_passages(PASSAGES), exact.encode_passages(PASSAGES)
+    assert (torch.cosine_similarity(*map(torch.tensor, (found, wanted))) > 0.97).all()
+    assert not np.allclose(found, wanted, atol=1e-6)
+
+
+def test_a_model_of_word_vectors_opens_again_by_its_own_facts(tmp_path):
+    SentenceTransformer(modules=[StaticEmbedding(tokenizer(), embedding_dim=32)], device="cpu").save(str(tmp_path))
+    first = open_float(str(tmp_path))
+    again = open_float(str(tmp_path), max_tokens=json.loads(json.dumps(first.facts))["max_tokens"])
+    np.testing.assert_array_equal(first.encode_queries(TEXTS), again.encode_queries(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"precision": "float16"}, "unknown precision 'float16'; did you mean 'bfloat16'"),
+        ({"device": "cdua"}, "unknown device 'cdua'; did you mean 'cuda'"),
+        ({"device": "cuda"}, "'cuda' was asked for, and torch finds none here"),
+        ({"max_tokens": -1}, "max_tokens: wanted 0"),
+        ({"max_tokens": 1}, "max_tokens"),  # too few for a text and its marks
+        ({"max_tokens": 1000}, "max_tokens"),  # more than the model has positions
+        ({"query_model": "x"}, "query_model is for DPR"),
+        ({"query_prefix": 5}, "query_prefix"),
+        ({"precision": "int8", "model": "dpr"}, "no prefix, and no precision int8"),
+        ({"query_model": "/nowhere", "model": "dpr"}, "'/nowhere' is neither a folder here nor a name of the hub"),
+        ({"max_tokens": 301, "model": "dpr"}, "max_tokens"),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_one_line(bert, dpr, change, message, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    given = {"model": dpr if "model" in change else bert, "device": "cpu", "precision": "float32"}
+    with pytest.raises(IfqaError, match=message) as caught:
+        open_encoder(**given | change | {"model": given["model"]}).encode_queries(["ship " * 400])
+    assert "\n" not in str(caught.value)
+
+
+def test_auto_is_what_the_hardware_has(monkeypatch):
+    for half, installed, found in (
+        ("bfloat16", True, "bfloat16"),
+        ("float32", True, "int8"),
+        ("float32", False, "float32"),
+    ):
+        monkeypatch.setattr(loading, "half_precision", lambda device, half=half: getattr(torch, half))
+        with monkeypatch.context() as patched:
+            patched.setattr(loading.importlib.util, "find_spec", lambda name, installed=installed: installed or None)
+            patched.setattr(loading, "question_model", lambda model: "")
+            assert loading.resolve_precision("auto", "cpu", NAME) == found
+    assert loading.resolve_precision("float32", "cpu", NAME) == "float32"

@@ -1,0 +1,116 @@
+"""Exact search finds what brute force finds, in every way it can be run."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vector_folder import folder_of
+
+from ifqa.errors import IfqaError
+from ifqa.retrieval.vectors.exact import Exact
+
+
+def brute_force(shards, queries, k):
+    """Every inner product in float64, all of them sorted."""
+    all_vectors = np.concatenate(shards).astype(np.float64)
+    scores = queries.astype(np.float64) @ all_vectors.T
+    rows = np.array([sorted(range(len(all_vectors)), key=lambda row, s=s: (-s[row], row))[:k] for s in scores])
+    rows = rows.reshape(len(queries), -1)
+    return np.take_along_axis(scores, rows, 1), rows
+
+
+def ways(vectors, block):
+    """On numpy; on torch from the files; on torch with all vectors kept on the device."""
+    exact, kept = Exact(vectors, block=block), Exact(vectors, block=block)
+    kept._keep("cpu")
+    assert len(kept._kept) == len(list(vectors.shards()))
+    return [exact.search, *(lambda queries, k, one=one: one._search_torch(queries, k, "cpu") for one in (exact, kept))]
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    dimension=st.integers(1, 5),
+    questions=st.integers(1, 6),
+    k=st.integers(1, 50),
+    block=st.integers(8, 200),
+)
+def test_every_way_finds_what_brute_force_finds_equal_scores_in_the_order_of_rows(
+    tmp_path_factory, seed, sizes, dimension, questions, k, block
+):
+    rng = np.random.default_rng(seed)  # few whole numbers: many vectors are the same, and every score is exact
+    shards = [rng.integers(-1, 2, (size, dimension)).astype(np.float32) for size in sizes]
+    queries = rng.integers(-2, 3, (questions, dimension)).astype(np.float32)
+    wanted_scores, wanted_rows = brute_force(shards, queries, k)
+    vectors = folder_of(tmp_path_factory.mktemp("v"), *shards)
+    for search in ways(vectors, block):
+        scores, rows = search(queries, k)
+        assert scores.dtype == np.float32
+        assert rows.dtype == np.int64
+        np.testing.assert_array_equal(rows, wanted_rows)
+        np.testing.assert_array_equal(scores, wanted_scores)
+
+
+@pytest.mark.parametrize("block", [1 << 13, 1 << 26])
+def test_real_numbers_score_as_in_float64(tmp_path, block):
+    rng = np.random.default_rng(0)
+    shards = [rng.standard_normal((size, 48)).astype(np.float16) for size in (300, 1, 500)]
+    queries = rng.standard_normal((20, 48)).astype(np.float32)
+    wanted_scores, wanted_rows = brute_force(shards, queries, 10)
+    for search in ways(folder_of(tmp_path, *shards), block):
+        scores, rows = search(queries, 10)
+        np.testing.assert_array_equal(rows, wanted_rows)
+        np.testing.assert_allclose(scores, wanted_scores, rtol=1e-5, atol=1e-5)
+
+
+def test_no_questions_get_no_answers(tmp_path):
+    for search in ways(folder_of(tmp_path, np.eye(3)), 64):
+        scores, rows = search(np.empty((0, 3), np.float32), 2)
+        assert scores.shape == rows.shape == (0, 2)
+
+
+def test_a_search_leaves_the_vectors_and_the_queries_as_they_are(tmp_path):
+    vectors = folder_of(tmp_path, np.eye(3))
+    queries = np.ones((2, 3), np.float32)
+    before = {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()}
+    for search in ways(vectors, 64):
+        search(queries, 2)
+    assert (queries == 1).all()
+    assert {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()} == before
+
+
+def test_the_precision_of_matrix_products_is_as_before_after_a_search(tmp_path):
+    import torch
+
+    before = torch.backends.cuda.matmul.fp32_precision
+    Exact(folder_of(tmp_path, np.eye(3)))._search_torch(np.ones((1, 3), np.float32), 1, "cpu")
+    assert torch.backends.cuda.matmul.fp32_precision == before
+
+
+@pytest.mark.parametrize(
+    ("queries", "k", "message"),
+    [
+        (np.ones((2, 4), np.float32), 1, r"shape \[2, 4\] do not fit vectors of 3 numbers; take the encoder"),
+        (np.ones(3, np.float32), 1, r"shape \[3\] do not fit"),
+        (np.array([[0, 0, 0], [0, np.nan, 0]], np.float32), 1, "query 1 .* holds NaN"),
+        (np.array([[0, np.inf, 0]], np.float32), 1, "query 0 .* infinity"),
+        (np.ones((2, 3), np.float32), 0, "k must be 1 or more"),
+    ],
+)
+def test_queries_that_cannot_be_searched_with_are_refused(tmp_path, queries, k, message):
+    with pytest.raises(IfqaError, match=message) as caught:
+        Exact(folder_of(tmp_path, np.eye(3))).search(queries, k)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_device_that_is_not_here_is_refused(tmp_path, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    vectors = folder_of(tmp_path, np.eye(3))
+    with pytest.raises(IfqaError, match="finds no GPU here"):
+        Exact(vectors, device="cuda")
+    with pytest.raises(IfqaError, match='must be "cpu" or "cuda", found \'gpu\''):
+        Exact(vectors, device="gpu")

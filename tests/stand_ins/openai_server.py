@@ -1,0 +1,154 @@
+"""A scripted server that speaks OpenAI's API over loopback, and keeps its own count of requests and tokens.
+
+    python tests/stand_ins/openai_server.py [--latency 0.2]
+
+As a script it prints its port and answers until it is killed; GET /count gives its counts as JSON. In a test, `serving`
+runs it in a thread, and a plan says how it answers a prompt the n-th time it is asked.
+"""
+
+import argparse
+import asyncio
+import json
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Reply:
+    """How one request is answered; the defaults are a completion that repeats the prompt."""
+
+    status: int = 200
+    body: object = None  # bytes as they are, else JSON; None for a completion
+    headers: dict = field(default_factory=dict)
+    latency: float = 0.0
+    cut: str = ""  # "before" or "within" the answer the connection is closed
+    text: str | None = "answer"  # of the completion
+    finish: str = "stop"
+    usage: tuple[int, int] | None = (7, 3)
+
+
+def error(status, message, code=None, headers=None, **more):
+    body = {"error": {"message": message, "type": "an_error", "param": more.get("param"), "code": code}}
+    return Reply(status, body, headers or {}, usage=None)
+
+
+class Server:
+    def __init__(self, plan=None, latency=0.0):
+        self.plan = plan or (lambda prompt, time, asked: Reply(text=f"to {prompt}"))
+        self.latency = latency
+        self.asked = Counter()  # prompt -> how often
+        self.bodies = []
+        self.keys = set()
+        self.tokens = [0, 0]  # of all that was worked on, whether it arrived or not
+        self.now = self.most_at_once = 0
+        self.began = asyncio.Event()
+
+    @property
+    def requests(self):
+        return sum(self.asked.values())
+
+    async def serve(self, ready):
+        server = await asyncio.start_server(self.talk, "127.0.0.1", 0, limit=2**24, backlog=512)
+        self.port = server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+        ready(self)
+        async with server:
+            await server.serve_forever()
+
+    async def talk(self, reader, writer):
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                first, *lines = head.decode().split("\r\n")
+                headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
+                body = await reader.readexactly(int(headers.get("content-length", 0)))
+                if first.startswith("GET /count"):
+                    reply = Reply(body={"requests": self.requests, "tokens": self.tokens, "asked": dict(self.asked)})
+                else:
+                    self.keys.add(headers.get("authorization", ""))
+                    reply = await self.answer(first.split()[1], json.loads(body))
+                data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+                lines = {"content-type": "application/json", "content-length": str(len(data)), **reply.headers}
+                if reply.cut == "before":
+                    return
+                writer.write(f"HTTP/1.1 {reply.status} X\r\n".encode())
+                writer.write("".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode() + b"\r\n")
+                writer.write(data[: len(data) // 2] if reply.cut else data)
+                await writer.drain()
+                if reply.cut:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def answer(self, path, body):
+        chat = path.endswith("/chat/completions")
+        prompt = body["messages"][-1]["content"] if chat else body["prompt"]
+        self.asked[prompt] += 1
+        self.bodies.append(body)
+        self.now += 1
+        self.most_at_once = max(self.most_at_once, self.now)
+        try:
+            reply = self.plan(prompt, self.asked[prompt], body)
+            if reply.usage:
+                self.tokens = [one + more for one, more in zip(self.tokens, reply.usage, strict=True)]
+            await asyncio.sleep(reply.latency or self.latency)
+        finally:
+            self.now -= 1
+        if reply.body is None:
+            choice = {"index": 0, "finish_reason": reply.finish}
+            choice |= {"message": {"role": "assistant", "content": reply.text}} if chat else {"text": reply.text}
+            reply.body = {"id": "1", "object": "chat.completion", "model": body["model"], "choices": [choice]}
+            if reply.usage:
+                prompt_tokens, completion_tokens = reply.usage
+                reply.body["usage"] = {
+                    "prompt_tokens": prompt_tokens,
+                    "completion_tokens": completion_tokens,
+                    "total_tokens": prompt_tokens + completion_tokens,
+                }
+        return reply
+
+
+@contextmanager
+def serving(plan=None, latency=0.0):
+    """A server in a thread, for as long as it is needed."""
+    server = Server(plan, latency)
+    up = threading.Event()
+    loop = asyncio.new_event_loop()
+
+    def work():
+        asyncio.set_event_loop(loop)
+        task = loop.create_task(server.serve(lambda server: up.set()))
+        server.stop = lambda: loop.call_soon_threadsafe(task.cancel)
+        try:
+            loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            others = asyncio.all_tasks(loop)
+            for other in others:
+                other.cancel()
+            loop.run_until_complete(asyncio.gather(*others, return_exceptions=True))
+            loop.close()
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    assert up.wait(10)
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(10)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--latency", type=float, default=0.0)
+    server = Server(latency=parser.parse_args().latency)
+    asyncio.run(server.serve(lambda server: print(server.port, flush=True)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Experiments over questions of a test's own, scored without a model."""
+
+import json
+from pathlib import Path
+
+from ifqa.config.experiment import load_experiment
+from ifqa.pipeline import stages
+
+
+def benchmark(*records):
+    """The records as the questions of ifqa full-dev, under the working directory."""
+    write("data/ifqa/full_split/dev.json", json.dumps([{"idx": n, **record} for n, record in enumerate(records)]))
+
+
+def write(path, text):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+
+
+def scored(name, retriever="", answers=None, **more):
+    """An experiment over `benchmark`, run: `retriever` is its table, `answers` are what its reader says, by index."""
+    text = f'about = "About {name}."\nbenchmark = "ifqa"\nsplit = "full-dev"\n' + more.get("top", "")
+    if retriever:
+        text += f"[retriever]\n{retriever}\n"
+    if answers is not None:
+        lines = [json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": one}) for n, one in answers.items()]
+        write(f"{name}.jsonl", "\n".join(lines))
+        text += f'[reader]\nname = "predictions"\npath = "{name}.jsonl"\n' + more.get("reader", "")
+    write(f"experiments/{name}.toml", text)
+    experiment = load_experiment(name)
+    stages.run(experiment)
+    return experiment
+
+
+def ctxs(path, *rankings):
+    """A file of rankings with their passages: of each question (its text) the (id, title, text), best first."""
+    entries = [
+        {
+            "question": question,
+            "answers": ["x"],
+            "ctxs": [{"id": i, "title": t, "text": x, "score": str(9 - n)} for n, (i, t, x) in enumerate(passages)],
+        }
+        for question, passages in rankings
+    ]
+    write(path, json.dumps(entries))
+    return f'name = "run"\npath = "{path}"\nk = 5'

@@ -1,0 +1,15 @@
+"""Vectors on disk, as an index holds them."""
+
+import numpy as np
+
+from ifqa.retrieval.vectors.store import Filling, Vectors
+
+
+def folder_of(folder, *shards):
+    filling, keys = Filling(folder), {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, shard in enumerate(shards):
+        keys[number] = "key"
+        filling.add(number, "key", [f"{number}-{row}" for row in range(len(shard))], np.asarray(shard, np.float32))
+    filling.finish(keys)
+    return Vectors(folder)

@@ -1,0 +1,274 @@
+"""Training of Fusion-in-Decoder on the sample's questions and a few of our own, with tiny networks of random weights."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_t5
+import torch
+
+from ifqa.errors import IfqaError
+from ifqa.pipeline.inputs import open_reader
+from ifqa.plugins import load
+from ifqa.reading.fid.checkpoint import open_checkpoint
+from ifqa.reading.fid.reader import Fid
+from ifqa.reading.fid.text import Conventions
+from ifqa.records import Passage, Question, gold_id
+from ifqa.scoring.measures.answers import exact_match
+from ifqa.training import fid, resume
+from ifqa.training.fid import RECIPES, Rows, resolve, training_passages
+
+NAMES = "Ada Bo Cy Di Ed Flo".split()
+TOWNS = "Bath Wick Lund Rye Hove Deal".split()
+TEXTS = [f"{name} was born in {town} and left it for good." for name, town in zip(NAMES, TOWNS, strict=True)]
+QUESTIONS = [
+    Question(f"t/{n}", f"If {name} had stayed, where?", (town, f"in {town}"), (TEXTS[n],))
+    for n, (name, town) in enumerate(zip(NAMES, TOWNS, strict=True))
+]
+RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2] for n in range(6)]
+SETTINGS = {
+    "setting": "ifqa/full", "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "micro_batch": 2, "max_tokens": 40,
+    "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("start")
+    return str(tiny_t5.save(folder, texts=[*TEXTS, *(one.text for one in QUESTIONS)], dropout_rate=0.1))
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bfloat16, whose rounding depends on what is computed together."""
+    monkeypatch.setattr(fid, "half_precision", lambda device: torch.float32)
+
+
+def trained(folder: Path, start: str, **changes: Any) -> dict[str, torch.Tensor]:
+    fid.train(QUESTIONS, RANKINGS, folder, **{"model": start, **SETTINGS, **changes})
+    return open_checkpoint(str(folder)).model.state_dict()
+
+
+def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def apart(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    """How far two networks lie from each other: Adam makes a step of full length of a gradient that is nearly 0."""
+    return float(torch.cat([(one[name] - other[name]).flatten() for name in one]).norm())
+
+
+def rows(start: str, **changes: Any) -> Rows:
+    chosen = resolve(**{key: value for key, value in SETTINGS.items() if key != "setting"} | changes)
+    return Rows(QUESTIONS, RANKINGS, open_checkpoint(start), Conventions(chosen.max_tokens), chosen)
+
+
+def test_the_published_recipe_is_fid_larges() -> None:
+    told = {  # reproduction of README:110-126 and src/options.py:20-31 of facebookresearch/FiD
+        "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000, "weight_decay": 0.01,
+        "clip": 1.0, "max_tokens": 250, "evaluate_every": 500, "model": "google-t5/t5-large", "gold": "retrieved",
+    }  # fmt: skip
+    assert told.items() <= asdict(RECIPES["published"]).items()
+
+
+def test_every_pass_has_each_question_once_with_an_answer_drawn_anew(start: str) -> None:
+    drawn, tokenizer = rows(start, steps=9), open_checkpoint(start).tokenizer
+    assert len(drawn) == 36
+    passes = [[drawn[row] for row in range(first, first + 6)] for first in range(0, 36, 6)]
+    for one in passes:
+        assert sorted(len(row["passages"]) for row in one) == [2, 2, 2, 3, 3, 3]
+        assert len({json.dumps(row["passages"]) for row in one}) == 6
+    labels = [tokenizer.decode(row["label"], skip_special_tokens=True) for one in passes for row in one]
+    assert set(labels) <= {answer for one in QUESTIONS for answer in one.answers}
+    assert len({label.startswith("in ") for label in labels}) == 2
+    assert [drawn[row] for row in (30, 2, 17)] == [rows(start, steps=9)[row] for row in (30, 2, 17)]
+    assert [drawn[row] for row in range(36)] != [rows(start, steps=9, seed=1)[row] for row in range(36)]
+
+
+def test_a_gold_passage_is_included_where_none_was_retrieved() -> None:
+    other = [Passage("a", "", TEXTS[1]), Passage("b", "", TEXTS[2])]
+    question = QUESTIONS[0]
+    assert training_passages(question, other, 2, "retrieved") == other
+    included = training_passages(question, other, 2, "included")
+    assert included == [other[0], Passage(gold_id(TEXTS[0]), "", TEXTS[0])]
+    assert training_passages(question, RANKINGS[0], 2, "included") == RANKINGS[0][:2]
+    assert training_passages(question, [], 3, "included") == [included[1]]
+    assert training_passages(Question("t", "If?", ("a",)), other, 1, "included") == other[:1]
+
+
+@pytest.mark.usefixtures("exact")
+def test_what_goes_through_the_network_at_once_changes_no_weight(tmp_path: Path, start: str) -> None:
+    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS))}  # without dropout
+    whole = trained(tmp_path / "whole", start, **plain, device_batch=4, micro_batch=0, recompute=False)
+    parts = trained(tmp_path / "parts", start, **plain, device_batch=1, micro_batch=1, recompute=True)
+    moved = apart(whole, open_checkpoint(plain["model"]).model.state_dict())
+    assert apart(whole, parts) < 0.01 * moved
+    other = trained(tmp_path / "other", start, **plain, device_batch=4, micro_batch=0, recompute=False, seed=1)
+    assert apart(whole, other) > 0.3 * moved
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_killed_training_goes_on_to_the_same_weights(
+    tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dev = (QUESTIONS, RANKINGS)
+    whole = trained(tmp_path / "whole", start, dev=dev)
+
+    def kill_in_step_4(trainer: Any, folder: Path, label: str) -> None:
+        calls, real = 0, trainer.training_step
+
+        def counted(*given: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 8:  # two micro-steps a step
+                raise Killed
+            return real(*given, **named)
+
+        trainer.training_step = counted
+        fit(trainer, folder, label)
+
+    fit = resume.fit
+    monkeypatch.setattr(resume, "fit", kill_in_step_4)
+    with pytest.raises(Killed):
+        trained(tmp_path / "cut", start, dev=dev)
+    monkeypatch.setattr(resume, "fit", fit)
+    assert (tmp_path / "cut/checkpoints/checkpoint-2").exists()
+    with pytest.raises(IfqaError, match="not finished"):
+        Fid(str(tmp_path / "cut"))
+    assert same(trained(tmp_path / "cut", start, dev=dev), whole)
+    one, other = (tmp_path / name / "model.safetensors" for name in ("cut", "whole"))
+    assert one.read_bytes() == other.read_bytes()
+    assert {path.name for path in (tmp_path / "cut").iterdir()} == {
+        path.name for path in (tmp_path / "whole").iterdir()
+    }
+
+
+def test_the_sample_is_learnt_from_its_passages(tmp_path: Path) -> None:
+    questions = load("benchmark", "sample")().questions("dev")[:20]
+    gold = [[Passage(gold_id(text), "", text) for text in one.gold_passages[:1]] for one in questions]
+    texts = [one.text for one in questions] + [several[0].text for several in gold]
+    words = tiny_t5.tokenizer([*texts, *(answer for one in questions for answer in one.answers)], 1500)
+    torch.manual_seed(0)
+    shape = tiny_t5.config(len(words), d_model=64, num_layers=1, num_decoder_layers=1)
+    tiny_t5.FusionInDecoder(shape).save_pretrained(tmp_path / "start")
+    words.save_pretrained(tmp_path / "start")
+    fid.train(
+        questions, gold, tmp_path / "made", setting="sample/dev", model=str(tmp_path / "start"), steps=150, batch=20,
+        device_batch=20, micro_batch=0, recompute=False, learning_rate=1e-2, max_tokens=160, evaluate_every=150, device="cpu",
+    )  # fmt: skip
+    reader = Fid(str(tmp_path / "made"))
+
+    def em(passages: list[list[Passage]]) -> float:
+        predictions = reader.answer(questions, passages)
+        return sum(exact_match(p.answer, q.answers) for p, q in zip(predictions, questions, strict=True)) / 0.2
+
+    assert em(gold) == 100
+    others = gold[7:] + gold[:7]
+    assert em(others) < 30
+
+
+def test_the_best_by_dev_is_kept_and_known(tmp_path: Path, start: str) -> None:
+    dev = (QUESTIONS[:3], RANKINGS[:3])
+    trained(tmp_path / "made", start, dev=dev, steps=30, evaluate_every=10, batch=6, device_batch=6)
+    manifest = json.loads((tmp_path / "made/manifest.json").read_text())
+    assert (manifest["setting"], manifest["made"]["steps"]) == ("ifqa/full", 30)
+    assert manifest["made"]["best_step"] in (10, 20, 30)
+    reader = Fid(str(tmp_path / "made"), device="cpu")
+    right = [
+        exact_match(one.answer, question.answers)
+        for one, question in zip(reader.answer(*dev), dev[0], strict=True)
+    ]  # fmt: skip
+    assert manifest["made"]["dev_EM"] == pytest.approx(100 * sum(right) / 3)
+    assert (reader.setting, reader.label, reader.conventions.max_tokens) == ("ifqa/full", "", 40)
+
+
+def test_a_training_shorter_than_the_time_between_evaluations_is_evaluated_at_its_end(
+    tmp_path: Path, start: str
+) -> None:
+    trained(tmp_path / "made", start, dev=(QUESTIONS[:2], RANKINGS[:2]), steps=1, evaluate_every=100)
+    assert json.loads((tmp_path / "made/manifest.json").read_text())["made"]["best_step"] == 1
+
+
+def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(tmp_path: Path, start: str) -> None:
+    trained(tmp_path / "made", start, steps=1)
+    before = (tmp_path / "made/manifest.json").read_bytes()
+    trained(tmp_path / "made", start, steps=1, micro_batch=1, recompute=False, device_batch=1)
+    assert (tmp_path / "made/manifest.json").read_bytes() == before
+    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+        trained(tmp_path / "made", start, steps=2)
+    with pytest.raises(IfqaError, match="trained on ifqa/full and may not be trained further on ifqa/few"):
+        trained(tmp_path / "few", str(tmp_path / "made"), setting="ifqa/few")
+    assert not (tmp_path / "few").exists()
+
+
+def test_a_checkpoint_of_the_other_setting_is_refused(tmp_path: Path, start: str) -> None:
+    from ifqa.config.experiment import parse_experiment
+
+    trained(tmp_path / "made", start, steps=1, setting="ifqa/few")
+    reader = {"name": "fid", "checkpoint": str(tmp_path / "made")}
+    experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "full-dev", "reader": reader}, "x")
+    with pytest.raises(IfqaError, match="trained on ifqa/few and may not be tested on ifqa/full"):
+        open_reader(experiment)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 0}, "steps: wanted 1 or more"),
+        ({"batch": 3}, "batch: wanted a multiple of 2"),
+        ({"gold": "first"}, "gold 'first'; known: included, retrieved"),
+        ({"max_tokens": 4}, "max_tokens: wanted 16 or more"),
+        ({"device": "tpu"}, "device 'tpu'"),
+        ({"recipe": "larg"}, "recipe 'larg'"),
+        ({"step": 3}, "did you mean 'steps'"),
+        ({"model": "nowhere/at-all"}, "nowhere/at-all"),
+        ({"warmup": "long"}, "warmup.*wanted float"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(
+    tmp_path: Path, start: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(IfqaError, match=message) as error:
+        trained(tmp_path / "made", start, **changes)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "made").exists()
+
+
+def test_questions_without_answers_are_refused(tmp_path: Path, start: str) -> None:
+    with pytest.raises(IfqaError, match="none of 1 training questions has an answer"):
+        fid.train([Question("t", "If?", (" ",))], [[]], tmp_path / "made", **{"model": start, **SETTINGS})
+
+
+def test_two_processes_train_as_one_does(tmp_path: Path, start: str) -> None:
+    plain = str(tiny_t5.save(tmp_path / "start", texts=TEXTS))
+    script = tmp_path / "both.py"
+    script.write_text(
+        "import sys, torch, pathlib\n"
+        "import test_fid as here\n"
+        "here.fid.half_precision = lambda device: torch.float32\n"
+        "here.fid.train(here.QUESTIONS, here.RANKINGS, pathlib.Path(sys.argv[1]), **{**here.SETTINGS, 'model': sys.argv[2],"
+        " 'device_batch': 1, 'dev': (here.QUESTIONS[:3], here.RANKINGS[:3])})\n"
+    )
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(tiny_t5.__file__).parent)]),
+        "OMP_NUM_THREADS": "1",
+    }
+    made = {}
+    for count in (1, 2):
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={count}", "--master-port",
+             str(random.Random(str(tmp_path)).randint(20_000, 40_000) + count), str(script), str(tmp_path / f"{count}"), plain],
+            env=environment, capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:]
+        made[count] = open_checkpoint(str(tmp_path / f"{count}")).model.state_dict()
+    assert apart(made[1], made[2]) < 0.01 * apart(made[1], open_checkpoint(plain).model.state_dict())

@@ -1,0 +1,167 @@
+"""Work on real processes and a real Ray: results, deaths, and what is left when somebody is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tasks
+
+from ifqa.errors import IfqaError
+from ifqa.workers.tasks import run
+
+ROOT = Path(__file__).parents[2]
+STAND_INS = Path(tasks.__file__).parent
+
+
+def test_results_come_with_their_tasks_whatever_the_number_of_workers():
+    for workers in (1, 2, 3):
+        assert sorted(run(tasks.square, range(20), workers=workers)) == [(n, n * n) for n in range(20)]
+
+
+def test_nothing_and_one_task_need_no_process():
+    assert list(run(tasks.process, [], workers=2)) == []
+    assert list(run(tasks.process, [1], workers=2)) == [(1, os.getpid())]
+
+
+def test_work_is_shared_between_processes():
+    found = {process for _, process in run(tasks.process, range(8), workers=2)}
+    assert len(found) == 2
+    assert os.getpid() not in found
+
+
+@pytest.mark.parametrize(("visible", "expected"), [("", {"0", "1"}), ("3,5", {"3", "5"})])
+def test_each_worker_sees_a_gpu_of_its_own(monkeypatch, visible, expected):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert {seen for _, seen in run(tasks.gpu, range(8), workers=2, gpus=2)} == expected
+
+
+def test_tasks_are_taken_only_as_workers_become_free():
+    taken = []
+
+    def endless():
+        while True:
+            taken.append(len(taken))
+            yield taken[-1]
+
+    results = run(tasks.square, endless(), workers=2)
+    for _ in range(5):
+        next(results)
+    results.close()
+    assert len(taken) <= 5 + 2 * 2 + 1
+
+
+def test_an_error_of_the_function_ends_the_work_after_what_is_in_hand():
+    results = []
+    with pytest.raises(IfqaError, match="seven"):
+        for result in run(tasks.no_seven, range(100), workers=2):
+            results.append(result)
+    assert len(results) < 20
+
+
+def test_when_the_tasks_end_in_an_error_those_before_are_finished_first():
+    def three():
+        yield from range(3)
+        raise IfqaError("the input is cut short")
+
+    results = []
+    with pytest.raises(IfqaError, match="cut short"):
+        for result in run(tasks.square, three(), workers=2):
+            results.append(result)
+    assert sorted(results) == [(0, 0), (1, 1), (2, 4)]
+
+
+def test_a_worker_that_dies_is_replaced_and_its_task_done_again(tmp_path):
+    given = [(tmp_path / "died", n) for n in range(6)]
+    assert sorted(result for _, result in run(tasks.die_once, given, workers=2)) == list(range(6))
+    assert (tmp_path / "died").exists()
+
+
+def test_a_task_at_which_workers_die_is_named():
+    results = []
+    with pytest.raises(IfqaError, match=r"died 2 times at task number 3 \(signal 9\)"):
+        for result in run(tasks.die_at_three, range(6), workers=2, name=lambda n: f"task number {n}"):
+            results.append(result)
+    assert 3 not in [task for task, _ in results]
+
+
+def test_what_the_system_refuses_a_worker_is_said_as_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        list(run(tasks.read, [tmp_path / "nothing"] * 4, workers=2))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "nonsense", "host:port"])
+def test_a_cluster_that_is_not_there_is_one_line(monkeypatch, address):
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(IfqaError, match="Ray cannot be reached"):
+        list(run(tasks.square, [1], engine="ray"))
+
+
+def test_a_bug_keeps_its_traceback(capfd):
+    with pytest.raises(RuntimeError, match="broke at 2"):
+        list(run(tasks.bug_at_two, range(6), workers=2))
+    assert "ZeroDivisionError" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM])
+def test_no_worker_outlives_its_parent(tmp_path, ended_by):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", f"import tasks; tasks.work_for_ever({str(tmp_path)!r})"], cwd=STAND_INS
+    )
+    while len(list(tmp_path.iterdir())) < 2:
+        assert parent.poll() is None
+        time.sleep(0.02)
+    parent.send_signal(ended_by)
+    parent.wait()
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    until = time.monotonic() + 30
+    while alive := [process for process in workers if is_alive(process)]:
+        assert time.monotonic() < until, alive
+        time.sleep(0.02)
+
+
+def is_alive(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    import ray
+
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(STAND_INS)])
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
+    assert sorted(run(tasks.square, range(20), engine="ray")) == [(n, n * n) for n in range(20)]
+    results = []
+    with pytest.raises(IfqaError, match="seven"):
+        for result in run(tasks.no_seven, range(100), engine="ray", workers=2):
+            results.append(result)
+    assert len(results) < 100
+    given = [(tmp_path / "died", n) for n in range(6)]
+    assert sorted(result for _, result in run(tasks.die_once, given, engine="ray")) == list(range(6))
+    with pytest.raises(IfqaError, match="died 2 times at 3"):
+        list(run(tasks.die_at_three, range(6), engine="ray"))
+    with pytest.raises(ZeroDivisionError):
+        list(run(tasks.bug_at_two, range(6), engine="ray"))
+
+
+def test_ray_leaves_the_handlers_of_crashes_as_they_are():
+    """The Java machine of this process dies at its next safepoint without its own."""
+    command = [sys.executable, str(STAND_INS / "ray_after_java.py")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(STAND_INS)}
+    )
+    assert done.returncode == 0, done.stderr
+    java, in_ray, after = done.stdout.split()
+    assert java == in_ray == after != "0x0"
