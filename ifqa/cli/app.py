@@ -12,22 +12,7 @@ import typer
 
 from ifqa import __version__
 from ifqa.cli import others
-from ifqa.cli.options import (
-    CheckpointName,
-    CorpusName,
-    ExperimentName,
-    K,
-    Limit,
-    MaxCost,
-    MaxTokens,
-    Model,
-    Prompt,
-    ReaderName,
-    RetrieverName,
-    Set,
-    changed_experiment,
-    changes_of_flags,
-)
+from ifqa.cli.options import CorpusName, ExperimentName, changed_experiment, changing
 from ifqa.errors import IfqaError
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
@@ -44,21 +29,14 @@ app = typer.Typer(
 
 
 @app.command()
+@changing("passages", "retriever", "reader", "checkpoint", "prompt", "model", "max_cost", "max_tokens")
 def ask(
     question: Annotated[str, typer.Argument(help='A counterfactual question: "If ..., ...?"')],
+    changes: dict[str, Any],
     experiment: ExperimentName = "sample",
-    k: Annotated[int | None, typer.Option("--k", help="Passages to read.")] = None,
-    retriever: RetrieverName = None,
-    reader: ReaderName = None,
-    checkpoint: CheckpointName = None,
-    prompt: Prompt = None,
-    model: Model = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    settings: Set = None,
 ) -> None:
     """Answer one question: the answer, and the passages that say what is so in fact."""
-    chosen = changed_experiment(**locals() | {"k": None, "passages": k})
+    chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
     from ifqa.report.screen import show_answer
 
@@ -98,58 +76,30 @@ def index(
 
 
 @app.command()
-def retrieve(
-    experiment: ExperimentName = "sample",
-    k: K = None,
-    retriever: RetrieverName = None,
-    model: Model = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    limit: Limit = None,
-    settings: Set = None,
-) -> None:
+@changing("k", "retriever", "model", "max_cost", "max_tokens", "limit")
+def retrieve(changes: dict[str, Any], experiment: ExperimentName = "sample") -> None:
     """Rank passages for an experiment's questions."""
-    chosen = changed_experiment(**locals())
+    chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
 
     print(stages.retrieve(chosen))
 
 
 @app.command()
-def read(
-    experiment: ExperimentName = "sample",
-    k: K = None,
-    retriever: RetrieverName = None,
-    reader: ReaderName = None,
-    checkpoint: CheckpointName = None,
-    prompt: Prompt = None,
-    model: Model = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    limit: Limit = None,
-    settings: Set = None,
-) -> None:
+@changing("k", "retriever", "reader", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+def read(changes: dict[str, Any], experiment: ExperimentName = "sample") -> None:
     """Answer an experiment's questions from their ranked passages."""
-    chosen = changed_experiment(**locals())
+    chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
 
     print(stages.read(chosen))
 
 
 @app.command()
-def score(
-    experiment: ExperimentName = "sample",
-    k: K = None,
-    retriever: RetrieverName = None,
-    reader: ReaderName = None,
-    checkpoint: CheckpointName = None,
-    prompt: Prompt = None,
-    model: Model = None,
-    limit: Limit = None,
-    settings: Set = None,
-) -> None:
+@changing("k", "retriever", "reader", "checkpoint", "prompt", "model", "limit")
+def score(changes: dict[str, Any], experiment: ExperimentName = "sample") -> None:
     """Score an experiment's rankings and answers over all of its questions."""
-    chosen = changed_experiment(**locals())
+    chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
     from ifqa.report.screen import show_scores
 
@@ -157,27 +107,18 @@ def score(
 
 
 @app.command()
+@changing("k", "retriever", "reader", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
 def run(
+    changes: dict[str, Any],
     experiments: Annotated[
         list[str] | None, typer.Argument(help="Experiments: files experiments/NAME.toml. [default: sample]")
     ] = None,
-    k: K = None,
-    retriever: RetrieverName = None,
-    reader: ReaderName = None,
-    checkpoint: CheckpointName = None,
-    prompt: Prompt = None,
-    model: Model = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    limit: Limit = None,
     show: Annotated[
         int, typer.Option("--show", min=0, help="Also show the first N questions with answer and evidence.")
     ] = 0,
-    settings: Set = None,
 ) -> None:
     """Run every stage of experiments that is not done, and show their scores."""
-    flags = locals()
-    chosen = [changed_experiment(name, **flags) for name in experiments or ["sample"]]
+    chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
     from ifqa.report.screen import show_examples, show_scores
 
@@ -191,21 +132,9 @@ def run(
 
 
 @app.command()
-def check(
-    names: Annotated[list[str], typer.Argument(help="Experiments or corpora.")],
-    k: K = None,
-    retriever: RetrieverName = None,
-    reader: ReaderName = None,
-    checkpoint: CheckpointName = None,
-    prompt: Prompt = None,
-    model: Model = None,
-    max_cost: MaxCost = None,
-    max_tokens: MaxTokens = None,
-    limit: Limit = None,
-    settings: Set = None,
-) -> None:
+@changing("k", "retriever", "reader", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+def check(names: Annotated[list[str], typer.Argument(help="Experiments or corpora.")], changes: dict[str, Any]) -> None:
     """Everything but the work: names, settings, files, and what it will take in disk, memory, time and money."""
-    changes = changes_of_flags(**locals())
     from ifqa.pipeline.check import check as check_all
 
     def check_one(name: str) -> int:

@@ -1,52 +1,109 @@
 """Arguments and options that several verbs of the command line take, and what they change of an experiment."""
 
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ifqa.errors import IfqaError
 
+if TYPE_CHECKING:
+    from ifqa.config.experiment import Experiment
+
 CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.toml.")]
 ExperimentName = Annotated[str, typer.Option("--experiment", "-e", help="Experiment to work on.")]
-K = Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")]
-RetrieverName = Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")]
-ReaderName = Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")]
-CheckpointName = Annotated[
-    str | None, typer.Option("--checkpoint", help="Weights of the reader: a folder, or a model of the hub.")
-]
-Prompt = Annotated[str | None, typer.Option("--prompt", help="Prompt of the reader 'llm': a file prompts/NAME.toml.")]
-Model = Annotated[str | None, typer.Option("--model", help="Language model that is asked.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="US dollars this run may cost; 0: no cap.")]
-MaxTokens = Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens this run may take; 0: no cap.")]
-Limit = Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")]
-Set = Annotated[
+#: What a flag is called, what it changes of an experiment, and its type and help.
+_FLAGS: dict[str, tuple[str, Any]] = {
+    "k": ("k", Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")]),
+    "retriever": (
+        "retriever",
+        Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
+    ),
+    "reader": ("reader", Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")]),
+    "passages": ("reader.passages", Annotated[int | None, typer.Option("--k", help="Passages to read.")]),
+    "checkpoint": (
+        "reader.checkpoint",
+        Annotated[
+            str | None, typer.Option("--checkpoint", help="Weights of the reader: a folder, or a model of the hub.")
+        ],
+    ),
+    "prompt": (
+        "reader.prompt",
+        Annotated[str | None, typer.Option("--prompt", help="Prompt of the reader 'llm': a file prompts/NAME.toml.")],
+    ),
+    "model": ("llm.model", Annotated[str | None, typer.Option("--model", help="Language model that is asked.")]),
+    "max_cost": (
+        "llm.max_cost",
+        Annotated[float | None, typer.Option("--max-cost", min=0, help="US dollars this run may cost; 0: no cap.")],
+    ),
+    "max_tokens": (
+        "llm.max_total_tokens",
+        Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens this run may take; 0: no cap.")],
+    ),
+    "limit": (
+        "limit",
+        Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")],
+    ),
+}
+_SET = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting: retriever.k1=1.2, reader.passages=10. Repeatable.")
 ]
 
-_FLAGS = {  # what of an experiment a flag changes
-    "k": "k", "limit": "limit", "retriever": "retriever", "reader": "reader", "passages": "reader.passages",
-    "checkpoint": "reader.checkpoint", "prompt": "reader.prompt", "model": "llm.model", "max_cost": "llm.max_cost",
-    "max_tokens": "llm.max_total_tokens",
-}  # fmt: skip
+
+def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb these flags and --set; what they change of an experiment comes to it as the argument `changes`."""
+    options = {name: _FLAGS[name][1] for name in flags} | {"settings": _SET}
+
+    def changes(given: dict[str, Any]) -> dict[str, Any]:
+        changed = {_FLAGS[name][0]: value for name in flags if (value := given[name]) is not None}
+        told = settings_of_flags(given["settings"])
+        if twice := sorted(changed.keys() & told.keys()):
+            raise IfqaError(
+                f"{twice[0]} is given twice: {changed[twice[0]]} by a flag of its own, {told[twice[0]]} by --set"
+            )
+        return changed | told
+
+    return with_options(options, "changes", changes)
 
 
-def changed_experiment(experiment: str, settings: list[str] | None, **flags: Any) -> Any:
-    """An experiment as the flags of a verb change it."""
+def with_options(
+    options: dict[str, Any], argument: str, together: Callable[[dict[str, Any]], Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb several options in place of one argument.
+
+    Args:
+        options: name -> its annotation, or a pair of the annotation and its default, which is else None.
+        argument: of the verb, which typer sees the options for.
+        together: from the options' values by name to that argument.
+    """
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        @wraps(verb)
+        def decorated(**given: Any) -> None:
+            values = {name: given.pop(name) for name in options}
+            verb(**given, **{argument: together(values)})
+
+        own = [one for one in signature(verb).parameters.values() if one.name != argument]
+        pairs = {name: one if isinstance(one, tuple) else (one, None) for name, one in options.items()}
+        added = [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for name, (annotation, default) in pairs.items()
+        ]
+        every = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own] + added
+        decorated.__signature__ = Signature(every)  # type: ignore[attr-defined]
+        return decorated
+
+    return decorate
+
+
+def changed_experiment(name: str, changes: Mapping[str, Any]) -> "Experiment":
+    """An experiment as flags change it."""
     from ifqa.config.experiment import load_experiment
     from ifqa.config.variants import override
 
-    return override(load_experiment(experiment), changes_of_flags(settings, **flags))
-
-
-def changes_of_flags(settings: list[str] | None, **flags: Any) -> dict[str, Any]:
-    """What flags change of an experiment; a flag that is not one of an experiment's settings is passed over."""
-    changes = {_FLAGS[name]: value for name, value in flags.items() if name in _FLAGS and value is not None}
-    told = settings_of_flags(settings)
-    if twice := sorted(changes.keys() & told.keys()):
-        raise IfqaError(
-            f"{twice[0]} is given twice: {changes[twice[0]]} by a flag of its own, {told[twice[0]]} by --set"
-        )
-    return changes | told
+    return override(load_experiment(name), changes)
 
 
 def settings_of_flags(pairs: list[str] | None) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from ifqa.cli.options import CorpusName, settings_of_flags
+from ifqa.cli.options import CorpusName, settings_of_flags, with_options
 from ifqa.errors import IfqaError
 
 train = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
@@ -99,82 +99,76 @@ def report(
 
 Figure = Annotated[Path | None, typer.Option(help="Also draw it: a file .svg, .png or .pdf.")]
 Json = Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")]
-Benchmark = Annotated[str, typer.Option(help="Benchmark to train on.")]
-Split = Annotated[str, typer.Option(help="Its training split.")]
-Negatives = Annotated[str, typer.Option("--corpus", help="Corpus whose BM25 index gives the negatives.")]
-To = Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of initialisation, order and draws; else the default one.")]
-Set = Annotated[list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")]
+
+
+def _training(folder: str, corpus: str = "ifqa-gold-train") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options of every training, which come as `given` (keyword arguments of `ifqa.pipeline.train.train`)."""
+    options = {
+        "benchmark": (Annotated[str, typer.Option(help="Benchmark to train on.")], "ifqa"),
+        "split": (Annotated[str, typer.Option(help="Its training split.")], "full-train"),
+        "corpus": (
+            Annotated[str, typer.Option(help="Corpus whose BM25 index the training passages come from.")],
+            corpus,
+        ),
+        "folder": (
+            Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")],
+            Path(folder),
+        ),
+        "seed": Annotated[
+            int | None, typer.Option(help="Seed of initialisation, order and draws; else the default one.")
+        ],
+        "settings": Annotated[
+            list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
+        ],
+    }
+    return with_options(options, "given", lambda given: given | {"settings": settings_of_flags(given["settings"])})
 
 
 @train.command("extractive")
-def train_extractive(
-    benchmark: Benchmark = "ifqa",
-    split: Split = "full-train",
-    corpus: Negatives = "ifqa-gold-train",
-    folder: To = Path("models/extractive"),
-    seed: Seed = None,
-    settings: Set = None,
-) -> None:
+@_training("models/extractive")
+def train_extractive(given: dict[str, Any]) -> None:
     """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
-    _train("extractive", benchmark, split, corpus, folder, seed, settings)
+    _train("extractive", given)
 
 
 @train.command("rerank")
-def train_rerank(
-    benchmark: Benchmark = "ifqa",
-    split: Split = "full-train",
-    corpus: Negatives = "ifqa-gold-train",
-    folder: To = Path("models/rerank"),
-    seed: Seed = None,
-    settings: Set = None,
-) -> None:
+@_training("models/rerank")
+def train_rerank(given: dict[str, Any]) -> None:
     """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2."""
-    _train("rerank", benchmark, split, corpus, folder, seed, settings)
+    _train("rerank", given)
 
 
 @train.command("dense")
+@_training("models/dense")
 def train_dense(
+    given: dict[str, Any],
     recipe: Annotated[
         str, typer.Option(help="small (one encoder, fits a CPU) or dpr (as published; wants a GPU).")
     ] = "small",
-    benchmark: Benchmark = "ifqa",
-    split: Split = "full-train",
-    corpus: Negatives = "ifqa-gold-train",
-    folder: To = Path("models/dense"),
-    seed: Seed = None,
-    settings: Set = None,
 ) -> None:
     """Train a dense retriever: in-batch negatives, and BM25's best that hold no answer."""
-    _train("dense", benchmark, split, corpus, folder, seed, [f"recipe={recipe}", *(settings or [])])
+    _train("dense", given, recipe)
 
 
 @train.command("fid")
+@_training("models/fid", corpus="ifqa-gold")
 def train_fid(
+    given: dict[str, Any],
     recipe: Annotated[str, typer.Option(help="ifqa (one GPU; not tuned) or published (FiD-large's).")] = "ifqa",
-    benchmark: Benchmark = "ifqa",
-    split: Split = "full-train",
     dev: Annotated[
         str, typer.Option(help="Split of the same setting that chooses the best checkpoint; '' for none.")
     ] = "full-dev",
-    corpus: Annotated[str, typer.Option(help="Corpus whose BM25 index gives the passages.")] = "ifqa-gold",
     experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this one's retriever instead.")] = "",
-    folder: To = Path("models/fid"),
-    seed: Seed = None,
-    settings: Set = None,
 ) -> None:
     """Train Fusion-in-Decoder on a T5, with passages as retrieved; torchrun -m ifqa for several GPUs."""
-    settings = [f"recipe={recipe}", *(settings or [])]
-    _train("fid", benchmark, split, corpus, folder, seed, settings, dev=dev, experiment=experiment)
+    _train("fid", given | {"dev": dev, "experiment": experiment}, recipe)
 
 
-def _train(
-    what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: list[str] | None,
-    **more: str,
-) -> None:  # fmt: skip
+def _train(what: str, given: dict[str, Any], recipe: str = "") -> None:
     from ifqa.pipeline.train import train as make
 
-    print(make(what, benchmark, split, corpus, folder, seed, settings_of_flags(settings), **more))
+    settings = ({"recipe": recipe} if recipe else {}) | given.pop("settings")
+    print(make(what, **given, settings=settings))
 
 
 @stats.command("passages")
