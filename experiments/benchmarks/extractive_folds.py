@@ -38,6 +38,7 @@ from ifqa.retrieval.gold import Gold
 from ifqa.scoring.measures.answers import exact_match, f1, normalize
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
+from ifqa.training.material import Material
 from ifqa.training.span.trainer import train
 
 LEARNING_RATES = {"adapter": 1e-3, "full": 1e-4}
@@ -107,9 +108,11 @@ def run(arguments: argparse.Namespace) -> None:
     started = time.monotonic()
     with patch("ifqa.training.span.trainer.MiniLM", encoder), patch("ifqa.models.minilm.MiniLM", encoder):
         manifest = train(
-            [questions[number] for number in kept], [rankings[number] for number in kept], arguments.out / name,
-            setting="cross-validation", sources={arguments.questions.name: sha256(arguments.questions)},
-            seed=arguments.seed, learning_rate=rate,
+            Material(
+                [questions[number] for number in kept], [rankings[number] for number in kept], "cross-validation",
+                {arguments.questions.name: sha256(arguments.questions)},
+            ),
+            arguments.out / name, seed=arguments.seed, learning_rate=rate,
             progress=lambda line: print(f"{time.monotonic() - started:.0f} s: {line}", flush=True),
         )  # fmt: skip
         print(f"{name}: {manifest['steps']} steps; {time.monotonic() - started:.0f} s", flush=True)

@@ -21,6 +21,7 @@ from ifqa.records import Passage
 from ifqa.settings import check_settings
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
+from ifqa.training.material import Material
 from ifqa.training.resume import world
 
 _MODULES = {
@@ -31,7 +32,7 @@ _MODULES = {
 }
 DEPTH = {"extractive": 20, "rerank": 20, "dense": 100}  # passages that a training question's negatives are drawn from
 _NEEDS = {"rerank": ("peft", "datasets", "accelerate"), "dense": ("datasets", "accelerate"), "fid": ("accelerate",)}
-GIVEN = ("questions", "rankings", "folder", "setting", "sources", "seed", "progress")
+GIVEN = ("material", "folder", "seed", "progress")
 Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # a split, and how many passages of each of its questions
 
 
@@ -80,9 +81,7 @@ def train(
         rankings = retrieved(split, depth)
         given = {"dev": (source.questions(dev), retrieved(dev, depth))} if dev else {}
     with _lock(folder):
-        module.train(
-            questions, rankings, folder, setting=source.setting(split), sources=files, **given, **drawn, **settings
-        )
+        module.train(Material(questions, rankings, source.setting(split), files), folder, **given, **drawn, **settings)
     return folder
 
 

@@ -17,6 +17,7 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.recall import covers, word_grams
 from ifqa.storage.files import read_json
 from ifqa.training import recipes, resume
+from ifqa.training.material import Material
 from ifqa.training.negatives import hard_negatives
 
 _COUNTS = ("epochs", "batch", "max_tokens", "checkpoint_every")  # 1 or more
@@ -88,12 +89,9 @@ def resolve(recipe: str = "small", **changes: Any) -> Recipe:
 
 
 def train(
-    questions: Sequence[Question],
-    rankings: Sequence[Sequence[Passage]],
+    material: Material,
     folder: Path,
     *,
-    setting: str,
-    sources: dict[str, str] | None = None,
     recipe: str = "small",
     **changes: Any,
 ) -> None:
@@ -104,26 +102,25 @@ def train(
     for the other. A killed training goes on from its newest checkpoint.
 
     Args:
-        questions: training questions with gold passages; those without, and those without hard negatives, are left out.
-        rankings: for each, passages to draw negatives from, best first. A gold passage takes its title from the passage
-            here that holds it; where others have titles and it has none, the network learns to tell the two makes apart.
+        material: questions without gold passages, and those without hard negatives, are left out. Negatives are drawn
+            from the rankings. A gold passage takes its title from the ranked passage that holds it; where others have
+            titles and it has none, the network learns to tell the two makes apart.
         folder: where the model goes: one encoder into it, two into its `ctx_encoder` and `question_encoder`, which is
             the layout of DPR's models on the hub.
-        setting: "ifqa/full" or "ifqa/few": stamped into the manifest, since the settings share questions.
-        sources: name -> SHA-256 of the files the questions came from.
         recipe: "small", for a CPU, or "dpr", as published.
         changes: settings that differ from the recipe's (see `Recipe`).
 
     Raises:
         IfqaError: nothing to train on, a setting out of range, or `folder` holds another training.
     """
+    questions, rankings = material.questions, material.rankings
     chosen = resolve(recipe, **changes)
     start = model_folder(chosen.model)
     if chosen.two_encoders and (kind := read_json(start / "config.json").get("model_type")) != "bert":
         raise IfqaError(f"{chosen.model} is no start for DPR's two encoders: wanted a model of type bert, found {kind}")
     wanted = {
-        "setting": setting,
-        "sources": sources or {},
+        "setting": material.setting,
+        "sources": material.sources,
         "recipe": recipe,
         "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
         "questions": resume.identity(questions, rankings),

@@ -16,6 +16,7 @@ from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.answers import exact_match
 from ifqa.scoring.measures.recall import covers
 from ifqa.training import recipes, resume
+from ifqa.training.material import Material
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -98,12 +99,9 @@ def resolve(recipe: str = "ifqa", **changes: Any) -> Recipe:
 
 
 def train(
-    questions: Sequence[Question],
-    rankings: Sequence[Sequence[Passage]],
+    material: Material,
     folder: Path,
     *,
-    setting: str,
-    sources: dict[str, str] | None = None,
     dev: tuple[Sequence[Question], Sequence[Sequence[Passage]]] = ((), ()),
     recipe: str = "ifqa",
     **changes: Any,
@@ -114,11 +112,8 @@ def train(
     training goes on from its newest checkpoint to the weights it would have had.
 
     Args:
-        questions: training questions with answers; those without are left out.
-        rankings: passages retrieved for each, best first.
+        material: questions without answers are left out.
         folder: where the checkpoint goes.
-        setting: "ifqa/full" or "ifqa/few": stamped into the manifest, since the settings share questions.
-        sources: name -> SHA-256 of the files the questions came from.
         dev: questions and rankings to choose the best checkpoint by, by exact match; without any the last is taken.
         recipe: "ifqa", a choice of this project that was not tuned, or "published", FiD-large's.
         changes: settings that differ from the recipe's (see `Recipe`).
@@ -127,18 +122,19 @@ def train(
         IfqaError: nothing to train on, a setting out of range, `folder` holds another training, or the model was trained on
             another setting.
     """
+    questions, rankings = material.questions, material.rankings
     import torch
 
     chosen = resolve(recipe, **changes)
     start = open_checkpoint(chosen.model)
-    if start.setting not in ("", setting):
+    if start.setting not in ("", material.setting):
         raise IfqaError(
-            f"{chosen.model} was trained on {start.setting} and may not be trained further on {setting}, "
+            f"{chosen.model} was trained on {start.setting} and may not be trained further on {material.setting}, "
             "which holds the same questions; begin with another model"
         )
     wanted = {
-        "setting": setting,
-        "sources": sources or {},
+        "setting": material.setting,
+        "sources": material.sources,
         "recipe": recipe,
         "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
         "questions": resume.identity(questions, rankings),

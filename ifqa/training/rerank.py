@@ -13,6 +13,7 @@ from ifqa.progress import say
 from ifqa.records import Passage, Question
 from ifqa.storage.files import create, write
 from ifqa.training import resume
+from ifqa.training.material import Material
 from ifqa.training.negatives import hard_negatives
 
 MAX_TOKENS = 256  # question and passage together; 100-word passages have 139 in the mean, questions 30
@@ -20,12 +21,9 @@ _RELEVANT = 20.0  # ListNet's label of the positive against 0: its softmax is th
 
 
 def train(
-    questions: Sequence[Question],
-    rankings: Sequence[Sequence[Passage]],
+    material: Material,
     folder: Path,
     *,
-    setting: str,
-    sources: dict[str, str] | None = None,
     seed: int = 0,
     epochs: int = 2,
     rank: int = 32,
@@ -43,12 +41,9 @@ def train(
     one relevant passage). A killed training goes on from its newest checkpoint.
 
     Args:
-        questions: training questions with gold passages; those without are left out.
-        rankings: for each, passages to draw negatives from, best first. They should be of the same make as the gold
-            passages, or the network learns to tell the two makes apart.
+        material: questions without gold passages are left out. Negatives are drawn from the rankings, which should be of
+            the same make as the gold passages, or the network learns to tell the two makes apart.
         folder: where the adapter goes.
-        setting: "ifqa/full" or "ifqa/few": stamped into the weights, since the settings share questions.
-        sources: name -> SHA-256 of the files the questions came from.
         seed: of initialisation, order, and the draws of negatives.
         epochs, rank, learning_rate, negatives, batch, weight_decay: passes over the questions, rank of the LoRA adapters
             (Hu et al. 2022) on all linear layers, highest rate of AdamW (after a tenth of the steps, then linear to 0),
@@ -60,6 +55,7 @@ def train(
     Raises:
         IfqaError: nothing to train on, a setting out of range, or `folder` holds another training.
     """
+    questions, rankings = material.questions, material.rankings
     settings = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
                 "pool": pool, "batch": batch, "weight_decay": weight_decay, "max_tokens": MAX_TOKENS}  # fmt: skip
     for name in ("epochs", "rank", "negatives", "pool", "batch", "checkpoint_every"):
@@ -67,8 +63,8 @@ def train(
         if value < 1:
             raise IfqaError(f"training setting {name}: wanted 1 or more, found {value}")
     wanted = {
-        "setting": setting,
-        "sources": sources or {},
+        "setting": material.setting,
+        "sources": material.sources,
         "settings": settings,
         "questions": resume.identity(questions, rankings),
         "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},

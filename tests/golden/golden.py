@@ -174,12 +174,13 @@ def trainings(out: Path) -> None:
 
     from ifqa.plugins import load
     from ifqa.training import dense, fid, rerank
+    from ifqa.training.material import Material
     from ifqa.training.span import trainer
 
     every = load("benchmark", "sample")().questions("dev")[:40]
     pool = list(sample_passages())
     rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages do for negatives
-    given = {"setting": "ifqa/full", "seed": 3}
+    material, seed = Material(every, rankings, "ifqa/full"), 3
     made: dict[str, Any] = {}
 
     def keep(name: str, losses: list[float]) -> None:
@@ -190,23 +191,22 @@ def trainings(out: Path) -> None:
     step = trainer._step
     trainer._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
     try:
-        trainer.train(every, rankings, Path("extractive"), **given, epochs=4, practice=1, batch=8, rank=4)
+        trainer.train(material, Path("extractive"), seed=seed, epochs=4, practice=1, batch=8, rank=4)
     finally:
         trainer._step = step
     keep("extractive", losses)
     with every_loss() as losses:
-        rerank.train(every, rankings, Path("rerank"), **given, epochs=2, batch=4, rank=4)
+        rerank.train(material, Path("rerank"), seed=seed, epochs=2, batch=4, rank=4)
     keep("rerank", losses)
     with every_loss() as losses:
-        dense.train(every, rankings, Path("dense"), **given, epochs=2, batch=4, max_tokens=64)
+        dense.train(material, Path("dense"), seed=seed, epochs=2, batch=4, max_tokens=64)
     keep("dense", losses)
     tiny_t5.save("t5", texts=[*tiny_t5.TEXTS, *(one.text for one in every)])
     with every_loss() as losses:
         fid.train(
-            every,
-            rankings,
+            material,
             Path("fid"),
-            **given,
+            seed=seed,
             model="t5",
             passages=3,
             steps=STEPS,

@@ -15,6 +15,7 @@ from ifqa.records import Passage, Question
 from ifqa.retrieval.vectors.loading import open_encoder
 from ifqa.training import dense, resume
 from ifqa.training.dense import Recipe, train
+from ifqa.training.material import Material
 
 NAMES = "ada bo cy di ed flo gus hal ida jo kim lee mo nan oz pat ray sue tom una".split()
 THINGS = "cups mills ships books roads songs bees farms clocks maps kites drums lamps boats coins bells hats wells rings jars".split()
@@ -54,8 +55,11 @@ def unit(bert: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
+MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full")
+
+
 def settings(recipe: str, model: str, **changes: object) -> dict[str, object]:
-    return {"setting": "ifqa/full", "recipe": recipe, "model": model, "epochs": 2, "batch": 8, "warmup": 0.1} | changes
+    return {"recipe": recipe, "model": model, "epochs": 2, "batch": 8, "warmup": 0.1} | changes
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -76,7 +80,7 @@ def rank(model: str) -> float:
 
 
 def test_an_encoder_learns_to_find_gold_passages(unit: str, tmp_path: Path) -> None:
-    train(QUESTIONS, RANKINGS, tmp_path / "made", **settings("small", unit, epochs=30, learning_rate=5e-3))
+    train(MATERIAL, tmp_path / "made", **settings("small", unit, epochs=30, learning_rate=5e-3))
     assert rank(str(tmp_path / "made")) < 1 < 6 < rank(unit)
     assert (tmp_path / "made" / "model.safetensors").exists()
     manifest = json.loads((tmp_path / "made" / "manifest.json").read_text())
@@ -94,7 +98,7 @@ def test_two_encoders_are_saved_as_those_of_dpr_and_give_the_vectors_that_were_t
     monkeypatch.setattr(
         dense, "_save", lambda folder, model, two, save=dense._save: save(folder, made.setdefault("model", model), two)
     )
-    train(QUESTIONS, RANKINGS, tmp_path / "made", **settings("dpr", bert, learning_rate=1e-3))
+    train(MATERIAL, tmp_path / "made", **settings("dpr", bert, learning_rate=1e-3))
     assert sorted(name for name in files(tmp_path / "made") if not name.endswith(".json")) == [
         "ctx_encoder/model.safetensors",
         "question_encoder/model.safetensors",
@@ -155,17 +159,17 @@ def test_a_killed_training_goes_on_to_the_same_weights(
                 raise Killed
 
     chosen = settings(recipe, bert if recipe == "dpr" else unit, checkpoint_every=2, learning_rate=1e-3)
-    train(QUESTIONS[:16], RANKINGS[:16], tmp_path / "whole", **chosen | {"batch": 6})
+    train(Material(QUESTIONS[:16], RANKINGS[:16], "ifqa/full"), tmp_path / "whole", **chosen | {"batch": 6})
     with monkeypatch.context() as patch:
         make = dense._trainer
         patch.setattr(dense, "_trainer", lambda *given: (one := make(*given), one.add_callback(Kill()))[0])
         with pytest.raises(Killed):
-            train(QUESTIONS[:16], RANKINGS[:16], tmp_path / "killed", **chosen | {"batch": 6})
+            train(Material(QUESTIONS[:16], RANKINGS[:16], "ifqa/full"), tmp_path / "killed", **chosen | {"batch": 6})
     assert [path.name for path in resume._checkpoints(tmp_path / "killed")] == ["checkpoint-2"]
-    train(QUESTIONS[:16], RANKINGS[:16], tmp_path / "killed", **chosen | {"batch": 6})
+    train(Material(QUESTIONS[:16], RANKINGS[:16], "ifqa/full"), tmp_path / "killed", **chosen | {"batch": 6})
     assert files(tmp_path / "killed") == files(tmp_path / "whole")
     with pytest.raises(IfqaError, match=r"another training .*settings"):
-        train(QUESTIONS[:16], RANKINGS[:16], tmp_path / "killed", **chosen | {"batch": 5})
+        train(Material(QUESTIONS[:16], RANKINGS[:16], "ifqa/full"), tmp_path / "killed", **chosen | {"batch": 5})
 
 
 def test_no_batch_holds_a_passage_that_is_gold_for_two_of_its_questions() -> None:
@@ -232,7 +236,7 @@ def test_bad_settings_are_refused_in_one_line(
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
     with pytest.raises(IfqaError, match=message):
-        train(QUESTIONS, RANKINGS, tmp_path / "made", **{"setting": "ifqa/full"} | changes)
+        train(MATERIAL, tmp_path / "made", **changes)
     assert not (tmp_path / "made").exists()
 
 
@@ -241,10 +245,10 @@ def test_two_encoders_start_from_a_bert(bert: str, tmp_path: Path) -> None:
     other.mkdir()
     (other / "config.json").write_text('{"model_type": "mpnet"}')
     with pytest.raises(IfqaError, match="wanted a model of type bert, found mpnet"):
-        train(QUESTIONS, RANKINGS, tmp_path / "made", **settings("dpr", str(other)))
+        train(MATERIAL, tmp_path / "made", **settings("dpr", str(other)))
 
 
 def test_nothing_to_train_on_is_said(unit: str, tmp_path: Path) -> None:
     bare = [replace(one, gold_passages=()) for one in QUESTIONS]
     with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage and 1 hard negatives"):
-        train(bare, RANKINGS, tmp_path / "made", **settings("small", unit))
+        train(Material(bare, RANKINGS, "ifqa/full"), tmp_path / "made", **settings("small", unit))

@@ -23,6 +23,7 @@ from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.answers import exact_match
 from ifqa.training import fid, resume
 from ifqa.training.fid import RECIPES, Rows, resolve, training_passages
+from ifqa.training.material import Material
 
 NAMES = "Ada Bo Cy Di Ed Flo".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal".split()
@@ -33,9 +34,10 @@ QUESTIONS = [
 ]
 RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2] for n in range(6)]
 SETTINGS = {
-    "setting": "ifqa/full", "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "micro_batch": 2, "max_tokens": 40,
+    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "micro_batch": 2, "max_tokens": 40,
     "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
 }  # fmt: skip
+MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full")
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +52,8 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fid, "half_precision", lambda device: torch.float32)
 
 
-def trained(folder: Path, start: str, **changes: Any) -> dict[str, torch.Tensor]:
-    fid.train(QUESTIONS, RANKINGS, folder, **{"model": start, **SETTINGS, **changes})
+def trained(folder: Path, start: str, setting: str = "ifqa/full", **changes: Any) -> dict[str, torch.Tensor]:
+    fid.train(Material(QUESTIONS, RANKINGS, setting), folder, **{"model": start, **SETTINGS, **changes})
     return open_checkpoint(str(folder)).model.state_dict()
 
 
@@ -65,7 +67,7 @@ def apart(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float
 
 
 def rows(start: str, **changes: Any) -> Rows:
-    chosen = resolve(**{key: value for key, value in SETTINGS.items() if key != "setting"} | changes)
+    chosen = resolve(**SETTINGS | changes)
     return Rows(QUESTIONS, RANKINGS, open_checkpoint(start), Conventions(chosen.max_tokens), chosen)
 
 
@@ -162,7 +164,7 @@ def test_the_sample_is_learnt_from_its_passages(tmp_path: Path) -> None:
     tiny_t5.FusionInDecoder(shape).save_pretrained(tmp_path / "start")
     words.save_pretrained(tmp_path / "start")
     fid.train(
-        questions, gold, tmp_path / "made", setting="sample/dev", model=str(tmp_path / "start"), steps=150, batch=20,
+        Material(questions, gold, "sample/dev"), tmp_path / "made", model=str(tmp_path / "start"), steps=150, batch=20,
         device_batch=20, micro_batch=0, recompute=False, learning_rate=1e-2, max_tokens=160, evaluate_every=150, device="cpu",
     )  # fmt: skip
     reader = Fid(str(tmp_path / "made"))
@@ -245,7 +247,11 @@ def test_what_cannot_be_trained_is_refused_in_one_line(
 
 def test_questions_without_answers_are_refused(tmp_path: Path, start: str) -> None:
     with pytest.raises(IfqaError, match="none of 1 training questions has an answer"):
-        fid.train([Question("t", "If?", (" ",))], [[]], tmp_path / "made", **{"model": start, **SETTINGS})
+        fid.train(
+            Material([Question("t", "If?", (" ",))], [[]], "ifqa/full"),
+            tmp_path / "made",
+            **{"model": start, **SETTINGS},
+        )
 
 
 def test_two_processes_train_as_one_does(tmp_path: Path, start: str) -> None:
@@ -255,7 +261,7 @@ def test_two_processes_train_as_one_does(tmp_path: Path, start: str) -> None:
         "import sys, torch, pathlib\n"
         "import test_fid as here\n"
         "here.fid.half_precision = lambda device: torch.float32\n"
-        "here.fid.train(here.QUESTIONS, here.RANKINGS, pathlib.Path(sys.argv[1]), **{**here.SETTINGS, 'model': sys.argv[2],"
+        "here.fid.train(here.MATERIAL, pathlib.Path(sys.argv[1]), **{**here.SETTINGS, 'model': sys.argv[2],"
         " 'device_batch': 1, 'dev': (here.QUESTIONS[:3], here.RANKINGS[:3])})\n"
     )
     environment = os.environ | {

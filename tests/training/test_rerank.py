@@ -13,6 +13,7 @@ from ifqa.records import Passage, Question
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.cross_encoder import CrossEncoder
 from ifqa.training import rerank, resume
+from ifqa.training.material import Material
 from ifqa.training.negatives import hard_negatives
 
 TEXTS = [
@@ -28,11 +29,11 @@ QUESTIONS = [
     Question("t/3", "If Di Ward had married, what would she have written?", ("plays",), (TEXTS[3],)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", text) for n, text in enumerate(TEXTS)]] * len(QUESTIONS)
-SETTINGS = {"setting": "ifqa/full", "epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2}
+SETTINGS = {"epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2}
 
 
 def trained(folder: Path, **changes: object) -> dict[str, bytes]:
-    rerank.train(QUESTIONS, RANKINGS, folder, **{**SETTINGS, **changes})
+    rerank.train(Material(QUESTIONS, RANKINGS, "ifqa/full"), folder, **{**SETTINGS, **changes})
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

@@ -21,6 +21,7 @@ from ifqa.reading.span.network import Pair, SpanModel, make_pair
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.answers import normalize
 from ifqa.storage.files import create, read_json, write, write_json
+from ifqa.training.material import Material
 from ifqa.training.span.practice import practice_questions
 from ifqa.training.span.targets import Targets, find_targets
 
@@ -58,12 +59,9 @@ class Example:
 
 
 def train(
-    questions: Sequence[Question],
-    rankings: Sequence[Sequence[Passage]],
+    material: Material,
     folder: Path,
     *,
-    setting: str,
-    sources: dict[str, str] | None = None,
     seed: int = 0,
     epochs: int = 4,
     rank: int = 32,
@@ -83,14 +81,10 @@ def train(
     and the number of the step. It is removed at the end, after the manifest is written.
 
     Args:
-        questions: training questions with answers and gold passages. Those whose answer neither stands in a gold
-            passage, nor nearly so, nor can be computed, are left out.
-        rankings: for each question, passages to draw negatives from, best first, such as the project's own BM25 gives
-            over the gold passages of all training questions. They should be of the same make as the gold passages, or
-            the network learns to tell the two makes apart. The question's own gold passages, and passages in which an
-            answer stands, are left out.
-        setting: "ifqa/full" or "ifqa/few": stamped into the weights, since the settings share questions.
-        sources: name -> SHA-256 of the files the questions came from, for the manifest.
+        material: questions whose answer neither stands in a gold passage, nor nearly so, nor can be computed, are left
+            out. Negatives are drawn from the rankings, such as the project's own BM25 gives over the gold passages of all
+            training questions: passages of the same make as the gold ones, or the network learns to tell the two makes
+            apart. The question's own gold passages, and passages in which an answer stands, are left out.
         practice: questions made of each training passage (`ifqa.training.span.practice`), gone through once before the real ones.
         epochs, rank, learning_rate, negatives, batch, dropout, weight_decay: passes over the data, rank of the adapters,
             highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives a question in each
@@ -106,6 +100,7 @@ def train(
     Raises:
         IfqaError: nothing to train on, a setting out of range, or `folder` holds another training, finished or not.
     """
+    questions, rankings = material.questions, material.rankings
     _check_settings(epochs, rank, learning_rate, negatives, batch, dropout, practice, weight_decay, checkpoint_every)
     chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
               "batch": batch, "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
@@ -121,8 +116,8 @@ def train(
     rounds = [warm_up, *[examples] * epochs]
     steps = sum(-(-len(some) // batch) for some in rounds)
     wanted = {
-        "setting": setting,
-        "sources": sources or {},
+        "setting": material.setting,
+        "sources": material.sources,
         "settings": chosen,
         "questions": _identity(questions, rankings),
     }

@@ -11,6 +11,7 @@ from ifqa.models.hub import encoder_folder
 from ifqa.reading.span.network import Pair, make_pair
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
+from ifqa.training.material import Material
 from ifqa.training.span.targets import find_targets
 from ifqa.training.span.trainer import CHECKPOINT, train
 
@@ -33,7 +34,8 @@ QUESTIONS = [
     Question("t/3", "If Di had married, whom?", ("unknown to all",), ("Di wrote plays and travelled.",)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", one.gold_passages[0]) for n, one in enumerate(QUESTIONS)]] * len(QUESTIONS)
-SETTINGS = {"setting": "ifqa/full", "epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
+MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full")
+SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
 
 
 def pair(text: str, question: str = "If there had been two fewer, how many?") -> Pair:
@@ -71,13 +73,13 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
         if line.startswith("step 4"):
             raise Killed
 
-    manifest = train(QUESTIONS, RANKINGS, tmp_path / "whole", **SETTINGS)
+    manifest = train(MATERIAL, tmp_path / "whole", **SETTINGS)
     assert (manifest["examples"], manifest["steps"]) == (3, 6)
     with pytest.raises(Killed):
-        train(QUESTIONS, RANKINGS, tmp_path / "killed", **SETTINGS, progress=kill)
+        train(MATERIAL, tmp_path / "killed", **SETTINGS, progress=kill)
     assert (tmp_path / "killed" / CHECKPOINT).exists()
     assert not (tmp_path / "killed" / "manifest.json").exists()
-    train(QUESTIONS, RANKINGS, tmp_path / "killed", **SETTINGS)
+    train(MATERIAL, tmp_path / "killed", **SETTINGS)
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
     assert "manifest.json" in weights(tmp_path / "whole")
     assert Extractive(weights=str(tmp_path / "whole")).setting == "ifqa/full"
@@ -89,13 +91,13 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(QUESTIONS, RANKINGS, tmp_path, **SETTINGS, progress=kill)
+        train(MATERIAL, tmp_path, **SETTINGS, progress=kill)
     with pytest.raises(IfqaError, match="another training"):
-        train(QUESTIONS, RANKINGS, tmp_path, **SETTINGS, seed=1)
+        train(MATERIAL, tmp_path, **SETTINGS, seed=1)
 
 
 def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
-    train(QUESTIONS, RANKINGS, tmp_path, **SETTINGS, sources={"train.json": "ab"})
+    train(Material(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"}), tmp_path, **SETTINGS)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["setting"] == "ifqa/full"
     assert manifest["sources"] == {"train.json": "ab"}
@@ -104,10 +106,15 @@ def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
 
 def test_practice_comes_before_the_real_questions(tmp_path: Path) -> None:
     lines: list[str] = []
-    train(QUESTIONS[:1], RANKINGS[:1], tmp_path, **(SETTINGS | {"practice": 2, "epochs": 1}), progress=lines.append)
+    train(
+        Material(QUESTIONS[:1], RANKINGS[:1], "ifqa/full"),
+        tmp_path,
+        **(SETTINGS | {"practice": 2, "epochs": 1}),
+        progress=lines.append,
+    )
     assert lines[0].startswith("1 of 1 questions have a target; 3 steps")
 
 
 def test_questions_without_any_target_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match="gold passage"):
-        train(QUESTIONS[3:], RANKINGS[3:], tmp_path, **SETTINGS)
+        train(Material(QUESTIONS[3:], RANKINGS[3:], "ifqa/full"), tmp_path, **SETTINGS)
