@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.causal import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.llms.completions import Completion, Request, Spent, Store
 from ifqa.llms.decoding import Draws, Rows
+from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.models.batches import out_of_memory
 from ifqa.models.hub import model_folder, quiet, weights_identity
 from ifqa.progress import say

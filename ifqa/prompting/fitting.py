@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from ifqa.errors import unknown
 from ifqa.llms.completions import Request
-from ifqa.prompting.demos import Demo
+from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Messages, Prompt
 from ifqa.records import Passage
 

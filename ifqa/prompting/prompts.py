@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.prompting.demos import Demo
+from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.parsing import Parsed, Parser, Rule
 from ifqa.records import Passage
 from ifqa.storage.files import read_toml

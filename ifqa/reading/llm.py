@@ -10,7 +10,7 @@ from typing import Any, get_args
 from ifqa.errors import IfqaError, unknown
 from ifqa.llms.completions import Completion, Request, tokens_of
 from ifqa.plugins import load
-from ifqa.prompting.demos import Demos, demos_path, draw_demos, load_demos
+from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.records import Passage, Prediction, Question

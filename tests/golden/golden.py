@@ -223,7 +223,7 @@ def completions(out: Path) -> None:
     """Where the store keeps the completions of every prompt for two questions (`prompts/` has what prompts read as)."""
     from ifqa.llms.completions import Request, Store
     from ifqa.plugins import load
-    from ifqa.prompting.demos import load_demos
+    from ifqa.prompting.demonstrations import load_demos
     from ifqa.prompting.prompts import load_prompt
     from ifqa.storage.resources import list_resources
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ifqa.benchmarks.sample import Sample
 from ifqa.errors import IfqaError
-from ifqa.prompting.demos import Demo, draw_demos, load_demos
+from ifqa.prompting.demonstrations import Demo, draw_demos, load_demos
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.parsing import Parsed, clean
 from ifqa.prompting.prompts import load_prompt, parse_prompt
