@@ -1,17 +1,23 @@
-"""The house stays as the README draws it: imports point one way, files are short, the tree and the options are true."""
+"""The house stays as the README draws it: imports point one way, files are short, the tree and the options are true.
+
+    python tests/test_house.py [PACKAGE]
+
+counts modules, parts (the folders and files right below the package), imports between parts, and cycles.
+"""
 
 import ast
 import re
 import subprocess
+import sys
+from collections import defaultdict
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from ifqa.plugins import names
-
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ifqa"
-MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # A folder may import those below it. `plugins` names what it loads by strings, so it stands low.
 LAYERS = [
@@ -34,45 +40,97 @@ LAYERS = [
     ["settings"],
     ["records", "errors", "progress", "__init__"],
 ]
-PLUGIN_KINDS = ["retriever", "reader", "llm"]
 
 
-def part(module):
-    """The name a module has in LAYERS: its own, or its folder's."""
-    return module.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def modules(package=PACKAGE):
+    """Dotted name -> file of every module; a folder's `__init__` has the folder's name."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
 
 
-def imported(module):
-    """What of ifqa a module imports, as dotted names."""
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ifqa":
-            yield from [f"{node.module}.{name.name}" for name in node.names] if node.module == "ifqa" else [node.module]
+@cache
+def imports(package=PACKAGE):
+    """Module -> modules of the package that it imports, at its top or within a function."""
+    known = modules(package)
+    found = {}
+    for name, path in known.items():
+        targets = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                targets |= {f"{node.module}.{one.name}" for one in node.names} & known.keys() or {node.module}
+            elif isinstance(node, ast.Import):
+                targets |= {one.name for one in node.names}
+        found[name] = (targets & known.keys()) - {name}
+    return found
+
+
+def part(name):
+    """The folder or file right below the package that a module lies in."""
+    return name.split(".")[1] if "." in name else "__init__"
+
+
+def part_imports(package=PACKAGE):
+    """Part -> the other parts it imports."""
+    found = defaultdict(set)
+    for name, targets in imports(package).items():
+        found[part(name)] |= {part(one) for one in targets} - {part(name), "__init__"}
+    return dict(found)
+
+
+def cycles(graph):
+    """The cycles that are left when each one found is cut at one import."""
+    graph = {name: set(targets) for name, targets in graph.items()}
+    found = []
+    while True:
+        try:
+            TopologicalSorter(graph).prepare()
+        except CycleError as error:
+            cycle = error.args[1]  # each is imported by the next
+            found.append(" <- ".join(cycle))
+            graph[cycle[1]].discard(cycle[0])
+        else:
+            return found
 
 
 def level(name):
     return next(n for n, layer in enumerate(LAYERS) if name in layer)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_one_way(module):
-    own = part(module)
-    for name in imported(module):
-        other = name.split(".")[1]
-        if other == "__version__" or other == own:
-            continue
-        assert level(other) > level(own), f"{own} may not import {name}"
+@pytest.mark.parametrize("name", modules())
+def test_imports_point_one_way(name):
+    for other in imports()[name]:
+        if part(other) not in (part(name), "__init__"):
+            assert level(part(other)) > level(part(name)), f"{name} may not import {other}"
 
 
-@pytest.mark.parametrize("kind", PLUGIN_KINDS)
+def test_no_import_goes_round():
+    assert cycles(imports()) == []
+    assert cycles(part_imports()) == []
+
+
+def test_a_cycle_is_found():
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) != []
+
+
+@pytest.mark.parametrize("kind", ["retriever", "reader", "llm"])
 def test_plugins_do_not_import_one_another(kind):
+    from ifqa.plugins import names
+
     plugins = {target.partition(":")[0] for target in names(kind).values()}
     for plugin in plugins:
-        module = ROOT / (plugin.replace(".", "/") + ".py")
-        assert not plugins.intersection(imported(module)) - {plugin}
+        assert not imports()[plugin] & plugins
 
 
 def test_no_file_is_too_long_to_read():
-    assert {str(path): n for path in MODULES if (n := len(path.read_text().splitlines())) > 300} == {}
+    lengths = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules().values()}
+    assert {path: length for path, length in lengths.items() if length > 300} == {}
+
+
+def test_no_file_lies_deeper_than_three_folders():
+    assert [path for path in modules().values() if len(path.relative_to(PACKAGE).parts) > 3] == []
 
 
 def test_the_readme_draws_the_tree_as_it_is():
@@ -103,3 +161,19 @@ def test_the_readme_names_every_verb():
     readme = (ROOT / "README.md").read_text()
     for verb in get_command(app).commands:
         assert f"ifqa {verb}" in readme, verb
+
+
+def count(package):
+    """What there is, in lines for people."""
+    between = part_imports(package)
+    flat = [path for path in package.glob("*.py") if path.name != "__init__.py"]
+    yield f"{len(modules(package))} modules, {len(flat)} of them right below the package"
+    yield f"{sum(map(len, imports(package).values()))} imports of a module by another"
+    yield f"{len(between)} parts, {sum(map(len, between.values()))} imports of a part by another"
+    for what, graph in (("modules", imports(package)), ("parts", between)):
+        found = cycles(graph)
+        yield f"{len(found)} cycles of {what}" + "".join(f"\n  {cycle}" for cycle in found)
+
+
+if __name__ == "__main__":
+    print(*count(Path(sys.argv[1]) if len(sys.argv) > 1 else PACKAGE), sep="\n")
