@@ -3,9 +3,7 @@
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
-BUNDLED = (
-    PACKAGE / "bundled"
-)  # the sample, trained weights, prices, recordings; in a wheel the files of the checkout too
+BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings; in a wheel also the tracked files
 
 
 def find_resource(name: str) -> Path | None:

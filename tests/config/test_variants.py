@@ -1,0 +1,280 @@
+"""What a flag makes of an experiment: its settings, its name, and that it runs again by that name."""
+
+import os
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ifqa.config.experiment import load_experiment, parse_experiment
+from ifqa.config.variants import as_tables, override, write_resolved
+from ifqa.errors import IfqaError
+from ifqa.storage.resources import list_resources
+
+OPEN = {
+    "benchmark": "sample",
+    "split": "dev",
+    "corpus": "sample",
+    "retriever": {"name": "bm25", "k": 20, "k1": 2.0, "index": "mine", "query": "names"},
+    "reader": {"name": "extractive", "passages": 7, "weights": "mine"},
+}
+CLOSED = {
+    "benchmark": "sample",
+    "split": "dev",
+    "reader": {"name": "llm", "prompt": "closed-book"},
+    "llm": {"name": "openai", "model": "m", "window": 4000},
+}
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def base(tables=OPEN, **more):
+    return parse_experiment("x", tables | more, "x.toml")
+
+
+def refused(changes, tables=OPEN):
+    with pytest.raises(IfqaError) as caught:
+        override(base(tables), changes)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("tables", "changes", "name", "settings"),
+    [
+        (OPEN, {"k": 5}, "x+k=5", {"retriever": {"k": 5}}),
+        (OPEN, {"retriever.k": 5}, "x+retriever.k=5", {"retriever": {"k": 5}}),
+        (OPEN, {"limit": 3}, "x+limit=3", {"limit": 3}),
+        (OPEN, {"seed": 7}, "x+seed=7", {"seed": 7}),
+        (OPEN, {"split": "train"}, "x+split=train", {"split": "train"}),
+        (OPEN, {"corpus": "wiki"}, "x+corpus=wiki", {"corpus": "wiki"}),
+        (OPEN, {"retriever.k1": 1.25}, "x+retriever.k1=1.25", {"retriever": {"k1": 1.25}}),
+        (OPEN, {"retriever.query": "main"}, "x+retriever.query=main", {"retriever": {"query": "main"}}),
+        (OPEN, {"retriever.index": "other"}, "x+retriever.index=other", {"retriever": {"index": "other"}}),
+        (OPEN, {"reader.passages": 2}, "x+reader.passages=2", {"reader": {"passages": 2}}),
+        (OPEN, {"reader.weights": "other"}, "x+reader.weights=other", {"reader": {"weights": "other"}}),
+        (CLOSED, {"reader.prompt": "mine"}, "x+reader.prompt=mine", {"reader": {"prompt": "mine"}}),
+        (CLOSED, {"llm.model": "n"}, "x+llm.model=n", {"llm": {"model": "n"}}),
+        (CLOSED, {"llm.window": 9000}, "x+llm.window=9000", {"llm": {"window": 9000}}),
+    ],
+)
+def test_a_change_is_in_the_name_and_changes_that_setting_alone(tables, changes, name, settings):
+    before = base(tables)
+    whole = {key: getattr(before, key) | value if isinstance(value, dict) else value for key, value in settings.items()}
+    assert override(before, changes) == replace(before, name=name, **whole)
+
+
+def test_the_order_of_changes_does_not_matter():
+    changes = {"k": 5, "retriever": "gold", "reader": "llm", "llm.name": "hf", "llm.model": "m"}
+    made = [override(base(), dict(order)) for order in permutations(changes.items())]
+    assert made[0].name == "x+k=5+llm.model=m+llm.name=hf+reader=llm+retriever=gold"
+    assert all(one == made[0] for one in made)
+
+
+def test_one_after_another_changes_make_the_same_settings_as_at_once():
+    changes = {"k": 5, "limit": 3, "retriever.k1": 1.25, "reader": "predictions", "reader.path": "p"}
+    at_once = override(base(), changes)
+    del changes["reader"], changes["reader.path"]
+    for order in permutations(changes.items()):
+        one = override(base(), {"reader": "predictions", "reader.path": "p"})
+        for key, value in order:
+            one = override(one, {key: value})
+        assert replace(one, name=at_once.name) == at_once
+
+
+def test_only_what_makes_a_difference_is_in_the_name():
+    assert override(base(), {"k": 20, "retriever": "bm25", "retriever.k1": 1.25}).name == "x+retriever.k1=1.25"
+    assert override(base(), {"k": 20, "retriever": "gold"}).name == "x+retriever=gold"
+    assert override(base(), {"limit": 3, "split": "dev", "reader.passages": 7}).name == "x+limit=3"
+
+
+def test_changed_back_it_has_the_settings_of_the_base_and_is_near_its_folders():
+    there = override(base(), {"k": 5, "retriever.query": "question"})
+    back = override(there, {"k": 20, "retriever.query": "names"})
+    assert "query" not in there.retriever
+    assert replace(back, name="x") == base()
+    assert back.name == "x+k=5+retriever.query=question+k=20+retriever.query=names"
+    assert base().folder / "retrieve" in back.relatives("retrieve")
+
+
+def test_relatives_are_the_nearest_first_and_a_base_has_none():
+    variant = override(override(base(), {"k": 5, "limit": 3}), {"seed": 7})
+    assert [path.as_posix() for path in variant.relatives("score")] == [
+        "experiments/x+k=5+limit=3/score",
+        "experiments/x+k=5/score",
+        "experiments/x/score",
+    ]
+    assert base().relatives("score") == []
+    assert (variant.variant, base().variant) == (True, False)
+
+
+def test_of_another_retrievers_settings_only_the_number_of_passages_holds():
+    fresh = parse_experiment("y", OPEN | {"retriever": {"name": "dense", "k": 20}}, "y.toml")
+    changed = override(base(), {"retriever": "dense"})
+    assert changed.retriever == fresh.retriever
+    assert (changed.retriever["index"], changed.reader) == ("dense", base().reader)
+
+
+def test_of_another_readers_settings_only_the_number_of_passages_holds():
+    changed = override(base(), {"reader": "predictions", "reader.path": "p.jsonl"})
+    assert changed.reader == {"name": "predictions", "passages": 7, "path": "p.jsonl"}
+    assert changed.retriever == base().retriever
+
+
+def test_named_again_a_plug_keeps_its_settings():
+    assert override(base(), {"retriever": "bm25", "reader": "extractive"}) == base()
+    assert override(base(CLOSED), {"llm": "openai"}) == base(CLOSED)
+
+
+def test_another_plug_takes_the_settings_given_with_it():
+    changed = override(base(), {"retriever": "dense", "retriever.index": "other", "k": 5})
+    assert (changed.retriever["name"], changed.retriever["index"], changed.retriever["k"]) == ("dense", "other", 5)
+    assert changed.name == "x+k=5+retriever=dense+retriever.index=other"
+
+
+def test_another_language_model_is_asked_with_its_own_settings_whichever_way_it_is_named():
+    short, long = (override(base(CLOSED), {key: "hf", "llm.model": "n"}) for key in ("llm", "llm.name"))
+    assert short.llm == long.llm
+    assert (short.llm["name"], short.llm["model"], short.llm["window"]) == ("hf", "n", 0)
+    assert (short.name, long.name) == ("x+llm=hf+llm.model=n", "x+llm.model=n+llm.name=hf")
+
+
+def test_a_closed_book_is_opened_by_a_retriever_and_reads_as_many_passages_as_usual():
+    assert base(CLOSED).reader["passages"] == 0
+    opened = override(base(CLOSED), {"retriever": "gold"})
+    assert (opened.retriever, opened.reader["passages"]) == ({"name": "gold", "k": 100}, 5)
+
+
+def test_what_changes_no_answer_changes_no_name_and_what_is_expected_stays():
+    expecting = base(CLOSED, expected={"EM": {"value": 1.0}})
+    faster = override(expecting, {"llm.concurrency": 3, "llm.max_cost": 2.5})
+    assert (faster.name, faster.llm["concurrency"], faster.llm["max_cost"]) == ("x", 3, 2.5)
+    assert faster.expected == expecting.expected != ()
+    fewer = override(expecting, {"llm.concurrency": 3, "limit": 2})
+    assert (fewer.name, fewer.llm["concurrency"], fewer.expected) == ("x+limit=2", 3, ())
+
+
+def test_a_variant_asks_the_questions_that_its_base_asks():
+    some = base(questions=["sample/dev/2", "sample/dev/7"], about="Two.")
+    variant = override(some, {"k": 5})
+    assert (variant.questions, variant.about) == (("sample/dev/2", "sample/dev/7"), "Two.")
+
+
+@pytest.mark.parametrize(
+    ("tables", "changes", "complaint"),
+    [
+        (OPEN, {"retreiver": "gold"}, "unknown setting 'retreiver'; did you mean 'retriever'?"),
+        (OPEN, {"limt": 3}, "unknown setting 'limt'; did you mean 'limit'?"),
+        (OPEN, {"benchmark": "ifqa"}, "unknown setting 'benchmark'; known: corpus, k, limit, llm,"),
+        (OPEN, {"retriever": "bm52"}, "unknown retriever 'bm52'; did you mean 'bm25'?"),
+        (OPEN, {"reader": "extractve"}, "unknown reader 'extractve'; did you mean 'extractive'?"),
+        (OPEN, {"retriever.title_wieght": 1.0}, "'title_wieght'; did you mean 'title_weight'?"),
+        (OPEN, {"reader.precison": "float32"}, "'precison'; did you mean 'precision'?"),
+        (CLOSED, {"llm": "opanai"}, "unknown llm 'opanai'; did you mean 'openai'?"),
+        (OPEN, {"retriever": "gold", "retriever.k1": 1.0}, "setting of retriever 'gold' 'k1'"),
+        (OPEN, {"retriever.query": "name"}, "unknown query 'name'; did you mean 'names'?"),
+        (OPEN, {"retriever.k1": "high"}, "'k1': wanted float, found 'high'"),
+        (OPEN, {"k": 0}, "k must be a whole number from 1, found 0"),
+        (OPEN, {"k": 2, "retriever.k": 3}, "k is given twice: --k 2 and retriever.k=3"),
+        (OPEN, {"limit": 0}, "--limit must be a whole number from 1, found 0"),
+        (OPEN, {"limit": -1}, "limit must be a whole number from 0, found -1"),
+        (OPEN, {"seed": "one"}, "seed must be a whole number from 0, found 'one'"),
+        (OPEN, {"corpus": ""}, "'bm25' searches passages; name the corpus"),
+        (OPEN, {"llm.model": "m"}, "llm.model is of a language model, which 'bm25' and 'extractive' do not ask"),
+        (CLOSED, {"k": 5}, "experiment x has no [retriever] whose k could change"),
+        (CLOSED, {"retriever.k1": 1.0}, "experiment x has no [retriever] whose k1 could change"),
+    ],
+)
+def test_a_wrong_change_is_refused_in_one_line(tables, changes, complaint):
+    message = refused(changes, tables)
+    assert complaint in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("letter", ["x", "ü"])
+def test_a_name_has_up_to_200_bytes(letter):
+    size = len(letter.encode())
+    stem = letter * ((200 - len("+k=5")) // size)
+    whole = override(replace(base(), name=stem), {"k": 5})
+    assert len(whole.name.encode()) == 200
+    write_resolved(whole)
+    assert load_experiment(whole.name) == whole
+    with pytest.raises(IfqaError, match="so many changes make too long a name"):
+        override(replace(base(), name=stem + letter), {"k": 5})
+
+
+names = st.text(min_size=1, max_size=8)
+changes_of_the_base = st.fixed_dictionaries(
+    {},
+    optional={
+        "k": st.integers(1, 10**6),
+        "limit": st.integers(1, 10**6),
+        "seed": st.integers(0, 10**6),
+        "corpus": names,
+        "retriever.k1": st.floats(0, 1e30) | st.integers(0, 9),
+        "retriever.query": st.sampled_from(["question", "presupposition", "main", "names"]),
+        "reader.weights": st.text(max_size=8),
+    },
+)
+
+
+@given(changes_of_the_base)
+@example({"corpus": "../a/b"})
+@example({"corpus": "a+b", "k": 5})
+@example({"corpus": "\n"})
+def test_a_variant_that_is_written_is_loaded_by_its_name_as_it_is(changes):
+    variant = override(base(), changes)
+    if variant.name == "x":
+        assert variant == base()
+    else:
+        write_resolved(variant)
+        assert load_experiment(variant.name) == variant
+        assert variant.relatives("read")[-1] == Path("experiments/x/read")
+        assert len(variant.relatives("read")) <= len(changes)
+
+
+@given(names, names)
+def test_two_values_never_share_a_name(one, other):
+    made = [override(base(), {"corpus": value}) for value in (one, other)]
+    assert (made[0].name == made[1].name) == (one == other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("a/b", "a_b"), ("a b", "a+b"), ("a:b", "a.b"), ("w" * 41, "w" * 40)])
+def test_two_values_that_no_folder_can_tell_apart_have_two_names(one, other):
+    assert override(base(), {"corpus": one}).name != override(base(), {"corpus": other}).name
+
+
+def test_every_tracked_experiment_is_loaded_as_it_was_written():
+    for name in list_resources("experiments", ".toml"):
+        copied = replace(load_experiment(name), name=f"{name}+copied")
+        write_resolved(copied)
+        assert load_experiment(copied.name) == copied
+
+
+def test_what_was_never_set_is_left_out_of_the_tables():
+    assert as_tables(base(CLOSED)).keys() == {"benchmark", "split", "seed", "reader", "llm"}
+    assert as_tables(override(base(CLOSED), {"limit": 3}))["limit"] == 3
+
+
+def test_a_variant_is_written_beside_its_base_once_and_again_only_when_it_differs():
+    Path("experiments").mkdir()
+    Path("experiments/x.toml").write_text("of somebody else")
+    write_resolved(override(base(), {"k": 5}))
+    file = Path("experiments/x+k=5/experiment.toml")
+    assert sorted(path for path in Path("experiments").rglob("*") if path.is_file()) == [
+        file,
+        Path("experiments/x.toml"),
+    ]
+    assert Path("experiments/x.toml").read_text() == "of somebody else"
+    written = file.read_text()
+    os.utime(file, ns=(0, 0))
+    write_resolved(override(base(), {"k": 5}))
+    assert file.stat().st_mtime_ns == 0
+    file.write_text(written.replace("k = 5", "k = 6"))
+    write_resolved(override(base(), {"k": 5}))
+    assert file.read_text() == written

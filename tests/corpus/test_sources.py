@@ -1,0 +1,341 @@
+"""Where passages come from: what is refused, what is read in which order, and by what it is known."""
+
+import bz2
+import gzip
+import hashlib
+import json
+import lzma
+import os
+import sys
+from dataclasses import replace
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from dumps import HEAD, TAIL, page
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.corpus import sources
+from ifqa.errors import IfqaError
+from ifqa.records import Question
+from ifqa.storage.artifacts import identity
+
+PAGES = [page(n, f"Page {n}", f"Words of page {n}. " * 9) for n in range(1, 6)]
+DUMP = (HEAD + "".join(PAGES) + TAIL).encode()
+PIPED = {"format": "dump", "path": "-"}
+GOLD = {"format": "gold", "benchmark": "ifqa", "splits": ["full-dev"]}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d.xml").write_bytes(DUMP)
+    Path("a.jsonl").write_text('{"id": "1", "title": "t", "text": "x"}\n')
+    Path("p.tsv").write_text("1\ttext\ttitle\n")
+    Path("empty").mkdir()
+
+
+def standard_input(monkeypatch, data=b"", terminal=False):
+    came = BytesIO(data)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=came, isatty=lambda: terminal))
+    return came
+
+
+def write_questions(answer="five", indent=None, split="dev"):
+    records = [{"idx": 1, "question": "If?", "answers": [answer], "context": ["Gold one."]}]
+    Path("data/ifqa/full_split").mkdir(parents=True, exist_ok=True)
+    Path(f"data/ifqa/full_split/{split}.json").write_text(json.dumps(records, indent=indent))
+
+
+def known(source, facts=None):
+    return identity(sources.identify(source, facts or {}))
+
+
+def dump(path="d.xml", **settings):
+    return {"format": "dump", "path": str(path)} | settings
+
+
+def test_what_can_be_read_is_not_refused():
+    write_questions()
+    articles = {"format": "articles", "path": "a.jsonl", "share": 0.5, "words": 1}
+    sources.check([dump(profile="full"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD, PIPED])
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ({"path": "d.xml"}, "unknown format of a passage source ''; known: articles, dump, gold, passages"),
+        ({"format": "dmp", "path": "d.xml"}, "'dmp'; did you mean 'dump'?"),
+        ({"format": ["dump"], "path": "d.xml"}, "unknown format of a passage source"),
+        ({"format": "dump"}, "setting of a 'dump' source 'path' is missing"),
+        (dump(word=50), "unknown setting of a 'dump' source 'word'; did you mean 'words'?"),
+        (dump(share=0.5), "unknown setting of a 'dump' source 'share'"),
+        (dump(words=0), "'words': wanted at least 1, found 0"),
+        (dump(words="100"), "'words': wanted int, found '100'"),
+        (dump(words=True), "'words': wanted int, found True"),
+        (dump(wrap=1), "'wrap': wanted bool, found 1"),
+        (dump(profile="ful"), "'profile' 'ful'; did you mean 'full'?"),
+        ({"format": "dump", "path": 5}, "'path': wanted text, found 5"),
+        (dump("none.xml"), "none.xml is not in"),
+        (dump("empty"), "empty holds no dump"),
+        ({"format": "articles", "path": "empty"}, "empty holds no article file"),
+        ({"format": "articles", "path": "-"}, "- is not in"),
+        ({"format": "articles", "path": "a.jsonl", "share": "half"}, "'share': wanted float, found 'half'"),
+        ({"format": "gold", "benchmark": "sample"}, "'splits' is missing"),
+        (
+            {"format": "gold", "benchmark": "sampel", "splits": ["dev"]},
+            "unknown benchmark 'sampel'; did you mean 'sample'",
+        ),
+        (
+            {"format": "gold", "benchmark": "sample", "splits": ["dve"]},
+            "unknown split of sample 'dve'; did you mean 'dev'",
+        ),
+        ({"format": "gold", "benchmark": "sample", "splits": "dev"}, "wanted a list of names, found 'dev'"),
+        ({"format": "gold", "benchmark": "sample", "splits": [1]}, "wanted a list of names, found [1]"),
+        (GOLD, "dev.json is not there; run: ifqa data ifqa"),
+    ],
+)
+def test_a_wrong_source_is_refused_in_one_line_wherever_it_stands(source, complaint):
+    for several in ([source], [dump(), source], [source, dump()]):
+        with pytest.raises(IfqaError) as caught:
+            sources.check(several)
+        assert complaint in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_one_source_may_be_standard_input_and_two_may_not():
+    sources.check([PIPED, dump()])
+    with pytest.raises(IfqaError, match="two sources are standard input"):
+        sources.check([PIPED, dump(), PIPED])
+
+
+def test_a_folder_of_dumps_is_read_in_the_order_of_their_numbers_and_nothing_else_in_it():
+    Path("parts").mkdir()
+    parts = [
+        "wiki-articles1.xml-p1p41242.bz2",
+        "wiki-articles2.xml-p41243p151573.bz2",
+        "wiki-articles10.xml-p4045403p5399366.bz2",
+        "wiki-articles10.xml-p5399367p6899366.bz2",
+    ]
+    others = ["wiki-index1.txt-p1p41242.bz2", "wiki-articles3.xml.bz2.part", "wiki-md5sums.txt", "wiki.sql.gz"]
+    for name in [*reversed(parts), *others]:
+        Path("parts", name).touch()
+    Path("parts/wiki-articles11.xml").mkdir()
+    assert [file.name for file in sources.files_of(dump("parts"))] == parts
+
+
+@pytest.mark.parametrize("name", ["x.xml", "x.xml.bz2", "x.xml.gz", "x.xml.xz", "x.xml-p1p9.gz"])
+def test_a_dump_in_a_folder_may_be_packed(name):
+    Path("empty", name).touch()
+    assert sources.files_of(dump("empty")) == [Path("empty", name)]
+
+
+@given(st.sets(st.integers(1, 10**6), min_size=1, max_size=8))
+def test_a_pattern_stands_for_its_files_in_the_order_of_their_numbers(tmp_path_factory, numbers):
+    folder = tmp_path_factory.mktemp("parts")
+    for number in numbers:
+        (folder / f"part{number}.xml").touch()
+    (folder / "part.xml.part").touch()
+    found = sources.files_of(dump(folder / "part*.xml"))
+    assert found == [folder / f"part{number}.xml" for number in sorted(numbers)]
+
+
+def test_a_pattern_may_lead_from_here_and_from_the_root(tmp_path):
+    Path("empty/x1.xml").touch()
+    assert [file.resolve() for file in sources.files_of(dump("empt?/x[0-9].xml"))] == [tmp_path / "empty/x1.xml"]
+    assert sources.files_of(dump(tmp_path / "empt?/x[0-9].xml")) == [tmp_path / "empty/x1.xml"]
+
+
+def test_a_file_named_like_a_pattern_is_that_file(tmp_path):
+    for name in ("x[1].xml", "x1.xml"):
+        Path(name).touch()
+    assert sources.files_of(dump("x[1].xml")) == [tmp_path / "x[1].xml"]
+
+
+def test_articles_are_the_files_of_a_folder_passages_one_file_and_gold_and_a_pipe_none(tmp_path):
+    for name in ("b.jsonl", "a.jsonl", "notes.txt"):
+        Path("empty", name).touch()
+    assert sources.files_of({"format": "articles", "path": "empty"}) == [Path("empty/a.jsonl"), Path("empty/b.jsonl")]
+    assert sources.files_of({"format": "passages", "path": "p.tsv"}) == [tmp_path / "p.tsv"]
+    assert sources.files_of(GOLD) == sources.files_of(PIPED) == []
+
+
+def test_the_same_bytes_elsewhere_are_the_same_source():
+    Path("elsewhere").mkdir()
+    Path("elsewhere/another-name.xml").write_bytes(DUMP)
+    assert known(dump("elsewhere/another-name.xml")) == known(dump()) == known(dump("elsewhere"))
+
+
+def test_a_changed_byte_is_another_source():
+    Path("e.xml").write_bytes(DUMP.replace(b"page 5", b"page 6", 1))
+    assert Path("e.xml").stat().st_size == len(DUMP)
+    assert known(dump("e.xml")) != known(dump())
+
+
+def test_the_same_files_in_another_order_are_another_source():
+    for number, data in enumerate([DUMP, b"<other/>"]):
+        for folder, name in (("one", f"{number}.xml"), ("same", f"part{number}.xml"), ("turned", f"{1 - number}.xml")):
+            Path(folder).mkdir(exist_ok=True)
+            Path(folder, name).write_bytes(data)
+    assert known(dump("one")) == known(dump("same")) != known(dump("turned"))
+
+
+@pytest.mark.parametrize(
+    "setting", [{"profile": "full"}, {"disambiguation": "drop"}, {"words": 50}, {"wrap": False}], ids=str
+)
+def test_a_changed_setting_is_another_source(setting):
+    assert known(dump(**setting)) != known(dump())
+
+
+def test_the_same_file_in_another_format_is_another_source():
+    assert known({"format": "articles", "path": "a.jsonl"}) != known({"format": "passages", "path": "a.jsonl"})
+
+
+def test_defaults_written_out_are_the_same_source():
+    written = {"wrap": True, "words": 100, "disambiguation": "keep", "profile": "ifqa"}
+    assert known(dump(**written)) == known(dump())
+    articles = {"format": "articles", "path": "a.jsonl"}
+    assert known(articles | {"share": 1.0, "words": 100}) == known(articles)
+    assert known(articles | {"share": 0.5}) != known(articles)
+
+
+def test_gold_is_known_by_its_questions_wherever_they_lie(monkeypatch):
+    write_questions()
+    before = known(GOLD)
+    write_questions(indent=4)  # the file's layout says nothing
+    assert known(GOLD) == before
+    write_questions("six")
+    assert known(GOLD) != before
+    monkeypatch.chdir("empty")
+    write_questions()
+    assert known(GOLD) == before
+
+
+def test_gold_is_known_by_the_questions_of_each_of_its_splits():
+    for split in ("dev", "train"):
+        write_questions(split=split)
+    both = GOLD | {"splits": ["full-dev", "full-train"]}
+    before = known(both)
+    assert len({before, known(GOLD), known(GOLD | {"splits": ["full-train"]})}) == 3
+    write_questions("six", split="train")
+    assert known(both) != before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"id": "r"}, {"text": "Or?"}, {"answers": ("b", "a")}, {"gold_passages": ()}, {"choices": ("a", "b")}],
+    ids=str,
+)
+def test_all_that_a_question_holds_is_in_its_identity(change):
+    question = Question("q", "If?", ("a", "b"), ("Gold.",))
+    before = sources.questions_identity([question])
+    assert sources.questions_identity([replace(question)]) == before
+    assert sources.questions_identity([replace(question, **change)]) != before
+
+
+def test_gold_passages_of_several_splits_stand_once_each_without_a_title():
+    for split in ("dev", "train"):
+        write_questions(split=split)
+    [block] = sources.blocks(GOLD | {"splits": ["full-dev", "full-train"]})
+    assert [(one.title, one.text) for one in block.content] == [("", "Gold one.")]
+
+
+def made_up(file):
+    stat = file.stat()
+    return {str(file): [stat.st_size, stat.st_mtime_ns, "made up"]}
+
+
+def test_a_hash_known_before_is_taken_while_size_and_time_of_change_are_the_same(tmp_path):
+    file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
+    stat = file.stat()
+    assert sources.file_facts(file, facts) == (stat.st_size, stat.st_mtime_ns, "made up")
+    assert sources.identify(dump(), facts)["files"] == ["made up"]
+
+
+def test_a_hash_known_before_is_not_taken_of_a_file_that_was_touched(tmp_path):
+    file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
+    assert sources.file_facts(file, facts)[2] == hashlib.sha256(DUMP).hexdigest()
+
+
+def test_a_hash_known_before_is_not_taken_of_a_file_of_another_size(tmp_path):
+    file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
+    modified = file.stat().st_mtime_ns
+    file.write_bytes(DUMP + b"\n")
+    os.utime(file, ns=(0, modified))
+    assert sources.file_facts(file, facts)[2] == hashlib.sha256(DUMP + b"\n").hexdigest()
+
+
+def test_a_hash_known_of_another_file_or_in_no_table_is_not_taken(tmp_path):
+    os.utime("d.xml", ns=(0, 0))
+    Path("e.xml").write_bytes(DUMP[::-1])
+    os.utime("e.xml", ns=(0, 0))
+    true = hashlib.sha256(DUMP).hexdigest()
+    assert sources.file_facts(tmp_path / "d.xml", made_up(tmp_path / "e.xml"))[2] == true
+    assert sources.file_facts(tmp_path / "d.xml", [1, 2])[2] == true  # a manifest that somebody wrote by hand
+
+
+def test_facts_written_down_say_the_same_of_each_source():
+    several = [dump(), {"format": "articles", "path": "a.jsonl"}]
+    facts = json.loads(json.dumps(sources.facts(several, None)))
+    assert [known(one, facts) for one in several] == [known(one) for one in several]
+    made_up = {path: [*fact[:2], "made up"] for path, fact in facts.items()}
+    assert [sources.identify(one, made_up)["files"] for one in several] == [["made up"]] * 2  # none is hashed again
+
+
+def test_the_size_of_sources_is_that_of_their_files_and_of_a_pipe_unknown():
+    write_questions()
+    assert sources.size([dump(), {"format": "passages", "path": "p.tsv"}]) == len(DUMP) + len("1\ttext\ttitle\n")
+    assert sources.size([GOLD]) == 0
+    assert sources.size([dump(), PIPED]) is None
+
+
+def test_standard_input_is_left_alone_where_no_source_is_that(monkeypatch):
+    came = standard_input(monkeypatch, DUMP)
+    assert sources.open_pipe([dump(), {"format": "articles", "path": "a.jsonl"}, GOLD]) is None
+    assert came.tell() == 0
+
+
+def test_a_terminal_or_nothing_at_all_is_no_standard_input(monkeypatch):
+    standard_input(monkeypatch, terminal=True)
+    with pytest.raises(IfqaError, match="nothing is piped in; wanted something like: bzcat"):
+        sources.open_pipe([PIPED])
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(IfqaError, match="nothing is piped in"):
+        sources.open_pipe([dump(), PIPED])
+
+
+@pytest.mark.parametrize(
+    "pack", [bytes, bz2.compress, gzip.compress, lzma.compress], ids=["plain", "bz2", "gzip", "xz"]
+)
+def test_standard_input_is_read_once_and_known_as_a_file_of_the_same_bytes_is(monkeypatch, pack):
+    data = pack(DUMP)
+    came = standard_input(monkeypatch, data)
+    pipe = sources.open_pipe([PIPED])
+    titles = [one.title for block in sources.blocks(PIPED, pipe) for one in block.content]
+    assert titles == [f"Page {n}" for n in range(1, 6)]
+    assert came.tell() == len(data)
+    assert pipe.facts() == (len(data), 0, hashlib.sha256(data).hexdigest())
+    Path("same.xml").write_bytes(data)
+    assert sources.identify(PIPED, {})["files"] == [None]
+    assert known(PIPED, sources.facts([PIPED], pipe)) == known(dump("same.xml"))
+
+
+class Trickle(BytesIO):
+    """A pipe that never gives more than three bytes at once."""
+
+    def read(self, size=-1):
+        return super().read(min(size, 3))
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(1, 20), max_size=9), st.sampled_from([BytesIO, Trickle]))
+def test_however_it_is_read_a_pipe_gives_each_byte_once_and_counts_and_hashes_it(data, sizes, kind):
+    pipe = sources.Pipe(kind(data))
+    read = b"".join(pipe.read(size) for size in sizes)
+    assert read == data[: len(read)]
+    assert pipe.facts() == (len(read), 0, hashlib.sha256(read).hexdigest())
+    rest = BufferedReader(pipe).read()
+    assert read + rest == data
+    assert (pipe.count, pipe.facts()[2]) == (len(data), hashlib.sha256(data).hexdigest())
