@@ -1,0 +1,578 @@
+"""What a stage is made from decides whether it is used again: a change that matters shows, and no other does."""
+
+import json
+import os
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scored_experiments import benchmark, write
+
+from ifqa.benchmarks.ifqa import IfQA
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import parse_experiment
+from ifqa.corpus import blocks
+from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
+from ifqa.pipeline.provenance import (
+    fingerprint,
+    finished,
+    identifying,
+    up_to_date_passages,
+    wanted_index,
+    wanted_passages,
+    wanted_read,
+    wanted_retrieve,
+    wanted_score,
+)
+from ifqa.plugins import load
+from ifqa.reading.predictions import Predictions
+from ifqa.retrieval import queries
+from ifqa.retrieval.gold import Gold
+from ifqa.scoring import summary
+from ifqa.storage.artifacts import identity, read_manifest
+
+GOLD = {"name": "gold"}
+BM25 = {"name": "bm25"}
+FILE = {"name": "predictions", "path": "answers.jsonl"}
+FIRST = {"name": "outside_of_provenance:First", "index": "first"}
+READER = {"name": "outside_of_provenance:Reader"}
+LLM = {"model": "gpt-4.1"}
+
+PLUGS = '''
+from pathlib import Path
+from ifqa.records import Hit, Prediction
+
+
+class First:
+    """Finds the same passage for all; `built_from` a file, if there is one."""
+
+    version = 1
+    not_identity = ("threads", "patience")
+
+    def __init__(self, index, *, depth: int = 1, patience: int = 1) -> None:
+        pass
+
+    def search(self, questions, k):
+        return [[Hit("p0", 1.0)] for _ in questions]
+
+    @classmethod
+    def build(cls, passages, folder, *, most: int = 100, threads: int = 0):
+        (folder / "first").write_text("p0")
+
+    @classmethod
+    def built_from(cls, most=100, threads=0):
+        model = Path("model")
+        return model.read_text() if model.exists() else ""
+
+
+class Reader:
+    """Knows one answer."""
+
+    version = 1
+    not_identity = ("device",)
+
+    def __init__(self, said: str = "captain0", device: str = "auto") -> None:
+        self.said = said
+
+    def answer(self, questions, passages):
+        return [Prediction(one.id, self.said) for one in questions]
+
+    def told(self):
+        return {"retry": int(Path("down").exists())}
+
+
+class Model:
+    """A language model in a file."""
+
+    version = 1
+
+    def __init__(self, *, model: str) -> None:
+        pass
+
+    @classmethod
+    def fingerprint(cls, model):
+        return Path(model).read_text()
+
+
+class Looking(Reader):
+    """A retriever that looks through the corpus without an index."""
+
+    def __init__(self, corpus) -> None:
+        pass
+
+    def search(self, questions, k):
+        return [[Hit("p0", 1.0)] for _ in questions]
+'''
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """Two questions, a file that answers them, two passages with an index to build, and plugs from outside."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    questions("captain0", "captain1")
+    answers("captain0", "nobody")
+    passages("text 0", "text 1")
+    write("outside_of_provenance.py", PLUGS)
+    corpus()
+    yield
+    sys.modules.pop("outside_of_provenance", None)
+
+
+def questions(*said):
+    benchmark(*({"question": f"If {n}, who?", "answers": [one], "context": [f"gold {n}"]} for n, one in enumerate(said)))  # fmt: skip
+
+
+def answers(*said, path="answers.jsonl"):
+    lines = [json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": one}) for n, one in enumerate(said)]
+    write(path, "\n".join(lines))
+
+
+def passages(*texts, path="few.jsonl"):
+    lines = [json.dumps({"id": f"p{n}", "contents": text}) for n, text in enumerate(texts)]
+    write(path, "\n".join(lines) + "\n")
+
+
+def corpus(source='path = "few.jsonl"', index="", top="", form="passages", more=""):
+    write(
+        "indexes/few.toml",
+        f'{top}[[passages.sources]]\nformat = "{form}"\n{source}\n{more}'
+        f'[index.first]\nretriever = "outside_of_provenance:First"\n{index}\n',
+    )
+    return load_corpus("few")
+
+
+def experiment(**tables):
+    return parse_experiment("mine", {"benchmark": "ifqa", "split": "full-dev", **tables}, "mine.toml")
+
+
+def searching(**tables):
+    return experiment(corpus="few", retriever=FIRST, **tables)
+
+
+def of(kind, **tables):
+    """The fingerprint of the retriever or the reader of an experiment."""
+    return fingerprint(kind, experiment(**tables))
+
+
+def changes(*wanted):
+    """What is another from each to the next."""
+    return [{key for key in old.keys() | new.keys() if old.get(key) != new.get(key)} for old, new in pairwise(wanted)]
+
+
+def edit(path="outside_of_provenance.py"):
+    with open(path, "a") as file:
+        file.write("# edited\n")
+
+
+def built():
+    few = load_corpus("few")
+    stages.build_passages(few)
+    stages.build_index(few, "first")
+
+
+# Settings and code
+
+
+@pytest.mark.parametrize(
+    ("kind", "tables", "more", "counts"),
+    [
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"threads": 3}, False),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"memory_gb": 2.0}, False),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"k1": 1.2}, True),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 7}, True),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"index": "other"}, True),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"query": "names"}, True),
+        ("retriever", {"retriever": BM25, "corpus": "few"}, {"k": 100, "b": 0.4, "query": "question"}, False),
+        ("reader", {"reader": {"name": "extractive"}}, {"device": "cuda"}, False),
+        ("reader", {"reader": {"name": "extractive"}}, {"batch_tokens": 99}, False),
+        ("reader", {"reader": {"name": "extractive"}}, {"precision": "bfloat16"}, True),
+        ("reader", {"reader": READER}, {"device": "cpu"}, False),
+        ("reader", {"reader": READER}, {"said": "nobody"}, True),
+        ("reader", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": LLM}, {"samples": 3, "temperature": 0.5}, True),
+        ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": LLM}, {"concurrency": 2, "max_cost": 3.0}, False),
+        ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": LLM}, {"model": "gpt-4o"}, True),
+    ],
+)  # fmt: skip
+def test_a_setting_counts_unless_it_only_says_how_fast(kind, tables, more, counts):
+    plug = "reader" if kind == "llm" else kind
+    changed = of(plug, **{**tables, kind: {**tables[kind], **more}})
+    assert (changed != of(plug, **tables)) is counts
+
+
+@given(
+    st.dictionaries(st.sampled_from(["said", "weights", "device", "threads"]), st.integers(), min_size=1),
+    st.data(),
+)
+def test_settings_identify_whatever_their_order_but_for_those_the_plug_leaves_out(settings, data):
+    plug = type("Plug", (), {"not_identity": ("device", "threads")})
+    kept = identifying(plug, settings)
+    assert list(identifying(plug, dict(reversed(settings.items()))).items()) == list(kept.items())
+    key = data.draw(st.sampled_from(sorted(settings)))
+    changed = identifying(plug, {**settings, key: settings[key] + 1})
+    assert (changed == kept) is (key in plug.not_identity)
+    assert identifying(type("Plain", (), {}), settings) == settings
+
+
+def test_a_part_of_a_retriever_counts_as_the_retriever_does():
+    def fused(**more):
+        return of("retriever", corpus="few", retriever={"name": "fusion", "parts": [BM25 | more, GOLD]})
+
+    plain = fused()
+    assert fused(threads=3) == plain
+    for change in ({"k": 7}, {"weight": 2.0}, {"b": 0.75}, {"query": "main"}):
+        assert fused(**change) != plain, change
+    swapped = of("retriever", corpus="few", retriever={"name": "fusion", "parts": [GOLD, BM25]})
+    assert swapped != plain
+
+
+def test_a_plug_of_ours_is_known_by_its_version(monkeypatch):
+    before = of("retriever", retriever=GOLD), of("reader", reader=FILE)
+    assert before[0]["code"] == f"version {Gold.version}"
+    monkeypatch.setattr(Gold, "version", Gold.version + 1)
+    assert of("retriever", retriever=GOLD) == {**before[0], "code": f"version {Gold.version}"}
+    assert of("reader", reader=FILE) == before[1]
+
+
+def test_a_plug_from_outside_is_known_by_its_file_and_not_by_its_version(monkeypatch):
+    before = of("reader", reader=READER)
+    monkeypatch.setattr(load("reader", READER["name"]), "version", 2)
+    assert of("reader", reader=READER) == before
+    edit()
+    after = of("reader", reader=READER)
+    assert after["code"] != before["code"]
+    assert {**after, "code": ""} == {**before, "code": ""}
+
+
+def test_a_file_that_a_plug_reads_counts_by_what_it_holds():
+    before = of("reader", reader=FILE)
+    answers("captain0", "nobody")
+    os.utime("answers.jsonl", (1, 1))
+    assert of("reader", reader=FILE) == before
+    answers("captain0", "captain1")
+    assert of("reader", reader=FILE)["files"] != before["files"]
+    Path("answers.jsonl").unlink()
+    with pytest.raises(IfqaError, match=r"predictions not found: answers\.jsonl does not exist"):
+        of("reader", reader=FILE)
+
+
+def test_a_new_way_to_part_questions_counts_only_where_one_is_parted(monkeypatch):
+    rewritten = {"corpus": "few", "retriever": BM25 | {"query": "main"}}
+    reading = {"retriever": {"name": "rerank", "reads": "presupposition", "parts": [GOLD]}}
+    plain = {"corpus": "few", "retriever": BM25}
+    before = [of("retriever", **one) for one in (rewritten, reading, plain)]
+    monkeypatch.setattr(queries, "VERSION", queries.VERSION + 1)
+    after = [of("retriever", **one) for one in (rewritten, reading, plain)]
+    assert [old != new for old, new in zip(before, after, strict=True)] == [True, True, False]
+
+
+def test_a_language_model_counts_for_who_asks_it_alone():
+    tables = {"retriever": GOLD, "reader": {"name": "llm"}}
+    one, other = (experiment(**tables, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1"))
+    assert fingerprint("reader", one) != fingerprint("reader", other)
+    assert fingerprint("retriever", one) == fingerprint("retriever", other)
+    generated = [of("retriever", retriever={"name": "genread"}, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")]  # fmt: skip
+    assert generated[0] != generated[1]
+
+
+def test_a_language_models_files_count():
+    tables = {"reader": {"name": "llm"}, "llm": {"name": "outside_of_provenance:Model", "model": "model"}}
+    write("model", "weights")
+    before = of("reader", **tables)
+    write("model", "other weights")
+    after = of("reader", **tables)
+    assert changes(before, after) == [{"llm"}]
+    assert (before["llm"]["files"], after["llm"]["files"]) == ("weights", "other weights")
+
+
+# Passages
+
+
+def test_changed_bytes_change_the_passages_identity():
+    before = identity(wanted_passages(load_corpus("few")))
+    passages("text 0", "another text")
+    assert identity(wanted_passages(load_corpus("few"))) != before
+    passages("text 0", "text 1")
+    assert identity(wanted_passages(load_corpus("few"))) == before
+
+
+def test_where_a_source_lies_and_who_builds_it_change_nothing():
+    before = wanted_passages(load_corpus("few"))
+    Path("elsewhere").mkdir()
+    Path("few.jsonl").rename("elsewhere/other.jsonl")
+    os.utime("elsewhere/other.jsonl", (1, 1))
+    moved = corpus('path = "elsewhere/other.jsonl"', top='[passages]\nworkers = 1\nengine = "ray"\n')
+    assert wanted_passages(moved) == before
+
+
+def test_a_sources_settings_count_with_their_defaults():
+    write("articles.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
+
+    def cut(more=""):
+        return wanted_passages(corpus(f'path = "articles.jsonl"\n{more}', form="articles"))
+
+    assert cut("words = 100\nwrap = true\nshare = 1.0") == cut()
+    assert len({identity(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
+
+
+def test_the_order_of_sources_counts():
+    passages("more", path="more.jsonl")
+    both = ['path = "few.jsonl"', 'path = "more.jsonl"']
+    one, other = (
+        wanted_passages(corpus(first, more=f'[[passages.sources]]\nformat = "passages"\n{second}\n'))
+        for first, second in (both, reversed(both))
+    )
+    assert identity(one) != identity(other)
+
+
+def test_another_way_to_cut_passages_counts(monkeypatch):
+    before = identity(wanted_passages(load_corpus("few")))
+    monkeypatch.setattr(blocks, "VERSION", blocks.VERSION + 1)
+    assert identity(wanted_passages(load_corpus("few"))) != before
+
+
+def test_gold_passages_are_known_by_their_questions():
+    few = corpus('benchmark = "ifqa"\nsplits = ["full-dev"]', form="gold")
+    before = wanted_passages(few)
+    assert wanted_passages(few) == before
+    questions("captain0", "captain2")
+    assert wanted_passages(few) != before
+
+
+def test_a_file_is_hashed_again_only_when_its_size_or_its_time_is_another():
+    few, path = load_corpus("few"), Path("few.jsonl").resolve()
+    size, time = path.stat().st_size, path.stat().st_mtime_ns
+    known = [
+        {str(path): [size, time, "f" * 64]},
+        {str(path): [size, time - 1, "f" * 64]},
+        {str(path): [size - 1, time, "f" * 64]},
+    ]
+    files = [wanted_passages(few, one)["sources"][0]["files"] for one in known]
+    real = wanted_passages(few, {})["sources"][0]["files"]
+    assert files == [["f" * 64], real, real]
+
+
+# Indexes
+
+
+def test_an_index_is_made_from_the_passages_that_are_there():
+    with pytest.raises(IfqaError, match="indexes/few/passages is not there yet; make it with: ifqa passages few"):
+        wanted_index(load_corpus("few"), "first")
+    stages.build_passages(load_corpus("few"))
+    before = wanted_index(load_corpus("few"), "first")
+    assert before["passages"] == identity(wanted_passages(load_corpus("few")))
+    passages("text 0", "another text")
+    complaint = r"passages was made from something else \(changed: sources\); make it again: ifqa passages few"
+    with pytest.raises(IfqaError, match=complaint):
+        wanted_index(load_corpus("few"), "first")
+    stages.build_passages(load_corpus("few"))
+    assert changes(before, wanted_index(load_corpus("few"), "first")) == [{"passages"}]
+
+
+@pytest.mark.parametrize(("setting", "counts"), [("most = 100", False), ("threads = 4", False), ("most = 9", True)])
+def test_a_build_setting_counts_with_its_default_unless_it_only_says_how_fast(setting, counts):
+    stages.build_passages(load_corpus("few"))
+    before = wanted_index(load_corpus("few"), "first")
+    assert (wanted_index(corpus(index=setting), "first") != before) is counts
+
+
+def test_an_index_is_made_from_its_plugs_code_and_model():
+    stages.build_passages(load_corpus("few"))
+    wanted = [wanted_index(load_corpus("few"), "first")]
+    write("model", "weights")
+    wanted.append(wanted_index(load_corpus("few"), "first"))
+    edit()
+    wanted.append(wanted_index(load_corpus("few"), "first"))
+    assert changes(*wanted) == [{"files"}, {"plug"}]
+
+
+def test_an_index_that_the_corpus_does_not_have_is_refused():
+    with pytest.raises(IfqaError, match=r"corpus few has no \[index.bm25\]; it has: first"):
+        wanted_index(load_corpus("few"), "bm25")
+    write("indexes/few.toml", '[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
+    with pytest.raises(IfqaError, match=r"it has: none"):
+        wanted_index(load_corpus("few"), "bm25")
+
+
+# Artifacts that others need
+
+
+def test_what_is_not_whole_is_refused_with_the_command_that_mends_it():
+    folder = stages.build_passages(load_corpus("few"))
+    assert up_to_date_passages(load_corpus("few")) == read_manifest(folder)
+    shard = folder / "passages-00000.jsonl"
+    shard.write_bytes(shard.read_bytes()[:-1])
+    complaint = "passages is not whole: a file its manifest names is missing or cut; make it again: ifqa passages few"
+    with pytest.raises(IfqaError, match=complaint):
+        up_to_date_passages(load_corpus("few"))
+    shard.unlink()
+    with pytest.raises(IfqaError, match=complaint):
+        finished(folder, "ifqa passages few")
+
+
+@pytest.mark.parametrize(
+    ("broken", "complaint"),
+    [
+        (lambda: None, "indexes/few/passages is not there yet; make it with: ifqa passages few"),
+        (lambda: stages.build_passages(load_corpus("few")), "indexes/few/first is not there yet; make it with: ifqa index few"),
+        (lambda: (built(), passages("new"), stages.build_passages(load_corpus("few"))), "indexes/few/first was built from other passages than indexes/few/passages holds; build it again: ifqa index few"),
+        (lambda: (built(), passages("new")), r"indexes/few/passages was made from something else \(changed: sources\)"),
+        (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from something else \(changed: settings\); make it again: ifqa index few"),
+        (lambda: (built(), edit()), r"indexes/few/first was made from something else \(changed: plug\)"),
+    ],
+    ids=["no passages", "no index", "other passages", "changed source", "changed setting", "edited plug"],
+)  # fmt: skip
+def test_a_retrieval_wants_an_index_of_the_passages_that_are_there(broken, complaint):
+    broken()
+    with pytest.raises(IfqaError, match=complaint):
+        wanted_retrieve(searching())
+
+
+def test_a_retrieval_is_made_from_its_settings_its_questions_and_its_indexes():
+    built()
+    before = wanted_retrieve(searching())
+    assert before["indexes"] == {"first": identity(wanted_index(load_corpus("few"), "first"))}
+
+    def changed(**tables):
+        after = wanted_retrieve(experiment(**{"corpus": "few", "retriever": FIRST, **tables}))
+        return changes(before, after)[0]
+
+    assert changed(about="Another.", seed=3, reader=READER, expected={"EM": {"value": 1.0}}) == set()
+    assert changed(retriever=FIRST | {"patience": 9}) == set()
+    assert changed(retriever=FIRST | {"depth": 2}) == {"retriever"}
+    assert changed(limit=1) == changed(questions=["ifqa/full-dev/1"]) == {"questions"}
+    questions("captain0", "captain2")
+    assert changed() == {"questions"}
+
+
+def test_the_passages_count_for_a_retriever_that_reads_them_itself():
+    built()
+    looking = experiment(corpus="few", retriever={"name": "outside_of_provenance:Looking"})
+    fused = experiment(corpus="few", retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]})  # fmt: skip
+    wanted = identity(wanted_passages(load_corpus("few")))
+    assert wanted_retrieve(looking)["passages"] == wanted_retrieve(fused)["passages"] == wanted
+    assert "passages" not in wanted_retrieve(searching())
+    assert "passages" not in wanted_retrieve(experiment(retriever=GOLD))
+    assert "passages" not in wanted_retrieve(experiment(retriever={"name": "rerank", "parts": [GOLD]})), "no corpus"
+
+
+@pytest.mark.parametrize(
+    ("done", "wanted_by", "missing"),
+    [
+        ([], wanted_read, "retrieve"),
+        ([], wanted_score, "retrieve"),
+        ([stages.retrieve], wanted_score, "read"),
+    ],
+)
+def test_a_stage_that_is_not_there_is_named_with_its_command(done, wanted_by, missing):
+    mine = experiment(retriever=GOLD, reader=FILE)
+    for stage in done:
+        stage(mine)
+    complaint = f"experiments/mine/{missing} is not there yet; make it with: ifqa {missing} --experiment mine"
+    with pytest.raises(IfqaError, match=complaint):
+        wanted_by(mine)
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted_by", "complaint"),
+    [
+        ({"retriever": GOLD | {"k": 3}}, wanted_read, r"mine/retrieve .* \(changed: retriever\); make it again: ifqa retrieve --experiment mine"),
+        ({"limit": 1}, wanted_score, r"mine/retrieve .* \(changed: questions\)"),
+        ({"reader": FILE | {"passages": 9}}, wanted_score, r"mine/read .* \(changed: reader\); make it again: ifqa read --experiment mine"),
+        ({"retriever": GOLD | {"k": 3}, "limit": 1}, wanted_read, r"mine/retrieve .* \(changed: questions, retriever\)"),
+    ],
+    ids=["retriever", "questions", "reader", "both"],
+)  # fmt: skip
+def test_a_stage_made_from_something_else_is_refused_with_what_changed(change, wanted_by, complaint):
+    tables = {"retriever": GOLD, "reader": FILE}
+    stages.run(experiment(**tables))
+    with pytest.raises(IfqaError, match=complaint):
+        wanted_by(experiment(**tables | change))
+
+
+def test_a_stage_that_is_left_out_or_put_in_shows_as_a_change():
+    open_book, closed_book = experiment(retriever=GOLD, reader=FILE), experiment(reader=FILE)
+    stages.run(open_book)
+    with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
+        wanted_score(closed_book)
+    stages.read(closed_book)
+    with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
+        wanted_score(open_book)
+
+
+def test_a_change_shows_in_everything_after_it():
+    def wanted(**tables):
+        mine = experiment(**{"retriever": GOLD, "reader": FILE, **tables})
+        stages.run(mine)
+        return [identity(one(mine)) for one in (wanted_retrieve, wanted_read, wanted_score)]
+
+    before = wanted()
+    assert [old == new for old, new in zip(before, wanted(seed=3), strict=True)] == [True, True, False]
+    answers("captain0", "captain1")
+    assert [old == new for old, new in zip(before, wanted(), strict=True)] == [True, False, False]
+    assert not set(before) & set(wanted(retriever=GOLD | {"k": 3}))
+
+
+def test_every_artifact_says_what_it_is_and_names_all_that_it_is_made_from():
+    built()
+    few, mine = load_corpus("few"), searching(reader=FILE)
+    stages.run(mine)
+    wanted = [wanted_passages(few), wanted_index(few, "first"), wanted_retrieve(mine), wanted_read(mine), wanted_score(mine)]  # fmt: skip
+    assert [(one["stage"], sorted(one.keys() - {"stage"})) for one in wanted] == [
+        ("passages", ["sources", "version"]),
+        ("index", ["files", "passages", "plug", "settings"]),
+        ("retrieve", ["indexes", "questions", "retriever"]),
+        ("read", ["passages", "questions", "reader", "run"]),
+        ("score", ["benchmark", "passages", "predictions", "questions", "run", "seed", "version"]),
+    ]
+    assert wanted[-1]["benchmark"]["name"] == "ifqa"
+
+
+def test_a_closed_book_is_read_from_its_questions_alone():
+    assert set(wanted_read(experiment(reader=FILE))) == {"stage", "reader", "questions"}
+    built()
+    with_corpus = wanted_read(experiment(reader=FILE, corpus="few"))
+    assert with_corpus["passages"] == identity(wanted_passages(load_corpus("few")))
+
+
+def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
+    mine = experiment(reader=FILE)
+    stages.run(mine)
+    wanted = [wanted_score(mine)]
+    monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
+    wanted.append(wanted_score(mine))
+    monkeypatch.setattr(IfQA, "version", IfQA.version + 1)
+    wanted.append(wanted_score(mine))
+    assert changes(*wanted) == [{"version"}, {"benchmark"}]
+    monkeypatch.setattr(Predictions, "version", Predictions.version + 1)
+    with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader\)"):
+        wanted_score(mine)
+
+
+def test_scores_of_a_half_answered_reading_are_those_of_these_answers_alone():
+    mine = experiment(reader=READER)
+    write("down", "")
+    stages.read(mine)
+    half = wanted_score(mine)
+    assert wanted_score(mine) == half
+    Path("down").unlink()
+    stages.read(mine)
+    whole = wanted_score(mine)
+    assert changes(half, whole) == [{"predictions"}]
+    assert whole["predictions"] == identity(wanted_read(mine))
+
+
+def test_nothing_is_written_to_know_what_is_wanted():
+    built()
+    mine = searching(reader=FILE)
+    stages.run(mine)
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
+    for wanted_by in (wanted_retrieve, wanted_read, wanted_score):
+        wanted_by(mine)
+    wanted_index(load_corpus("few"), "first")
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
