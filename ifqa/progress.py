@@ -7,10 +7,19 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Literal
 
+_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Show no progress in this process from now on, or show it again; errors are not progress."""
+    global _quiet
+    _quiet = quiet
+
 
 def say(message: str) -> None:
     """One line on stderr."""
-    print(message, file=sys.stderr, flush=True)
+    if not _quiet:
+        print(message, file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:
@@ -63,6 +72,8 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
 
     def advance(done: float = 1) -> None:
         nonlocal next_line
+        if _quiet:
+            return
         display.advance(number, done)
         now = time.monotonic()
         if display.console.is_terminal:

@@ -6,14 +6,27 @@ Exit codes: 0 fine, 1 a score outside its tolerance, 2 the user's error in one l
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ifqa import __version__
 from ifqa.cli import others
-from ifqa.cli.options import CorpusName, ExperimentName, changed_experiment, changing
+from ifqa.cli.options import (
+    CorpusName,
+    ExperimentName,
+    Json,
+    changed_experiment,
+    changing,
+    complete_experiment,
+    print_json,
+    quietly,
+)
 from ifqa.errors import IfqaError
+
+if TYPE_CHECKING:
+    from ifqa.config.experiment import Experiment
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
 
@@ -21,26 +34,33 @@ STOPPED = 130  # what a shell gives for Ctrl-C
 
 app = typer.Typer(
     help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
-    no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 @app.command()
-@changing("passages", "retriever", "reader", "checkpoint", "prompt", "model", "max_cost", "max_tokens")
+@changing(
+    "corpus", "retriever", "k", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens"
+)  # fmt: skip
 def ask(
     question: Annotated[str, typer.Argument(help='A counterfactual question: "If ..., ...?"')],
     changes: dict[str, Any],
-    experiment: ExperimentName = "sample",
+    experiment: Annotated[
+        str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")
+    ] = "sample",
+    json: Json = False,
 ) -> None:
     """Answer one question: the answer, and the passages that say what is so in fact."""
     chosen = changed_experiment(experiment, changes)
-    from ifqa.pipeline import stages
-    from ifqa.report.screen import show_answer
+    from ifqa.pipeline.ask import ask as answer
+    from ifqa.report.screen import answer_json, show_answer
 
-    show_answer(question, stages.ask(chosen, question))
+    asked = answer(chosen, question)
+    if json:
+        print_json(answer_json(question, asked))
+    else:
+        show_answer(question, asked)
 
 
 @app.command()
@@ -86,7 +106,7 @@ def retrieve(changes: dict[str, Any], experiment: ExperimentName = "sample") -> 
 
 
 @app.command()
-@changing("k", "retriever", "reader", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
 def read(changes: dict[str, Any], experiment: ExperimentName = "sample") -> None:
     """Answer an experiment's questions from their ranked passages."""
     chosen = changed_experiment(experiment, changes)
@@ -96,49 +116,59 @@ def read(changes: dict[str, Any], experiment: ExperimentName = "sample") -> None
 
 
 @app.command()
-@changing("k", "retriever", "reader", "checkpoint", "prompt", "model", "limit")
-def score(changes: dict[str, Any], experiment: ExperimentName = "sample") -> None:
+@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "limit")
+def score(changes: dict[str, Any], experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Score an experiment's rankings and answers over all of its questions."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
-    from ifqa.report.screen import show_scores
 
-    raise typer.Exit(show_scores(chosen, stages.score(chosen)))
+    raise typer.Exit(_show(chosen, stages.score(chosen), json))
 
 
 @app.command()
-@changing("k", "retriever", "reader", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
 def run(
     changes: dict[str, Any],
     experiments: Annotated[
-        list[str] | None, typer.Argument(help="Experiments: files experiments/NAME.toml. [default: sample]")
+        list[str] | None,
+        typer.Argument(
+            help="Experiments: files experiments/NAME.toml. [default: sample]", autocompletion=complete_experiment
+        ),
     ] = None,
     show: Annotated[
         int, typer.Option("--show", min=0, help="Also show the first N questions with answer and evidence.")
     ] = 0,
+    json: Json = False,
 ) -> None:
     """Run every stage of experiments that is not done, and show their scores."""
     chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
-    from ifqa.report.screen import show_examples, show_scores
+    from ifqa.report.screen import show_examples
 
     def run_one(experiment: Any) -> int:
         folder = stages.run(experiment)
-        if show and experiment.reader:
+        if show and experiment.reader and not json:
             show_examples(experiment, show)
-        return show_scores(experiment, folder)
+        return _show(experiment, folder, json)
 
     raise typer.Exit(_each(chosen, run_one, [one.name for one in chosen]))
 
 
 @app.command()
-@changing("k", "retriever", "reader", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
-def check(names: Annotated[list[str], typer.Argument(help="Experiments or corpora.")], changes: dict[str, Any]) -> None:
+@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+def check(
+    names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_experiment)],
+    changes: dict[str, Any],
+    json: Json = False,
+) -> None:
     """Everything but the work: names, settings, files, and what it will take in disk, memory, time and money."""
     from ifqa.pipeline.check import check as check_all
 
     def check_one(name: str) -> int:
-        for line in check_all(name, changes):
+        if json:
+            print_json({"name": name, "lines": [line.strip() for line in check_all(name, changes)]})
+            return 0
+        for line in check_all(name, changes):  # each as it comes: of a dump they take a while
             print(line)
         return 0
 
@@ -149,6 +179,20 @@ for name, verb in others.MORE.items():
     app.command(name)(verb)
 app.add_typer(others.train, name="train")
 app.add_typer(others.stats, name="stats")
+for group in (app, others.train, others.stats):
+    for command in group.registered_commands:
+        assert command.callback is not None
+        command.callback = quietly(command.callback)
+
+
+def _show(experiment: "Experiment", folder: Path, json: bool) -> int:
+    """An experiment's scores, for people or as JSON; the exit code."""
+    from ifqa.report.screen import exit_code, scores_json, show_scores
+
+    if not json:
+        return show_scores(experiment, folder)
+    print_json(scores_json(experiment, folder))
+    return exit_code(experiment, folder)
 
 
 def _each(several: Sequence[Any], do: Callable[[Any], int], names: Sequence[str]) -> int:
@@ -179,13 +223,16 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def options(
+    context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ _PARTS = (
 )
 
 
-def examine() -> str:
+def examine() -> list[str]:
     """A line for each thing: its version or "not installed", what it is for, and what to do about it."""
     memory = total_memory() or float("nan")
     lines = [
@@ -43,7 +43,7 @@ def examine() -> str:
     lines.append(
         f"model hub: {'off (' + ', '.join(offline) + ')' if offline else 'asked for models that are not here'}"
     )
-    return "\n".join(lines)
+    return lines
 
 
 def _version(name: str) -> str:

@@ -3,17 +3,38 @@
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
 
 from ifqa.errors import IfqaError
+from ifqa.progress import be_quiet
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment
 
-CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.toml.")]
-ExperimentName = Annotated[str, typer.Option("--experiment", "-e", help="Experiment to work on.")]
+
+def complete_experiment(begun: str) -> list[str]:
+    """Names of experiments, for the shell's completion."""
+    return _names("experiments", begun)
+
+
+def complete_corpus(begun: str) -> list[str]:
+    """Names of corpora, likewise."""
+    return _names("indexes", begun)
+
+
+def _names(folder: str, begun: str) -> list[str]:
+    from ifqa.storage.resources import list_resources
+
+    return [name for name in sorted(list_resources(folder, ".toml")) if name.startswith(begun)]
+
+
+CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.toml.", autocompletion=complete_corpus)]
+ExperimentName = Annotated[
+    str, typer.Argument(help="Experiment: a file experiments/NAME.toml.", autocompletion=complete_experiment)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
 #: What a flag is called, what it changes of an experiment, and its type and help.
 _FLAGS: dict[str, tuple[str, Any]] = {
     "k": ("k", Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")]),
@@ -22,7 +43,11 @@ _FLAGS: dict[str, tuple[str, Any]] = {
         Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
     ),
     "reader": ("reader", Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")]),
-    "passages": ("reader.passages", Annotated[int | None, typer.Option("--k", help="Passages to read.")]),
+    "passages": (
+        "reader.passages",
+        Annotated[int | None, typer.Option("--passages", help="Passages to read for each question.")],
+    ),
+    "corpus": ("corpus", Annotated[str | None, typer.Option("--corpus", help="Corpus to search instead.")]),
     "checkpoint": (
         "reader.checkpoint",
         Annotated[
@@ -63,29 +88,39 @@ def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]
             raise IfqaError(
                 f"{twice[0]} is given twice: {changed[twice[0]]} by a flag of its own, {told[twice[0]]} by --set"
             )
-        return changed | told
+        return {"changes": changed | told}
 
-    return with_options(options, "changes", changes)
+    return with_options(options, changes)
+
+
+def quietly(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the option --quiet."""
+
+    def heed(given: dict[str, Any]) -> dict[str, Any]:
+        be_quiet(given["quiet"])
+        return {}
+
+    quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
+    return with_options({"quiet": (quiet, False)}, heed)(verb)
 
 
 def with_options(
-    options: dict[str, Any], argument: str, together: Callable[[dict[str, Any]], Any]
+    options: dict[str, Any], arguments: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb several options in place of one argument.
+    """Give a verb several options, from which its arguments are made that have no annotation of typer's.
 
     Args:
         options: name -> its annotation, or a pair of the annotation and its default, which is else None.
-        argument: of the verb, which typer sees the options for.
-        together: from the options' values by name to that argument.
+        arguments: from the options' values by name to those arguments of the verb.
     """
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
         @wraps(verb)
         def decorated(**given: Any) -> None:
             values = {name: given.pop(name) for name in options}
-            verb(**given, **{argument: together(values)})
+            verb(**given, **arguments(values))
 
-        own = [one for one in signature(verb).parameters.values() if one.name != argument]
+        own = [one for one in signature(verb).parameters.values() if get_origin(one.annotation) is Annotated]
         pairs = {name: one if isinstance(one, tuple) else (one, None) for name, one in options.items()}
         added = [
             Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
@@ -96,6 +131,13 @@ def with_options(
         return decorated
 
     return decorate
+
+
+def print_json(result: Any) -> None:
+    """A result as one line of JSON on stdout."""
+    import json
+
+    print(json.dumps(result, ensure_ascii=False))
 
 
 def changed_experiment(name: str, changes: Mapping[str, Any]) -> "Experiment":

@@ -1,30 +1,51 @@
 """The verbs beside the main path: list, doctor, data, convert, compare, report, stats and train; arguments to one call each."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ifqa.cli.options import CorpusName, settings_of_flags, with_options
+from ifqa.cli.options import CorpusName, Json, print_json, settings_of_flags, with_options
 from ifqa.errors import IfqaError
 
 train = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
 stats = typer.Typer(help="What there is in a corpus or a benchmark, in numbers.", no_args_is_help=True)
 
 
-def list_all() -> None:
+def list_all(json: Json = False) -> None:
     """Experiments, corpora, benchmarks, retrievers, readers, language models and prompts there are."""
-    from ifqa.report.screen import show_list
+    from ifqa.report.screen import list_json, show_list
 
-    show_list()
+    print_json(list_json()) if json else show_list()
 
 
-def doctor() -> None:
+def doctor(json: Json = False) -> None:
     """What this installation has: Python, Java, torch, and whether the parts work together."""
     from ifqa.cli.doctor import examine
 
-    print(examine())
+    lines = examine()
+    print_json({"lines": lines}) if json else print(*lines, sep="\n")
+
+
+def clean(
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them; without it they are only listed.")] = False,
+    json: Json = False,
+) -> None:
+    """What flags and limits left behind: the folders experiments/NAME+CHANGE/, listed, or removed with --yes."""
+    from ifqa.pipeline.clean import remove, variants
+    from ifqa.report.screen import show_variants
+
+    found = variants()
+    if yes:
+        for one in found:
+            remove(one)
+    if json:
+        gone = [{"removed": yes and not one.kept} for one in found]
+        print_json([asdict(one) | {"folder": str(one.folder)} | more for one, more in zip(found, gone, strict=True)])
+    else:
+        show_variants(found, removed=yes)
 
 
 def data(
@@ -72,12 +93,14 @@ def compare(
         str, typer.Option(help="Measure whose largest differences are shown; none: F1, or gold_any@5.")
     ] = "",
     show: Annotated[int, typer.Option(min=0, help="How many of those.")] = 10,
+    json: Json = False,
 ) -> None:
     """Whether one experiment is better than another: a paired test, and the questions they differ most on."""
     from ifqa.config.experiment import load_experiment
-    from ifqa.report.compare import show_comparison
+    from ifqa.report.compare import comparison_json, show_comparison
 
-    show_comparison(load_experiment(first), load_experiment(second), measure, show)
+    both = load_experiment(first), load_experiment(second)
+    print_json(comparison_json(*both, measure, show)) if json else show_comparison(*both, measure, show)
 
 
 def report(
@@ -98,7 +121,6 @@ def report(
 
 
 Figure = Annotated[Path | None, typer.Option(help="Also draw it: a file .svg, .png or .pdf.")]
-Json = Annotated[Path | None, typer.Option(help="Also write the numbers to this file.")]
 
 
 def _training(folder: str, corpus: str = "ifqa-gold-train") -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -121,7 +143,7 @@ def _training(folder: str, corpus: str = "ifqa-gold-train") -> Callable[[Callabl
             list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
         ],
     }
-    return with_options(options, "given", lambda given: given | {"settings": settings_of_flags(given["settings"])})
+    return with_options(options, lambda given: {"given": given | {"settings": settings_of_flags(given["settings"])}})
 
 
 @train.command("extractive")
@@ -179,21 +201,18 @@ def stats_passages(
     ] = None,
     benchmark: Annotated[str, typer.Option(help="Benchmark whose splits they are.")] = "ifqa",
     figure: Figure = None,
-    json: Json = None,
+    json: Json = False,
     workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
 ) -> None:
     """Pages, passages, words, lengths, and how many of a benchmark's gold passages a corpus holds."""
     from ifqa.config.corpus import load_corpus
     from ifqa.plugins import load
     from ifqa.report.stats import passages as report
-    from ifqa.storage.files import write_json
 
-    _check_written(figure, json)
+    _check_written(figure)
     gold = {split: load("benchmark", benchmark)().questions(split) for split in splits or []}
     stats = report.measure(load_corpus(corpus), gold, workers)
-    report.show(corpus, stats)
-    if json:
-        write_json(json, report.stats_json(stats))
+    print_json(report.stats_json(stats)) if json else report.show(corpus, stats)
     if figure:
         report.draw(stats, figure)
 
@@ -206,33 +225,31 @@ def stats_questions(
         typer.Option("--split", help="One of its splits: full-dev. Repeatable; none: all that are there."),
     ] = None,
     figure: Figure = None,
-    json: Json = None,
+    json: Json = False,
 ) -> None:
     """Lengths, kinds of answers, question words, and the questions that splits share; the paper's values beside them."""
     from ifqa.report.stats import questions as report
-    from ifqa.storage.files import write_json
 
-    _check_written(figure, json)
+    _check_written(figure)
     measured = report.measure(benchmark, splits or ())
-    report.show(measured)
-    if json:
-        write_json(json, report.stats_json(measured))
+    print_json(report.stats_json(measured)) if json else report.show(measured)
     if figure:
         report.draw(measured, figure)
 
 
-def _check_written(figure: Path | None, json: Path | None) -> None:
+def _check_written(figure: Path | None) -> None:
     from ifqa.report.figures import check_figure
 
     if figure:
         check_figure(figure)
-    if wrong := next((path for path in (figure, json) if path and (path.is_dir() or not path.parent.is_dir())), None):
-        raise IfqaError(f"{wrong} cannot be written: it is a folder, or the folder it should lie in is not there")
+        if figure.is_dir() or not figure.parent.is_dir():
+            raise IfqaError(f"{figure} cannot be written: it is a folder, or the folder it should lie in is not there")
 
 
 MORE: dict[str, Callable[..., None]] = {
     "list": list_all,
     "doctor": doctor,
+    "clean": clean,
     "data": data,
     "convert": convert,
     "compare": compare,

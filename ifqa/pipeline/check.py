@@ -5,7 +5,7 @@ they are there to tell minutes from days, and an estimate says so by its "about"
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from ifqa.pipeline.inputs import (
 )
 from ifqa.pipeline.provenance import (
     fingerprint,
+    up_to_date,
     wanted_index,
     wanted_passages,
     wanted_read,
@@ -94,7 +95,7 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
             f"processes"
         )
     for name in corpus.indexes:
-        if _is_made(corpus.folder / name, partial(wanted_index, corpus, name)):
+        if up_to_date(corpus.folder / name, partial(wanted_index, corpus, name)):
             yield f"  index {name}: built"
         else:
             settings = {key: value for key, value in corpus.indexes[name].items() if key != "retriever"}
@@ -136,7 +137,7 @@ def _experiment(experiment: Experiment) -> Iterator[str]:
             missing.append(str(error))
     wanted = {"retrieve": wanted_retrieve, "read": wanted_read, "score": wanted_score}
     for stage in (*experiment.stages, "score"):
-        made = _is_made(experiment.folder / stage, partial(wanted[stage], experiment))
+        made = up_to_date(experiment.folder / stage, partial(wanted[stage], experiment))
         yield f"  {stage}: {'made' if made else 'to do'}"
     if missing:
         raise IfqaError("; ".join(dict.fromkeys(missing)))
@@ -200,7 +201,7 @@ def _to_read(experiment: Experiment, questions: Sequence[Question]) -> list[list
     if not experiment.retriever:
         return [[] for _ in questions]
     count = experiment.reader["passages"]
-    if _is_made(experiment.folder / "retrieve", partial(wanted_retrieve, experiment)):
+    if up_to_date(experiment.folder / "retrieve", partial(wanted_retrieve, experiment)):
         return list(passages_of(experiment, [ranking[:count] for ranking in rankings_of(experiment, questions)]))
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 
@@ -221,13 +222,6 @@ def _asking(experiment: Experiment, requests: Sequence[Request]) -> str:
         f"llm {name}: {taken.calls:,} calls, about {taken.prompt_tokens:,} tokens of prompts and up to "
         f"{taken.completion_tokens:,} of answers, {money}"
     )
-
-
-def _is_made(folder: Path, wanted_by: Callable[[], dict[str, Any]]) -> bool:
-    try:
-        return artifacts.is_made(folder, wanted_by())
-    except IfqaError:  # what comes before it is not made
-        return False
 
 
 def _size(count: float) -> str:

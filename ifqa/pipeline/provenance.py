@@ -143,6 +143,14 @@ def finished(folder: Path, command: str) -> dict[str, Any]:
     return manifest
 
 
+def up_to_date(folder: Path, wanted_by: Callable[[], dict[str, Any]]) -> bool:
+    """Whether an artifact is made from exactly what it should be now; not if what it is made from is not there."""
+    try:
+        return artifacts.is_made(folder, wanted_by())
+    except IfqaError:
+        return False
+
+
 def up_to_date_passages(corpus: Corpus) -> dict[str, Any]:
     """The manifest of a corpus's passages.
 
@@ -183,7 +191,7 @@ def _run(experiment: Experiment) -> dict[str, Any]:
 
 def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment], dict[str, Any]]) -> str:
     """Identity of an earlier stage, which must be what the experiment says now."""
-    folder, command = experiment.folder / stage, f"ifqa {stage} --experiment {experiment.name}"
+    folder, command = experiment.folder / stage, f"ifqa {stage} {experiment.name}"
     manifest, wanted = finished(folder, command), wanted_by(experiment)
     _require_same(folder, manifest["wanted"], wanted, command)
     made = manifest["made"]

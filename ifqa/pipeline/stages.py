@@ -5,7 +5,8 @@ finished, and either finds that its own artifact was made from exactly that alre
 """
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from functools import partial
 from inspect import signature
 from itertools import islice
 from pathlib import Path
@@ -38,6 +39,7 @@ from ifqa.pipeline.inputs import (
 from ifqa.pipeline.provenance import (
     fingerprint,
     finished,
+    up_to_date,
     wanted_index,
     wanted_passages,
     wanted_read,
@@ -46,7 +48,7 @@ from ifqa.pipeline.provenance import (
 )
 from ifqa.plugins import load
 from ifqa.progress import bar, say
-from ifqa.records import Hit, Passage, Prediction, Question
+from ifqa.records import Hit
 from ifqa.scoring import summary
 from ifqa.storage.artifacts import lock, make, read_manifest, take_over
 from ifqa.storage.files import json_line, keep_whole_lines, write, write_json, write_jsonl
@@ -241,43 +243,16 @@ def prepare(experiment: Experiment) -> None:
     refuse_other_settings(experiment)
     if experiment.corpus:
         corpus = load_corpus(experiment.corpus)
+        parts = {"passages": partial(wanted_passages, corpus)}
+        parts |= {index: partial(wanted_index, corpus, index) for index in experiment.indexes}
+        if all(up_to_date(corpus.folder / part, wanted_by) for part, wanted_by in parts.items()):
+            for part in parts:  # many may read at once; only a builder keeps others out
+                say(f"{corpus.folder / part}: nothing to do, made from exactly this before")
+            return
         with lock(corpus.folder):
             build_passages(corpus)
             for index in experiment.indexes:
                 build_index(corpus, index)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One question's answer, and the passages it was read from, the most telling first."""
-
-    prediction: Prediction
-    evidence: list[Passage]
-
-
-def ask(experiment: Experiment, text: str) -> Asked:
-    """Answer one question with an experiment's retriever and reader, building the corpus first if it is not there.
-
-    Raises:
-        IfqaError: the question is empty, or the experiment has no reader.
-    """
-    if not text.strip():
-        raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')
-    if experiment.reader is None:
-        raise IfqaError(f"experiment {experiment.name} has no [reader]")
-    prepare(experiment)
-    question = Question("ask", text.strip())
-    passages: list[Passage] = []
-    if experiment.retriever:
-        retriever = open_retriever(experiment)
-        ranking = retriever.search(queries_of(experiment, [question]), experiment.reader["passages"])[0]
-        made = retriever.made_passages([question]) if hasattr(retriever, "made_passages") else []
-        known = {passage.id: passage for passage in made}
-        stored = iter(next(passages_of(experiment, [[hit for hit in ranking if hit.passage_id not in known]])))
-        passages = [known[hit.passage_id] if hit.passage_id in known else next(stored) for hit in ranking]
-    prediction = open_reader(experiment).answer([question], [passages])[0]
-    by_id = {passage.id: passage for passage in passages}
-    return Asked(prediction, [by_id[passage_id] for passage_id in prediction.passage_ids])
 
 
 def _again(made: dict[str, Any]) -> str:

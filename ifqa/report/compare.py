@@ -1,6 +1,6 @@
 """Two experiments over the same questions: who is better at what, how surely, and on which questions."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -91,6 +91,19 @@ def show_comparison(first: Experiment, second: Experiment, measure: str, count: 
         for letter, values in (("A", row), ("B", other)):
             answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
             console.print(f"  {letter} {name} {100 * values[name]:.0f}{answer}", soft_wrap=True)
+
+
+def comparison_json(first: Experiment, second: Experiment, measure: str, count: int) -> dict[str, Any]:
+    """The same as JSON has it; of each question its rows of `per_question.jsonl`, the first experiment's as "a"."""
+    differences = compare(first, second)
+    chosen = measure or _telling(differences)
+    shown = largest_differences(first, second, chosen, count)
+    return {
+        "a": first.name,
+        "b": second.name,
+        "measures": [asdict(one) for one in differences],
+        "largest": {"measure": chosen, "questions": [{"id": one, "a": row, "b": other} for one, row, other in shown]},
+    }
 
 
 def _telling(differences: list[Difference]) -> str:

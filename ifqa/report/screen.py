@@ -1,7 +1,7 @@
 """What the command line shows: scores, one answer with its evidence, and what there is to name."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ from rich.table import Table
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment
+from ifqa.pipeline.ask import Asked
+from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of
-from ifqa.pipeline.stages import Asked
 from ifqa.plugins import load, names
 from ifqa.records import Hit, Passage, Prediction
 from ifqa.scoring.summary import partial
@@ -46,7 +47,24 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     if manifest and manifest["made"].get("label"):
         console.print(f"{plain(manifest['made']['label'])}.", soft_wrap=True)
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
+    return exit_code(experiment, folder)
+
+
+def exit_code(experiment: Experiment, folder: Path) -> int:
+    """1 if an expected score lies outside its tolerance, else 0."""
+    scores = read_json(folder / "scores.json")
     return int(any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
+
+
+def scores_json(experiment: Experiment, folder: Path) -> dict[str, Any]:
+    """An experiment's scores and what was expected of it, as JSON has them."""
+    scores = read_json(folder / "scores.json")
+    expected = [
+        {"measure": one.measure, "value": one.value, "tolerance": one.tolerance, "verdict": verdict(scores, one)}
+        for one in experiment.expected
+    ]
+    head = {"experiment": experiment.name, "benchmark": experiment.benchmark, "split": experiment.split}
+    return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
 
 def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
@@ -111,6 +129,18 @@ def show_answer(question: str, asked: Asked) -> None:
     _print_answer(question, asked.prediction, asked.evidence[:3])
 
 
+def answer_json(question: str, asked: Asked) -> dict[str, Any]:
+    """A question's answer and the passages it was read from, the most telling first, as JSON has them."""
+    prediction = asked.prediction
+    return {
+        "question": question,
+        "answer": prediction.answer,
+        "factual": prediction.factual,
+        "error": prediction.error,
+        "evidence": [{"id": one.id, "title": one.title, "text": one.text} for one in asked.evidence],
+    }
+
+
 def show_examples(experiment: Experiment, count: int) -> None:
     """Print the first questions of an experiment that was read, each with its answer and its first piece of evidence."""
     questions = questions_of(experiment)
@@ -151,24 +181,48 @@ def mark(text: str, answer: str) -> str:
     return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))
 
 
-def show_list() -> None:
-    """Print experiments and corpora with what each is about, and the plugs by name."""
+def list_json() -> dict[str, Any]:
+    """All that there is to name, as JSON has it: experiments and corpora with what each is about, all else by name."""
     from ifqa.storage.files import read_toml
 
-    console = Console(highlight=False)
-    for folder in ("experiments", "indexes"):
-        table = Table(
-            title={"experiments": "experiments", "indexes": "corpora"}[folder], title_justify="left", show_header=False
-        )
-        for name, path in sorted(list_resources(folder, ".toml").items()):
-            table.add_row(name, plain(str(read_toml(path).get("about", ""))))
-        console.print(table)
-    variants = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
-    if variants:
-        console.print(f"variants: {', '.join(variants)}", soft_wrap=True)
-    benchmarks = [f"{name} ({', '.join(load('benchmark', name).files)})" for name in names("benchmark")]
-    console.print(f"benchmarks: {', '.join(benchmarks)}", soft_wrap=True)
-    for kind in ("retriever", "reader", "llm"):
-        console.print(f"{kind}s: {', '.join(names(kind))}", soft_wrap=True)
+    listed: dict[str, Any] = {
+        kind: {
+            name: str(read_toml(path).get("about", ""))
+            for name, path in sorted(list_resources(folder, ".toml").items())
+        }
+        for kind, folder in (("experiments", "experiments"), ("corpora", "indexes"))
+    }
+    listed["variants"] = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
+    listed["benchmarks"] = {name: list(load("benchmark", name).files) for name in names("benchmark")}
+    listed |= {f"{kind}s": list(names(kind)) for kind in ("retriever", "reader", "llm")}
     for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
-        console.print(f"{kind}: {', '.join(sorted(list_resources(folder, ending)))}", soft_wrap=True)
+        listed[kind] = sorted(list_resources(folder, ending))
+    return listed
+
+
+def show_list() -> None:
+    """Print the same: a table of the experiments and of the corpora, and a line for each kind of thing besides."""
+    console, listed = Console(highlight=False), list_json()
+    for kind in ("experiments", "corpora"):
+        table = Table(title=kind, title_justify="left", show_header=False)
+        for name, about in listed.pop(kind).items():
+            table.add_row(name, plain(about))
+        console.print(table)
+    benchmarks = [f"{name} ({', '.join(splits)})" for name, splits in listed["benchmarks"].items()]
+    for kind, several in (listed | {"benchmarks": benchmarks}).items():
+        if several:
+            console.print(f"{kind}: {', '.join(several)}", soft_wrap=True)
+
+
+def show_variants(found: Sequence[Variant], removed: bool) -> None:
+    """Print the folders of variants with their sizes, and whether each was removed."""
+    from rich.filesize import decimal
+
+    for one in found:
+        state = f"kept: {one.kept}" if one.kept else "removed" if removed else ""
+        print(f"{one.folder}  {decimal(one.size)}  {state}".rstrip())
+    free = sum(one.size for one in found if not one.kept)
+    if not found:
+        print("no variants here")
+    elif not removed:
+        print(f"{decimal(free)} would be free; remove them with: ifqa clean --yes")

@@ -165,7 +165,7 @@ def test_the_retriever_in_the_readme_runs_is_compared_and_reported(built):
 
 
 def test_any_first_stage_of_a_variant_leaves_what_it_runs_again_by(built):
-    assert ifqa("retrieve", "-e", "mine", "--k", "4", folder=built).returncode == 0
+    assert ifqa("retrieve", "mine", "--k", "4", folder=built).returncode == 0
     assert ifqa("run", "mine+k=4", folder=built).returncode == 0
 
 
@@ -197,15 +197,15 @@ def test_several_experiments_run_in_turn_and_one_that_cannot_keeps_none_from_it(
 
 
 def test_stages_one_by_one_name_the_one_that_is_missing(work):
-    assert_refused(ifqa("retrieve", "-e", "mine", folder=work), "ifqa passages mine")
+    assert_refused(ifqa("retrieve", "mine", folder=work), "ifqa passages mine")
     assert ifqa("passages", "mine", folder=work).returncode == 0
-    assert_refused(ifqa("retrieve", "-e", "mine", folder=work), "ifqa index mine")
+    assert_refused(ifqa("retrieve", "mine", folder=work), "ifqa index mine")
     assert ifqa("index", "mine", folder=work).returncode == 0
-    assert_refused(ifqa("read", "-e", "mine", folder=work), "ifqa retrieve --experiment mine")
-    assert ifqa("retrieve", "-e", "mine", folder=work).returncode == 0
-    assert_refused(ifqa("score", "-e", "mine", folder=work), "ifqa read --experiment mine")
-    assert ifqa("read", "-e", "mine", folder=work).returncode == 0
-    assert ifqa("score", "-e", "mine", folder=work).returncode == 0
+    assert_refused(ifqa("read", "mine", folder=work), "ifqa retrieve mine")
+    assert ifqa("retrieve", "mine", folder=work).returncode == 0
+    assert_refused(ifqa("score", "mine", folder=work), "ifqa read mine")
+    assert ifqa("read", "mine", folder=work).returncode == 0
+    assert ifqa("score", "mine", folder=work).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_wrong_argument_is_one_line(work, arguments, words):
 def test_an_index_of_other_passages_is_refused(built):
     (built / "dump.xml.bz2").write_bytes(bz2.compress(dump(pages=21).encode()))
     assert ifqa("passages", "mine", folder=built).returncode == 0
-    assert_refused(ifqa("retrieve", "-e", "mine", folder=built), "built from other passages", "ifqa index mine")
+    assert_refused(ifqa("retrieve", "mine", folder=built), "built from other passages", "ifqa index mine")
 
 
 def test_a_run_whose_passages_are_not_in_the_store_is_refused(built):

@@ -23,9 +23,9 @@ from pathlib import Path
 STAGES = {
     "passages": ("indexes/small/passages", ["passages", "small"]),
     "index": ("indexes/small/bm25", ["index", "small"]),
-    "retrieve": ("experiments/small/retrieve", ["retrieve", "-e", "small"]),
-    "read": ("experiments/small/read", ["read", "-e", "small"]),
-    "score": ("experiments/small/score", ["score", "-e", "small"]),
+    "retrieve": ("experiments/small/retrieve", ["retrieve", "small"]),
+    "read": ("experiments/small/read", ["read", "small"]),
+    "score": ("experiments/small/score", ["score", "small"]),
 }
 
 READER = """

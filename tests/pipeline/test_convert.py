@@ -158,7 +158,7 @@ def test_the_readers_scores_of_passages_become_a_ranking(work, monkeypatch):
     monkeypatch.syspath_prepend(work)
     (work / "experiments/read.toml").write_text(GOLD + '[reader]\nname = "scored:Scores"\npassages = 2\n')
     stages.retrieve(load_experiment("read"))
-    with pytest.raises(IfqaError, match="ifqa read --experiment read"):
+    with pytest.raises(IfqaError, match="ifqa read read"):
         convert("read", work / "early.trec", scores="reader")
     stages.read(load_experiment("read"))
     convert("read", work / "x.trec", scores="reader")

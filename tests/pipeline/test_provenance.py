@@ -473,7 +473,7 @@ def test_a_stage_that_is_not_there_is_named_with_its_command(done, wanted_by, mi
     mine = experiment(retriever=GOLD, reader=FILE)
     for stage in done:
         stage(mine)
-    complaint = f"experiments/mine/{missing} is not there yet; make it with: ifqa {missing} --experiment mine"
+    complaint = f"experiments/mine/{missing} is not there yet; make it with: ifqa {missing} mine"
     with pytest.raises(IfqaError, match=complaint):
         wanted_by(mine)
 
@@ -481,9 +481,9 @@ def test_a_stage_that_is_not_there_is_named_with_its_command(done, wanted_by, mi
 @pytest.mark.parametrize(
     ("change", "wanted_by", "complaint"),
     [
-        ({"retriever": GOLD | {"k": 3}}, wanted_read, r"mine/retrieve .* \(changed: retriever\); make it again: ifqa retrieve --experiment mine"),
+        ({"retriever": GOLD | {"k": 3}}, wanted_read, r"mine/retrieve .* \(changed: retriever\); make it again: ifqa retrieve mine"),
         ({"limit": 1}, wanted_score, r"mine/retrieve .* \(changed: questions\)"),
-        ({"reader": FILE | {"passages": 9}}, wanted_score, r"mine/read .* \(changed: reader\); make it again: ifqa read --experiment mine"),
+        ({"reader": FILE | {"passages": 9}}, wanted_score, r"mine/read .* \(changed: reader\); make it again: ifqa read mine"),
         ({"retriever": GOLD | {"k": 3}, "limit": 1}, wanted_read, r"mine/retrieve .* \(changed: questions, retriever\)"),
     ],
     ids=["retriever", "questions", "reader", "both"],

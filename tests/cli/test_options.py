@@ -1,0 +1,179 @@
+"""Every flag of every verb changes what it says, and the experiment that is saved shows it."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.main import get_command
+
+from ifqa.cli import app as module
+from ifqa.pipeline import stages
+
+#: An experiment of which every flag changes something.
+MINE = """
+benchmark = "sample"
+split = "dev"
+corpus = "sample"
+[retriever]
+name = "bm25"
+[reader]
+name = "llm"
+[llm]
+model = "a-model"
+"""
+# flag -> a value other than MINE's, and where it is found in what is saved
+FLAGS = {
+    "--k": ("7", ("retriever", "k"), 7),
+    "--retriever": ("gold", ("retriever", "name"), "gold"),
+    "--reader": ("extractive", ("reader", "name"), "extractive"),
+    "--passages": ("2", ("reader", "passages"), 2),
+    "--checkpoint": ("models/mine", ("reader", "checkpoint"), "models/mine"),
+    "--prompt": ("closed-book", ("reader", "prompt"), "closed-book"),
+    "--model": ("another", ("llm", "model"), "another"),
+    "--max-cost": ("0.5", ("llm", "max_cost"), 0.5),
+    "--max-tokens": ("90", ("llm", "max_total_tokens"), 90),
+    "--limit": ("3", ("limit",), 3),
+    "--corpus": ("enwiki", ("corpus",), "enwiki"),
+    "--set": ("retriever.k1=1.5", ("retriever", "k1"), 1.5),
+}
+#: Of a verb, not of an experiment.
+OTHERS = {"--experiment", "--json", "--quiet", "--show", "--help"}
+VERBS = {
+    "ask": ["If?", "-e", "mine"],
+    "retrieve": ["mine"],
+    "read": ["mine"],
+    "score": ["mine"],
+    "run": ["mine"],
+    "check": ["mine"],
+}
+
+
+def run(capsys, monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["ifqa", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        module.main()
+    told = capsys.readouterr()
+    return SimpleNamespace(code=ended.value.code or 0, out=told.out, err=told.err)
+
+
+@pytest.fixture
+def ifqa(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("experiments").mkdir()
+    Path("experiments/mine.toml").write_text(MINE)
+    return lambda *arguments: run(capsys, monkeypatch, *arguments)
+
+
+def options(verb):
+    command = get_command(module.app).commands[verb]
+    return {name for one in command.params for name in one.opts if name.startswith("--")}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_has_no_option_that_nobody_tries(verb):
+    assert options(verb) - OTHERS <= FLAGS.keys()
+
+
+@pytest.mark.parametrize(
+    ("verb", "flag"), [(verb, flag) for verb in VERBS for flag in sorted(options(verb) & FLAGS.keys())]
+)
+def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypatch):
+    value, place, wanted = FLAGS[flag]
+    if flag == "--checkpoint":  # of the reader that has one
+        Path("experiments/mine.toml").write_text(MINE.replace('name = "llm"', 'name = "fid"'))
+    found = []
+
+    def keep(experiment, *_):
+        found.append(experiment)
+        raise KeyboardInterrupt
+
+    for where in ("ifqa.pipeline.ask.ask", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
+                  "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check._experiment"):  # fmt: skip
+        monkeypatch.setattr(where, keep)
+    assert ifqa(verb, *VERBS[verb], flag, value).code == module.STOPPED
+    stages.write_resolved(found[0])
+    saved = tomllib.loads((found[0].folder / "experiment.toml").read_text())
+    for key in place:
+        saved = saved[key]
+    assert saved == wanted
+
+
+def test_bare_ifqa_shows_the_help_and_a_short_flag_the_version(ifqa):
+    bare, version = ifqa(), ifqa("-V")
+    assert (bare.code, "Usage:" in bare.out, bare.err) == (0, True, "")
+    assert (version.code, version.out.startswith("ifqa ")) == (0, True)
+
+
+ANSWERS = 'benchmark = "sample"\nsplit = "dev"\nlimit = 2\n[reader]\nname = "predictions"\npath = "answers.jsonl"\n'
+
+
+@pytest.fixture
+def answered(ifqa):
+    Path("answers.jsonl").write_text('{"question_id": "sample/dev/0", "answer": "x"}\n')
+    for name in ("one", "two"):
+        Path(f"experiments/{name}.toml").write_text(ANSWERS)
+    assert ifqa("run", "one", "two", "--quiet").code == 0
+    return ifqa
+
+
+def test_quiet_shows_no_progress_and_errors_all_the_same(answered):
+    assert "read" in answered("run", "one").err
+    assert answered("run", "one", "--quiet").err == ""
+    assert "unknown experiment" in answered("run", "nothing", "--quiet").err
+
+
+def test_results_are_one_line_of_json_where_that_is_asked_for(answered):
+    ran = answered("run", "one", "two", "--json")
+    assert [json.loads(line)["experiment"] for line in ran.out.splitlines()] == ["one", "two"]
+    assert json.loads(answered("score", "one", "--json").out)["scores"]["questions"] == 2
+    compared = json.loads(answered("compare", "one", "two", "--json").out)
+    assert (compared["a"], compared["b"], compared["measures"][0]["tied"]) == ("one", "two", 2)
+    assert "sample" in json.loads(answered("list", "--json").out)["corpora"]
+    checked = json.loads(answered("check", "one", "--json").out)
+    assert checked["name"] == "one"
+    assert any("read: made" in line for line in checked["lines"])
+
+
+def test_clean_lists_what_flags_left_and_removes_nothing_else(answered):
+    assert answered("run", "one", "--limit", "1").code == 0
+    assert answered("run", "two", "--limit", "1").code == 0
+    Path("experiments/two+limit=1/notes.txt").write_text("mine")
+    Path("outside").mkdir()
+    Path("outside/kept").write_text("x")
+    Path("experiments/one+link").symlink_to(Path("outside").resolve())
+    listed = answered("clean").out
+    assert "experiments/one+limit=1" in listed
+    assert "notes.txt, which no stage makes" in listed
+    assert Path("experiments/one+limit=1").exists()
+    removed = json.loads(answered("clean", "--yes", "--json").out)
+    assert [one["folder"] for one in removed if one["removed"]] == ["experiments/one+limit=1"]
+    assert not Path("experiments/one+limit=1").exists()
+    assert Path("experiments/two+limit=1/notes.txt").exists()
+    assert Path("outside/kept").exists()
+    assert Path("experiments/one/score").exists()
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from ifqa.storage.artifacts import lock
+with lock(Path("experiments/one+limit=1")):
+    print("in", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_clean_leaves_a_variant_that_another_process_works_in(answered):
+    assert answered("run", "one", "--limit", "1").code == 0
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "in\n"
+        refused = answered("clean", "--yes")
+        other.stdin.close()
+    assert (refused.code, "another process is at work" in refused.err) == (2, True)
+    assert Path("experiments/one+limit=1/score/scores.json").exists()

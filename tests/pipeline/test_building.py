@@ -1,0 +1,130 @@
+"""Passages and indexes: built once, and again where what they are made from changed."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from outside_plugins import BUILDER, corpus, five_questions, outside, passages, stamps
+from scored_experiments import write
+
+from ifqa.config.corpus import load_corpus
+from ifqa.corpus.id_index import write_id_index
+from ifqa.corpus.store import PassageStore
+from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
+from ifqa.storage.artifacts import read_manifest
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    yield from five_questions(tmp_path, monkeypatch)
+
+
+def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
+    passages((7, 5), "more.jsonl")
+    corpus(sources=(("passages", "more.jsonl"), ("passages", "few.jsonl")))
+    folder = stages.build_passages(load_corpus("few"))
+    assert folder == Path("indexes/few/passages")
+    assert [one.id for one in PassageStore(folder)] == ["p7", "p5", "p0", "p1", "p2", "p3", "p4"]
+    assert PassageStore(folder).get(["p1"])[0].text == "team1 is led by captain1"
+    made = read_manifest(folder)["made"]
+    assert (made["passages"], made["shards"], made["words"]) == (7, 2, 35)
+
+
+def test_passages_are_built_once_and_again_when_their_source_changed():
+    few = load_corpus("few")
+    folder = stages.build_passages(few)
+    before = stamps(folder)
+    stages.build_passages(few)
+    assert stamps(folder) == before
+    passages(range(3))
+    stages.build_passages(few)
+    assert [one.id for one in PassageStore(folder)] == ["p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"id": "1", "title": "Empty", "text": " "}\n', "corpus few: its sources hold no passage"),
+        ('{"id": "1", "title": "A", "text": "a"}\n{"id": "1", "title": "B", "text": "b"}\n', "'1-0'"),
+        (None, "few.jsonl is not in"),
+    ],
+    ids=["no passage", "an id twice", "no file"],
+)
+def test_a_source_that_makes_no_corpus_is_refused_and_what_was_built_stays(text, complaint):
+    write("few.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
+    corpus(sources=[("articles", "few.jsonl")])
+    before = stamps(stages.build_passages(load_corpus("few")))
+    Path("few.jsonl").unlink()
+    if text is not None:
+        write("few.jsonl", text)
+    with pytest.raises(IfqaError, match=complaint):
+        stages.build_passages(load_corpus("few"))
+    assert stamps("indexes/few/passages") == before
+
+
+def test_a_source_of_an_unknown_format_is_refused():
+    corpus(sources=[("pasages", "few.jsonl")])
+    with pytest.raises(IfqaError, match="unknown format of a passage source 'pasages'; did you mean 'passages'"):
+        stages.build_passages(load_corpus("few"))
+
+
+def test_passages_for_which_there_is_no_room_are_not_begun(monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(IfqaError, match="has room for 10 bytes, the passages will take about"):
+        stages.build_passages(load_corpus("few"))
+    assert not Path("indexes/few/passages").exists()
+
+
+def test_passages_that_are_cut_while_they_are_indexed_are_not_called_done(monkeypatch):
+    def cut_first(folder):
+        shard = folder / "passages-00000.jsonl"
+        shard.write_bytes(b"".join(shard.read_bytes().splitlines(keepends=True)[:4]))
+        return write_id_index(folder)
+
+    monkeypatch.setattr(stages, "write_id_index", cut_first)
+    with pytest.raises(
+        IfqaError, match=r"the shards in .* changed while they were indexed; run the same command again"
+    ):
+        stages.build_passages(load_corpus("few"))
+    assert not Path("indexes/few/passages").exists()
+
+
+def test_an_index_is_built_once_and_again_when_its_settings_or_its_passages_changed():
+    stages.build_passages(load_corpus("few"))
+    folder = stages.build_index(load_corpus("few"), "words")
+    assert read_manifest(folder)["made"]["passages"] == 5
+    before, of_passages = stamps(folder), stamps("indexes/few/passages")
+    assert stages.build_index(load_corpus("few"), "words") == folder
+    assert stamps(folder) == before
+    corpus('retriever = "outside_of_stages:Words"\nmost = 1')
+    stages.build_index(load_corpus("few"), "words")
+    assert json.loads((folder / "words.json").read_text())["p2"] == ["team2"]
+    assert stamps("indexes/few/passages") == of_passages
+    passages(range(2))
+    stages.build_passages(load_corpus("few"))
+    stages.build_index(load_corpus("few"), "words")
+    assert json.loads((folder / "words.json").read_text()) == {"p0": ["team0"], "p1": ["team1"]}
+
+
+def test_an_index_that_the_corpus_does_not_have_is_refused():
+    stages.build_passages(load_corpus("few"))
+    with pytest.raises(IfqaError, match=r"corpus few has no \[index.dense\]; it has: words"):
+        stages.build_index(load_corpus("few"), "dense")
+    assert not Path("indexes/few/dense").exists()
+
+
+@pytest.mark.parametrize(("resumes", "found"), [("    resumes = True\n", ["", "half"]), ("", ["", ""])])
+def test_a_build_that_was_stopped_goes_on_only_where_the_plug_says_that_it_can(resumes, found):
+    outside(BUILDER, resumes)
+    corpus('retriever = "outside_of_stages:Builder"')
+    stages.build_passages(load_corpus("few"))
+    write("stop", "")
+    with pytest.raises(KeyboardInterrupt):
+        stages.build_index(load_corpus("few"), "words")
+    assert not Path("indexes/few/words").exists()
+    Path("stop").unlink()
+    assert (stages.build_index(load_corpus("few"), "words") / "half").read_text() == "of it"
+    assert Path("found.txt").read_text().splitlines() == found

@@ -1,0 +1,184 @@
+"""What retrievers and readers are given, what they may give back, and where a stopped reading goes on."""
+
+from pathlib import Path
+
+import pytest
+from outside_plugins import (
+    LAST,
+    PLUGS,
+    WORDS,
+    corpus,
+    experiment,
+    five_questions,
+    interrupted,
+    outside,
+    rows,
+    scores,
+    searching,
+    stamps,
+)
+from scored_experiments import write
+
+from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
+from ifqa.storage.artifacts import read_manifest
+from ifqa.storage.files import sha256
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    yield from five_questions(tmp_path, monkeypatch)
+
+
+def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch):
+    stages.run(searching())
+    run, searched = Path("experiments/mine/retrieve/run.trec"), Path("searched.jsonl")
+    at_once = run.read_text()
+    assert [len(line) - 1 for line in rows(searched)] == [5]
+    searched.unlink()
+    monkeypatch.setattr(stages, "SEARCHED", 2)
+    stages.run(experiment("parts", corpus="few", retriever=WORDS))
+    assert [(line[0], len(line) - 1) for line in rows(searched)] == [(3, 2), (3, 2), (3, 1)]
+    assert Path("experiments/parts/retrieve/run.trec").read_text() == at_once
+    assert [line.split()[2] for line in at_once.splitlines() if line.startswith("ifqa/full-dev/3 ")] == ["p3", "p0", "p1"]  # fmt: skip
+
+
+def test_a_retriever_may_be_asked_a_clause_and_the_reader_reads_the_whole_question():
+    stages.run(experiment(corpus="few", retriever=WORDS | {"query": "presupposition"}, reader=LAST))
+    assert rows("searched.jsonl")[0][1:3] == ["team0 had won", "team1 had won"]
+    assert rows("experiments/mine/read/predictions.jsonl")[1]["completion"] == "If team1 had won, who would lead?"
+
+
+@pytest.mark.parametrize(
+    ("method", "complaint"),
+    [
+        ('search(self, questions, k): return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "scores rise"),
+        ('search(self, questions, k): return [[Hit("p0", 1.0)] * 2 for _ in questions]', "a passage stands twice"),
+        (
+            'made_passages(self, questions): return [Passage("a b", "", "text")]',
+            "has the id 'a b'; wanted one that is not empty",
+        ),
+    ],
+    ids=["rising scores", "a passage twice", "an id with white space"],
+)
+def test_a_retriever_that_breaks_its_protocol_is_refused(method, complaint):
+    outside(PLUGS, f"class Broken(Words):\n    'Not as it should be.'\n    def {method}\n")
+    corpus('retriever = "outside_of_stages:Broken"')
+    with pytest.raises(IfqaError, match=complaint):
+        stages.run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Broken"}))
+    assert not Path("experiments/mine/retrieve").exists()
+
+
+def test_what_a_retriever_tells_of_itself_stands_in_the_manifest():
+    known = sha256(Path("data/ifqa/full_split/dev.json"))
+    outside(
+        PLUGS, f"class Tells(Words):\n    trained_on = ({known!r},)\n    def told(self): return {{'took': [3, 4]}}\n"
+    )
+    corpus('retriever = "outside_of_stages:Tells"')
+    stages.run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Tells"}))
+    made = read_manifest(Path("experiments/mine/retrieve"))["made"]
+    assert (made["took"], made["trained_on_them"]) == ([3, 4], True)
+
+
+def test_a_ranking_of_a_passage_that_is_nowhere_is_refused_when_it_is_read():
+    write("run.trec", "ifqa/full-dev/0 Q0 p0 1 2.0 t\nifqa/full-dev/0 Q0 p99 2 1.0 t\n")
+    mine = experiment(corpus="few", retriever={"name": "run", "path": "run.trec"}, reader=LAST)
+    stages.prepare(mine)
+    stages.retrieve(mine)
+    with pytest.raises(IfqaError, match="no passage 'p99' in indexes/few/passages"):
+        stages.read(mine)
+    assert not Path("experiments/mine/read").exists()
+
+
+def test_a_reader_gets_the_best_passages_of_each_ranking_and_no_more_than_it_asked_for():
+    stages.run(searching(reader=LAST))
+    predictions = rows("experiments/mine/read/predictions.jsonl")
+    assert [one["passage_ids"] for one in predictions] == [["p1", "p0"], ["p0", "p1"], ["p0", "p2"], ["p0", "p3"], ["p0", "p4"]]  # fmt: skip
+    assert predictions[0]["answer"] == "team1 is led by captain1"
+
+
+def test_a_closed_book_gets_no_passage():
+    stages.run(experiment(reader={"name": LAST["name"]}))
+    assert not Path("experiments/mine/retrieve").exists()
+    assert [one["passage_ids"] for one in rows("experiments/mine/read/predictions.jsonl")] == [[]] * 5
+
+
+@pytest.mark.parametrize(
+    ("answered", "complaint"),
+    [
+        ("[Prediction(one.id, 'x') for one in questions[1:]]", "one prediction a question, in their order"),
+        ("[Prediction(one.id, 'x') for one in questions[::-1]]", "one prediction a question, in their order"),
+        ("[Prediction(one.id, None) for one in questions]", "gave ifqa/full-dev/0 the answer None; wanted text"),
+    ],
+    ids=["one too few", "another order", "no text"],
+)
+def test_a_reader_that_breaks_its_protocol_is_refused(answered, complaint):
+    outside(
+        PLUGS, f"class Broken(Last):\n    'Not so.'\n    def answer(self, questions, passages): return {answered}\n"
+    )
+    with pytest.raises(IfqaError, match=f"reader 'outside_of_stages:Broken'.*{complaint}"):
+        stages.run(experiment(reader={"name": "outside_of_stages:Broken"}))
+    assert not Path("experiments/mine/read").exists()
+
+
+def test_a_reading_that_was_interrupted_goes_on_after_the_questions_that_are_answered(capsys):
+    stages.read(interrupted())
+    assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "4"]
+    assert "experiments/mine/read: going on after 4 of 5 questions" in capsys.readouterr().err
+    mine, undisturbed = (Path("experiments", name, "read/predictions.jsonl") for name in ("mine", "undisturbed"))
+    assert mine.read_bytes() == undisturbed.read_bytes()
+
+
+def test_a_chunk_that_was_cut_is_read_again_from_its_start():
+    mine = interrupted()
+    left = Path("experiments/mine/.read.partial/predictions.jsonl")
+    lines = left.read_bytes().splitlines(keepends=True)
+    left.write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    stages.read(mine)
+    assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
+    undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
+    assert Path("experiments/mine/read/predictions.jsonl").read_bytes() == undisturbed
+
+
+def test_a_reading_with_another_setting_begins_anew():
+    stages.read(interrupted(said="captain1"))
+    assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "0 1", "2 3", "4"]
+    assert {one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")} == {"captain1"}
+
+
+def test_questions_that_change_while_they_are_read_leave_nothing():
+    spoil = "Path('data/ifqa/full_split/dev.json').write_text('[{\"idx\": 0, \"question\": \"?\", \"answers\": [\"x\"], \"context\": []}]')"  # fmt: skip
+    outside(PLUGS, f"class Spoil(Last):\n    'Spoils.'\n    def answer(self, questions, passages):\n        {spoil}\n        return super().answer(questions, passages)\n")  # fmt: skip
+    with pytest.raises(IfqaError, match="what experiments/mine/read is made from changed while it was being made"):
+        stages.read(experiment(reader={"name": "outside_of_stages:Spoil"}))
+    assert not Path("experiments/mine/read").exists()
+
+
+def test_what_a_reader_tells_of_itself_stands_in_the_manifest():
+    outside(PLUGS, "class Tells(Last):\n    label = 'a toy'\n    def told(self): return {'cut': 3}\n")
+    stages.read(experiment(reader={"name": "outside_of_stages:Tells"}))
+    made = read_manifest(Path("experiments/mine/read"))["made"]
+    assert (made["label"], made["cut"], made["trained_on_them"]) == ("a toy", 3, False)
+
+
+def test_questions_that_were_not_answered_wholly_are_asked_again_by_the_next_run(capsys):
+    outside(
+        "class Unlucky:\n    'Has no luck while there is a file called down.'\n"
+        "    def __init__(self): self.failed = 0\n"
+        "    def answer(self, questions, passages):\n"
+        "        down = Path('down').exists()\n"
+        "        self.failed += len(questions) * down\n"
+        "        return [Prediction(one.id, '' if down else 'captain0', error='none came' * down) for one in questions]\n"
+        "    def told(self): return {'retry': self.failed, 'not_asked': 0}\n"
+    )
+    mine = experiment(reader={"name": "outside_of_stages:Unlucky"})
+    write("down", "")
+    stages.run(mine)
+    assert "5 questions answered; 5 of them not wholly, which the next run asks again" in capsys.readouterr().err
+    assert (scores()["retry"], scores()["n_failed"]) == (5, 5)
+    Path("down").unlink()
+    stages.run(mine)
+    assert (scores()["retry"], scores()["n_failed"], scores()["measures"]["EM"]["value"]) == (0, 0, 20)
+    before = stamps("experiments/mine")
+    stages.run(mine)
+    assert stamps("experiments/mine") == before
