@@ -9,6 +9,7 @@ A record of the release (`dataset/full_split/dev.json`):
 (2400/700/700) and *few* (600/1600/1600), which are re-cuts of the same 3,800 questions: full-train holds 56% of few-test.
 """
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -67,35 +68,8 @@ class IfQA:
             IfqaError: the file is missing, or a record is not as above (named by its place in the file).
         """
         path = self.path(split)
-        records = read_json(path)
-        if not isinstance(records, list):
-            raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")
-        if not records:
-            raise IfqaError(f"{path}: wanted questions, found an empty list")
-        questions = [self._question(record, split, f"{path}: question {n}") for n, record in enumerate(records)]
-        seen: set[str] = set()
-        for question in questions:
-            if question.id in seen:
-                raise IfqaError(f"{path}: idx of {question.id} stands twice")
-            seen.add(question.id)
-        return questions
-
-    def _question(self, record: Any, split: str, where: str) -> Question:
-        if not isinstance(record, dict):
-            raise IfqaError(f"{where}: wanted an object, found {type(record).__name__}")
-        if "idx" not in record:
-            raise IfqaError(f"{where}: key 'idx' is missing; found {', '.join(map(repr, record)) or 'no keys'}")
-        index, answers = record["idx"], texts_field(record, "answers", where)
-        if isinstance(index, bool) or not isinstance(index, int | str) or str(index).split() != [str(index)]:
-            raise IfqaError(f"{where}: 'idx' must be a number or a word, found {index!r}")
-        if not answers:
-            raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
-        return Question(
-            id=f"{self.name}/{split}/{index}",
-            text=text_field(record, "question", where),
-            answers=answers,
-            gold_passages=texts_field(record, "context", where),
-        )
+        stat = path.stat()
+        return list(_read_split(self.name, split, path, (path.resolve(), stat.st_size, stat.st_mtime_ns)))
 
     def setting(self, split: str) -> str:
         """What a model trained on this split may be tested on: "ifqa/full" or "ifqa/few"."""
@@ -110,3 +84,37 @@ class IfQA:
             "F1": f1(prediction.answer, question.answers),
             "contains": contains(prediction.answer, question.answers),
         }
+
+
+@lru_cache(maxsize=4)  # a command asks for its split at every stage; a file that was changed is read again
+def _read_split(name: str, split: str, path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
+    records = read_json(path)
+    if not isinstance(records, list):
+        raise IfqaError(f"{path}: wanted a list of questions, found {type(records).__name__}")
+    if not records:
+        raise IfqaError(f"{path}: wanted questions, found an empty list")
+    questions = [_question(record, f"{name}/{split}", f"{path}: question {n}") for n, record in enumerate(records)]
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise IfqaError(f"{path}: idx of {question.id} stands twice")
+        seen.add(question.id)
+    return tuple(questions)
+
+
+def _question(record: Any, prefix: str, where: str) -> Question:
+    if not isinstance(record, dict):
+        raise IfqaError(f"{where}: wanted an object, found {type(record).__name__}")
+    if "idx" not in record:
+        raise IfqaError(f"{where}: key 'idx' is missing; found {', '.join(map(repr, record)) or 'no keys'}")
+    index, answers = record["idx"], texts_field(record, "answers", where)
+    if isinstance(index, bool) or not isinstance(index, int | str) or str(index).split() != [str(index)]:
+        raise IfqaError(f"{where}: 'idx' must be a number or a word, found {index!r}")
+    if not answers:
+        raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
+    return Question(
+        id=f"{prefix}/{index}",
+        text=text_field(record, "question", where),
+        answers=answers,
+        gold_passages=texts_field(record, "context", where),
+    )

@@ -1,11 +1,14 @@
 """Where passages come from: a dump, articles, ready passages, a benchmark's gold contexts; several make a corpus."""
 
 import hashlib
+import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
 from io import BufferedReader, RawIOBase
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
@@ -20,7 +23,6 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.records import Passage, Question, gold_id
 from ifqa.settings import check_settings, settings_of
-from ifqa.storage.artifacts import identity
 from ifqa.storage.files import known_sha256, unpack
 from ifqa.storage.resources import find_resource
 
@@ -252,9 +254,23 @@ def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
     return stat.st_size, stat.st_mtime_ns, known_sha256(path)
 
 
-def questions_identity(questions: list[Question]) -> str:
-    """SHA-256 over everything the questions hold."""
-    return identity({"questions": [asdict(question) for question in questions]})
+def questions_identity(questions: Iterable[Question]) -> str:
+    """SHA-256 over everything the questions hold, as `ifqa.storage.artifacts.identity` has it of {"questions": [...]}."""
+    return _questions_identity(tuple(questions))
+
+
+@lru_cache(maxsize=8)  # a command asks for that of one split for each stage, and before and after it
+def _questions_identity(questions: tuple[Question, ...]) -> str:
+    """Question by question, so that a large split is never written out as a whole."""
+    names = [field.name for field in fields(Question)]
+    values = attrgetter(*names)
+    digest = hashlib.sha256(b'{"questions": [')
+    for number, question in enumerate(questions):
+        record = dict(zip(names, values(question), strict=True))
+        comma = ", " if number else ""
+        digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
+    digest.update(b"]}")
+    return digest.hexdigest()
 
 
 def _dump_files(path: str) -> list[Path]:

@@ -7,7 +7,7 @@ import json
 import lzma
 import os
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -339,3 +339,11 @@ def test_however_it_is_read_a_pipe_gives_each_byte_once_and_counts_and_hashes_it
     rest = BufferedReader(pipe).read()
     assert read + rest == data
     assert (pipe.count, pipe.facts()[2]) == (len(data), hashlib.sha256(data).hexdigest())
+
+
+TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
+
+
+@given(st.lists(st.builds(Question, TEXTS, TEXTS, *[st.lists(TEXTS, max_size=2).map(tuple)] * 3), max_size=3))
+def test_questions_are_known_by_the_hash_that_anything_is_known_by(questions):
+    assert sources.questions_identity(questions) == identity({"questions": [asdict(one) for one in questions]})
