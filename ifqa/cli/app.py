@@ -17,6 +17,7 @@ from ifqa.cli.options import (
     CorpusName,
     ExperimentName,
     Json,
+    Quiet,
     changed_experiment,
     changing,
     complete_experiment,
@@ -24,6 +25,7 @@ from ifqa.cli.options import (
     quietly,
 )
 from ifqa.errors import IfqaError
+from ifqa.progress import be_quiet
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment
@@ -229,10 +231,11 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score."""
-    if context.invoked_subcommand is None:
-        print(context.get_help())
+    be_quiet(quiet)
+    others.show_help(context)
 
 
 def main() -> None:

@@ -34,6 +34,7 @@ CorpusName = Annotated[str, typer.Argument(help="Corpus: a file indexes/NAME.tom
 ExperimentName = Annotated[
     str, typer.Argument(help="Experiment: a file experiments/NAME.toml.", autocompletion=complete_experiment)
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
 #: What a flag is called, what it changes of an experiment, and its type and help.
 _FLAGS: dict[str, tuple[str, Any]] = {
@@ -97,11 +98,11 @@ def quietly(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the option --quiet."""
 
     def heed(given: dict[str, Any]) -> dict[str, Any]:
-        be_quiet(given["quiet"])
+        if given["quiet"]:  # else as it was said before the verb
+            be_quiet(True)
         return {}
 
-    quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
-    return with_options({"quiet": (quiet, False)}, heed)(verb)
+    return with_options({"quiet": (Quiet, False)}, heed)(verb)
 
 
 def with_options(

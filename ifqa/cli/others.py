@@ -10,8 +10,21 @@ import typer
 from ifqa.cli.options import CorpusName, Json, print_json, settings_of_flags, with_options
 from ifqa.errors import IfqaError
 
-train = typer.Typer(help="Train a model; its weights and how they were made go to a folder.", no_args_is_help=True)
-stats = typer.Typer(help="What there is in a corpus or a benchmark, in numbers.", no_args_is_help=True)
+
+def show_help(context: typer.Context) -> None:
+    """A group of verbs without one of them shows its help, and that is no error."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+train = typer.Typer(
+    help="Train a model; its weights and how they were made go to a folder.",
+    invoke_without_command=True,
+    callback=show_help,
+)
+stats = typer.Typer(
+    help="What there is in a corpus or a benchmark, in numbers.", invoke_without_command=True, callback=show_help
+)
 
 
 def list_all(json: Json = False) -> None:

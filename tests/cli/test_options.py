@@ -102,6 +102,17 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
     assert saved == wanted
 
 
+@pytest.mark.parametrize("group", ["train", "stats"])
+def test_a_group_of_verbs_without_a_verb_shows_its_help(group, ifqa):
+    bare = ifqa(group)
+    assert (bare.code, "Usage:" in bare.out, bare.err) == (0, True, "")
+
+
+def test_no_passages_to_read_are_refused_and_not_taken_for_the_default(ifqa):
+    told = ifqa("run", "mine", "--passages", "0")
+    assert (told.code, "passages must be a whole number from 1, found 0" in told.err) == (2, True)
+
+
 def test_bare_ifqa_shows_the_help_and_a_short_flag_the_version(ifqa):
     bare, version = ifqa(), ifqa("-V")
     assert (bare.code, "Usage:" in bare.out, bare.err) == (0, True, "")
@@ -122,7 +133,7 @@ def answered(ifqa):
 
 def test_quiet_shows_no_progress_and_errors_all_the_same(answered):
     assert "read" in answered("run", "one").err
-    assert answered("run", "one", "--quiet").err == ""
+    assert answered("run", "one", "--quiet").err == answered("--quiet", "run", "one").err == ""
     assert "unknown experiment" in answered("run", "nothing", "--quiet").err
 
 
