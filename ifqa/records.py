@@ -1,7 +1,11 @@
 """The records that stages and plugins speak in."""
 
 import hashlib
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from operator import attrgetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +78,22 @@ class Cost:
 def gold_id(text: str) -> str:
     """Id of a gold passage, which has none of its own: `gold/` and 12 hex digits of the SHA-1 of its text."""
     return "gold/" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
+
+
+def questions_identity(questions: Iterable[Question]) -> str:
+    """SHA-256 over everything the questions hold, as `ifqa.storage.artifacts.identity` has it of {"questions": [...]}."""
+    return _questions_identity(tuple(questions))
+
+
+@lru_cache(maxsize=8)  # a command asks for that of one split for each stage, and before and after it
+def _questions_identity(questions: tuple[Question, ...]) -> str:
+    """Question by question, so that a large split is never written out as a whole."""
+    names = [field.name for field in fields(Question)]
+    values = attrgetter(*names)
+    digest = hashlib.sha256(b'{"questions": [')
+    for number, question in enumerate(questions):
+        record = dict(zip(names, values(question), strict=True))
+        comma = ", " if number else ""
+        digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
+    digest.update(b"]}")
+    return digest.hexdigest()

@@ -1,14 +1,10 @@
 """Where passages come from: a dump, articles, ready passages, a benchmark's gold contexts; several make a corpus."""
 
 import hashlib
-import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BufferedReader, RawIOBase
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
@@ -21,7 +17,7 @@ from ifqa.corpus.wikipedia.ready import read_passages
 from ifqa.corpus.wikipedia.wikitext import Profile
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
-from ifqa.records import Passage, Question, gold_id
+from ifqa.records import Passage, gold_id, questions_identity
 from ifqa.settings import check_settings, settings_of
 from ifqa.storage.files import known_sha256, unpack
 from ifqa.storage.resources import find_resource
@@ -252,25 +248,6 @@ def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
     if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
         return stat.st_size, stat.st_mtime_ns, str(before[2])
     return stat.st_size, stat.st_mtime_ns, known_sha256(path)
-
-
-def questions_identity(questions: Iterable[Question]) -> str:
-    """SHA-256 over everything the questions hold, as `ifqa.storage.artifacts.identity` has it of {"questions": [...]}."""
-    return _questions_identity(tuple(questions))
-
-
-@lru_cache(maxsize=8)  # a command asks for that of one split for each stage, and before and after it
-def _questions_identity(questions: tuple[Question, ...]) -> str:
-    """Question by question, so that a large split is never written out as a whole."""
-    names = [field.name for field in fields(Question)]
-    values = attrgetter(*names)
-    digest = hashlib.sha256(b'{"questions": [')
-    for number, question in enumerate(questions):
-        record = dict(zip(names, values(question), strict=True))
-        comma = ", " if number else ""
-        digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
-    digest.update(b"]}")
-    return digest.hexdigest()
 
 
 def _dump_files(path: str) -> list[Path]:

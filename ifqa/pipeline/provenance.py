@@ -16,6 +16,7 @@ from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import questions_of, reads_passages
 from ifqa.plugins import load
+from ifqa.records import questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring import summary
 from ifqa.settings import settings_of
@@ -176,7 +177,7 @@ def identifying(plug: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _questions(experiment: Experiment) -> dict[str, Any]:
-    return {"questions": sources.questions_identity(questions_of(experiment))}
+    return {"questions": questions_identity(questions_of(experiment))}
 
 
 def _passages(corpus: Corpus) -> str:

@@ -7,7 +7,6 @@ import json
 import lzma
 import os
 import sys
-from dataclasses import asdict, replace
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 
 from ifqa.corpus import sources
 from ifqa.errors import IfqaError
-from ifqa.records import Question
 from ifqa.storage.artifacts import identity
 
 PAGES = [page(n, f"Page {n}", f"Words of page {n}. " * 9) for n in range(1, 6)]
@@ -223,18 +221,6 @@ def test_gold_is_known_by_the_questions_of_each_of_its_splits():
     assert known(both) != before
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"id": "r"}, {"text": "Or?"}, {"answers": ("b", "a")}, {"gold_passages": ()}, {"choices": ("a", "b")}],
-    ids=str,
-)
-def test_all_that_a_question_holds_is_in_its_identity(change):
-    question = Question("q", "If?", ("a", "b"), ("Gold.",))
-    before = sources.questions_identity([question])
-    assert sources.questions_identity([replace(question)]) == before
-    assert sources.questions_identity([replace(question, **change)]) != before
-
-
 def test_gold_passages_of_several_splits_stand_once_each_without_a_title():
     for split in ("dev", "train"):
         write_questions(split=split)
@@ -339,11 +325,3 @@ def test_however_it_is_read_a_pipe_gives_each_byte_once_and_counts_and_hashes_it
     rest = BufferedReader(pipe).read()
     assert read + rest == data
     assert (pipe.count, pipe.facts()[2]) == (len(data), hashlib.sha256(data).hexdigest())
-
-
-TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
-
-
-@given(st.lists(st.builds(Question, TEXTS, TEXTS, *[st.lists(TEXTS, max_size=2).map(tuple)] * 3), max_size=3))
-def test_questions_are_known_by_the_hash_that_anything_is_known_by(questions):
-    assert sources.questions_identity(questions) == identity({"questions": [asdict(one) for one in questions]})

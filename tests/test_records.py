@@ -1,0 +1,30 @@
+"""What questions are known by."""
+
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.records import Question, questions_identity
+from ifqa.storage.artifacts import identity
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"id": "r"}, {"text": "Or?"}, {"answers": ("b", "a")}, {"gold_passages": ()}, {"choices": ("a", "b")}],
+    ids=str,
+)
+def test_all_that_a_question_holds_is_in_its_identity(change):
+    question = Question("q", "If?", ("a", "b"), ("Gold.",))
+    before = questions_identity([question])
+    assert questions_identity([replace(question)]) == before
+    assert questions_identity([replace(question, **change)]) != before
+
+
+TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
+
+
+@given(st.lists(st.builds(Question, TEXTS, TEXTS, *[st.lists(TEXTS, max_size=2).map(tuple)] * 3), max_size=3))
+def test_questions_are_known_by_the_hash_that_anything_is_known_by(questions):
+    assert questions_identity(questions) == identity({"questions": [asdict(one) for one in questions]})
