@@ -1,4 +1,4 @@
-"""The verbs beside the main path: list, doctor, data, convert, compare, report, stats and train; arguments to one call each."""
+"""The verbs beside the main path, as list, data, clean, compare, report and train; arguments to one call each."""
 
 from collections.abc import Callable
 from dataclasses import asdict
