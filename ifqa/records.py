@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from operator import attrgetter
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,8 @@ class Question:
 
     `id` is namespaced by benchmark and split ("ifqa/full-dev/17"); `answers` are all valid forms, any of which counts;
     `gold_passages` are the texts annotators answered from, not ids, because dumps differ; `choices` is empty unless
-    the benchmark is multiple-choice.
+    the benchmark is multiple-choice. `context` is a text that comes with the question; `group` is the part of the benchmark
+    it is of (a dataset, a paragraph), and `labels` what else is known of it, as (name, value).
     """
 
     id: str
@@ -22,6 +24,13 @@ class Question:
     answers: tuple[str, ...] = ()
     gold_passages: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
+    context: str = ""
+    group: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def label(self, name: str) -> str:
+        """The value of a label; empty where the question has none of that name."""
+        return dict(self.labels).get(name, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +84,91 @@ class Cost:
     about: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model: messages of a chat, or a text to go on from; exactly one of the two.
+
+    Attributes:
+        messages: (role, content) in their order; roles are "system", "user" and "assistant".
+        text: the prompt of a model that takes no messages.
+        max_tokens: the answer's room, in tokens.
+        temperature: 0 for the likeliest answer.
+        stop: strings at which the answer ends, themselves left out.
+        sample: tells requests apart that are otherwise the same, where several samples of one prompt are wanted.
+    """
+
+    messages: tuple[tuple[str, str], ...] = ()
+    text: str = ""
+    max_tokens: int = 256
+    temperature: float = 0.0
+    stop: tuple[str, ...] = ()
+    sample: int = 0
+
+    def __post_init__(self) -> None:
+        if bool(self.messages) == bool(self.text):
+            raise ValueError("a request has either messages or a text")
+        if self.max_tokens < 1:
+            raise ValueError(f"max_tokens is {self.max_tokens}; an answer needs room for one token")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model wrote, or why there is nothing.
+
+    Attributes:
+        text: the answer.
+        prompt_tokens, completion_tokens: as the server counted them; 0 where it did not say.
+        finish: why it ended: "stop", "length", ...
+        error: one line where the request failed; the rest is empty then.
+        cached: whether it came out of the store.
+    """
+
+    text: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish: str = ""
+    error: str = ""
+    cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a model was used for: requests sent (retries among them), answers out of the store, tokens, US dollars.
+
+    Tokens of a request whose use the server never told are counted at their upper bound. `cost` is None where the
+    price is unknown.
+    """
+
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+
+    def since(self, before: "Spent") -> "Spent":
+        """What came on top of an earlier state."""
+        cost = None if self.cost is None else self.cost - (before.cost or 0.0)
+        return Spent(
+            self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
+            self.completion_tokens - before.completion_tokens, cost,
+        )  # fmt: skip
+
+
+class Estimate(NamedTuple):
+    """What requests would take: those not in the store, their tokens, the answers' room, US dollars (None: unknown)."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
 def gold_id(text: str) -> str:
     """Id of a gold passage, which has none of its own: `gold/` and 12 hex digits of the SHA-1 of its text."""
     return "gold/" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
+
+
+_LATER = ("context", "group", "labels")  # questions without them keep the identity they had before there were any
 
 
 def questions_identity(questions: Iterable[Question]) -> str:
@@ -93,6 +184,7 @@ def _questions_identity(questions: tuple[Question, ...]) -> str:
     digest = hashlib.sha256(b'{"questions": [')
     for number, question in enumerate(questions):
         record = dict(zip(names, values(question), strict=True))
+        record = {name: value for name, value in record.items() if value or name not in _LATER}
         comma = ", " if number else ""
         digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
     digest.update(b"]}")

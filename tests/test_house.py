@@ -38,6 +38,7 @@ LAYERS = [
     ["storage"],
     ["workers", "plugins"],
     ["settings"],
+    ["protocols"],
     ["records", "errors", "progress", "__init__"],
 ]
 

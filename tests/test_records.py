@@ -27,4 +27,14 @@ TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
 
 @given(st.lists(st.builds(Question, TEXTS, TEXTS, *[st.lists(TEXTS, max_size=2).map(tuple)] * 3), max_size=3))
 def test_questions_are_known_by_the_hash_that_anything_is_known_by(questions):
-    assert questions_identity(questions) == identity({"questions": [asdict(one) for one in questions]})
+    records = [asdict(one) for one in questions]
+    for record in records:
+        for later in ("context", "group", "labels"):
+            del record[later]
+    assert questions_identity(questions) == identity({"questions": records})
+
+
+@pytest.mark.parametrize("more", [{"context": "a paragraph"}, {"group": "newsqa"}, {"labels": (("hops", "2"),)}])
+def test_context_group_and_labels_are_part_of_the_identity_of_questions_that_have_them(more):
+    plain = Question("q", "If so?", ("yes",))
+    assert questions_identity([replace(plain, **more)]) != questions_identity([plain])

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Completion, Request
 from ifqa.llms.failures import Failure
 from ifqa.llms.money import Budget, Room
 from ifqa.progress import say
+from ifqa.records import Completion, Request
 
 BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
 LONGEST_BACKOFF = 30.0

@@ -1,89 +1,20 @@
-"""What is asked of a language model, what comes back, and the store that keeps every completion that was paid for."""
+"""The store that keeps every completion that was paid for."""
 
 import hashlib
 import json
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 from ifqa.progress import say
+from ifqa.records import Completion, Request
 from ifqa.storage.files import write
 
 VERSION = 1  # of the store's files
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One question to a model: messages of a chat, or a text to go on from; exactly one of the two.
-
-    Attributes:
-        messages: (role, content) in their order; roles are "system", "user" and "assistant".
-        text: the prompt of a model that takes no messages.
-        max_tokens: the answer's room, in tokens.
-        temperature: 0 for the likeliest answer.
-        stop: strings at which the answer ends, themselves left out.
-        sample: tells requests apart that are otherwise the same, where several samples of one prompt are wanted.
-    """
-
-    messages: tuple[tuple[str, str], ...] = ()
-    text: str = ""
-    max_tokens: int = 256
-    temperature: float = 0.0
-    stop: tuple[str, ...] = ()
-    sample: int = 0
-
-    def __post_init__(self) -> None:
-        if bool(self.messages) == bool(self.text):
-            raise ValueError("a request has either messages or a text")
-        if self.max_tokens < 1:
-            raise ValueError(f"max_tokens is {self.max_tokens}; an answer needs room for one token")
-
-
-@dataclass(frozen=True, slots=True)
-class Completion:
-    """What a model wrote, or why there is nothing.
-
-    Attributes:
-        text: the answer.
-        prompt_tokens, completion_tokens: as the server counted them; 0 where it did not say.
-        finish: why it ended: "stop", "length", ...
-        error: one line where the request failed; the rest is empty then.
-        cached: whether it came out of the store.
-    """
-
-    text: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    finish: str = ""
-    error: str = ""
-    cached: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a model was used for: requests sent (retries among them), answers out of the store, tokens, US dollars.
-
-    Tokens of a request whose use the server never told are counted at their upper bound. `cost` is None where the
-    price is unknown.
-    """
-
-    calls: int = 0
-    cached: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-
-    def since(self, before: "Spent") -> "Spent":
-        """What came on top of an earlier state."""
-        cost = None if self.cost is None else self.cost - (before.cost or 0.0)
-        return Spent(
-            self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
-            self.completion_tokens - before.completion_tokens, cost,
-        )  # fmt: skip
 
 
 def tokens_of(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Completion, Request, content
+from ifqa.llms.completions import content
+from ifqa.records import Completion, Request
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.completions import Completion, Request, Spent, Store
+from ifqa.llms.completions import Store
 from ifqa.llms.decoding import Draws, Rows
 from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.models.batches import out_of_memory
 from ifqa.models.hub import model_folder, quiet, weights_identity
 from ifqa.progress import say
+from ifqa.records import Completion, Request, Spent
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 _TOGETHER = 256  # prompts at a time: the logits of all of them are kept

@@ -5,17 +5,18 @@ import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
-from ifqa.llms.completions import Completion, Request, Spent, Store
+from ifqa.llms.completions import Store
 from ifqa.llms.failures import Failure, of_status, scrub
 from ifqa.llms.money import Budget, is_local, price_of
 from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
+from ifqa.records import Completion, Estimate, Request, Spent
 
 if TYPE_CHECKING:
     import openai
@@ -24,15 +25,6 @@ OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
 CONNECT = 10.0  # seconds until a server that does not even take the connection counts as not there
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
-
-
-class Estimate(NamedTuple):
-    """What requests would take: those not in the store, their tokens, the answers' room, US dollars (None: unknown)."""
-
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
 
 
 class OpenAI:

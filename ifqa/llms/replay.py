@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.completions import VERSION, Completion, Request, Spent, Store, content
+from ifqa.llms.completions import VERSION, Store, content
 from ifqa.llms.tokens import at_most
+from ifqa.records import Completion, Request, Spent
 from ifqa.storage.files import create, field, read_jsonl, sha256, write
 from ifqa.storage.resources import list_resources
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ifqa.llms.completions import Completion
 from ifqa.llms.failures import Failure
+from ifqa.records import Completion
 
 
 def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from ifqa.llms.completions import Request
 from ifqa.progress import say
+from ifqa.records import Request
 
 WINDOW = 4096  # of a model that is not in the table
 # Prompt and answer together. 272,000 is where prompts of the models from GPT-5.4 on get dearer, not their end.

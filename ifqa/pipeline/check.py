@@ -18,7 +18,6 @@ from ifqa.config.variants import override
 from ifqa.corpus import sources
 from ifqa.corpus.forecast import forecast
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.completions import Request
 from ifqa.pipeline.inputs import (
     open_llm,
     open_reader,
@@ -38,7 +37,7 @@ from ifqa.pipeline.provenance import (
 )
 from ifqa.plugins import load, takes
 from ifqa.progress import duration
-from ifqa.records import Passage, Question
+from ifqa.records import Passage, Question, Request
 from ifqa.retrieval.queries import rewrite
 from ifqa.storage import artifacts
 from ifqa.storage.resources import find_resource, list_resources

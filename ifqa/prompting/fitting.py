@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from ifqa.errors import unknown
-from ifqa.llms.completions import Request
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Messages, Prompt
-from ifqa.records import Passage
+from ifqa.records import Passage, Request
 
 Order = Literal["best first", "best last"]
 

@@ -8,12 +8,12 @@ from dataclasses import asdict, replace
 from typing import Any, get_args
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.completions import Completion, Request, tokens_of
+from ifqa.llms.completions import tokens_of
 from ifqa.plugins import load
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
-from ifqa.records import Passage, Prediction, Question
+from ifqa.records import Completion, Passage, Prediction, Question, Request
 from ifqa.scoring.measures.answers import normalize
 from ifqa.storage.files import sha256
 

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Request, tokens_of
+from ifqa.llms.completions import tokens_of
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, Request
 from ifqa.storage.files import sha256
 
 

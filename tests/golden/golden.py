@@ -221,10 +221,11 @@ def trainings(out: Path) -> None:
 
 def completions(out: Path) -> None:
     """Where the store keeps the completions of every prompt for two questions (`prompts/` has what prompts read as)."""
-    from ifqa.llms.completions import Request, Store
+    from ifqa.llms.completions import Store
     from ifqa.plugins import load
     from ifqa.prompting.demonstrations import load_demos
     from ifqa.prompting.prompts import load_prompt
+    from ifqa.records import Request
     from ifqa.storage.resources import list_resources
 
     questions = load("benchmark", "sample")().questions("dev")[:2]

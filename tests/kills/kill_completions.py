@@ -23,7 +23,7 @@ STAND_INS = Path(__file__).parents[1] / "stand_ins"
 
 ASK = """
 import sys, time
-from ifqa.llms.completions import Request
+from ifqa.records import Request
 from ifqa.llms.openai import OpenAI
 url, store, count, concurrency = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 model = OpenAI(model="m", base_url=url, store=store, concurrency=concurrency, window=4096)

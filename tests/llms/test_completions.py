@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.llms.completions import Completion, Request, Store
+from ifqa.llms.completions import Store
+from ifqa.records import Completion, Request
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If it rained?")))
 DONE = Completion("Wet — nass.", 12, 3, "stop")
@@ -103,7 +104,8 @@ def test_a_request_is_messages_or_text():
 WRITER = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from ifqa.llms.completions import Completion, Request, Store
+from ifqa.llms.completions import Store
+from ifqa.records import Completion, Request
 store = Store(sys.argv[1])
 def work(n):
     request = Request(text=f"prompt {n % 50}")

@@ -23,10 +23,11 @@ from transformers import (
 )
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Request, Spent, Store
+from ifqa.llms.completions import Store
 from ifqa.llms.decoding import Draws, seed
 from ifqa.llms.hf import HF
 from ifqa.plugins import load
+from ifqa.records import Request, Spent
 from ifqa.settings import check_settings
 
 QUESTIONS = [f"{n}: {'If Wick had no harbour, ' * n}where would the boats land?" for n in (0, 7, 1, 3, 12, 2, 5)]

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.llms import tokens
-from ifqa.llms.completions import Request
 from ifqa.llms.money import Budget, Price, is_local, price_of
 from ifqa.llms.tokens import at_most, most_prompt_tokens, prompt_tokens, window_of
+from ifqa.records import Request
 from ifqa.storage.files import read_json, read_toml
 from ifqa.storage.resources import find_resource
 

@@ -11,9 +11,9 @@ from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Completion, Request
 from ifqa.llms.failures import retry_after, scrub
 from ifqa.llms.openai import OPENAI, OpenAI
+from ifqa.records import Completion, Request
 
 
 def test_completions_come_in_the_order_of_their_requests_however_late_each_is():

@@ -16,7 +16,7 @@ from ifqa.llms.completions import Store
 
 INTERRUPTED = """
 import sys, threading
-from ifqa.llms.completions import Request
+from ifqa.records import Request
 from ifqa.llms.openai import OpenAI
 model = OpenAI(model="m", base_url=sys.argv[1], concurrency=4, window=9)
 try:
@@ -85,7 +85,7 @@ def test_a_full_disk_is_no_failure_of_the_server(monkeypatch):
 
 TWO = """
 import sys
-from ifqa.llms.completions import Request
+from ifqa.records import Request
 from ifqa.llms.openai import OpenAI
 model = OpenAI(model="m", base_url=sys.argv[1], concurrency=16, window=9)
 done = model.complete([Request(messages=(("user", str(n)),)) for n in range(200)])

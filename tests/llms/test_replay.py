@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Completion, Request, Spent, Store
+from ifqa.llms.completions import Store
 from ifqa.llms.replay import Replay, record
 from ifqa.plugins import load
+from ifqa.records import Completion, Request, Spent
 from ifqa.settings import check_settings
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If Wick had no harbour?")), stop=("\n",), max_tokens=9)

@@ -9,9 +9,9 @@ import tiny_chat
 from transformers_server import needs_serving, serve
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Request
 from ifqa.llms.hf import HF
 from ifqa.llms.openai import OpenAI
+from ifqa.records import Request
 
 pytestmark = needs_serving
 QUESTION = (("user", "Question: If Wick had no harbour, where would the boats land?"),)

@@ -24,7 +24,7 @@ ASKS = '[reader]\nname = "outside_of_check:Asks"\n'
 
 PLUGS = '''
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Request, Spent
+from ifqa.records import Request, Spent
 from ifqa.records import Cost, Hit, Prediction
 
 

@@ -4,8 +4,8 @@ import pytest
 from openai_server import Reply
 
 from ifqa.llms import asking
-from ifqa.llms.completions import Request
 from ifqa.llms.openai import OpenAI
+from ifqa.records import Request
 
 KEY = "sk-canary-3f9c1e77a0b2"
 
