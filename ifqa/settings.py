@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.protocols import Place
 
 
 def check_settings(what: str, function: Any, settings: Mapping[str, Any], given: Iterable[str] = ()) -> None:
@@ -31,7 +32,7 @@ def check_settings(what: str, function: Any, settings: Mapping[str, Any], given:
         if name not in parameters:
             raise unknown(what, name, parameters)
         default, annotation = parameters[name].default, parameters[name].annotation
-        if annotation in (str, str | None) and not isinstance(value, str):
+        if annotation in (str, str | None, Place) and not isinstance(value, str):
             raise IfqaError(f"{what} {name!r}: wanted text, found {value!r}")
         if isinstance(default, bool | int | float | str) and not _fits(value, default):
             raise IfqaError(f"{what} {name!r}: wanted {type(default).__name__}, found {value!r}")

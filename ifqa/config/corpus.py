@@ -11,6 +11,7 @@ from typing import Any, get_args
 from ifqa.config.tables import as_table, check_keys, plain_name, text, whole_number
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
+from ifqa.protocols import Indexed
 from ifqa.settings import check_settings
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources
@@ -67,7 +68,7 @@ def load_corpus(name: str, **changes: Any) -> Corpus:
         plug = load("retriever", text(table, "retriever", at))
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is where the passages lie; name the index otherwise")
-        if not hasattr(plug, "build"):
+        if not issubclass(plug, Indexed):
             raise IfqaError(f"{at}: retriever {table['retriever']!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings(f"{where}: build setting of [index.{index}]", plug.build, own, given=["passages", "folder"])

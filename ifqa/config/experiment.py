@@ -14,6 +14,7 @@ from ifqa.config.expected import Expected, parse_expected
 from ifqa.config.tables import as_table, check_keys, plain_name, text, whole_number
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
+from ifqa.protocols import Indexed
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import check_settings, settings_of
 from ifqa.storage.files import read_toml, texts_field
@@ -169,14 +170,14 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
     rewrite([], query)
     if query != "question":
         filled["query"] = query
-    if hasattr(plug, "build"):
+    if issubclass(plug, Indexed):
         filled["index"] = table.get("index", name)
     elif "index" in table:
         raise IfqaError(f"{where}: retriever {name!r} searches no index; take 'index' out")
-    if hasattr(plug, "default_parts"):
+    if plug.default_parts:
         if "query" in filled:
             raise IfqaError(f"{where}: {name!r} asks nothing itself; give 'query' to its [[{at.strip('[]')}.parts]]")
-        parts = table.get("parts", plug.default_parts)
+        parts = table.get("parts", list(plug.default_parts))
         if not isinstance(parts, list) or not parts:
             raise IfqaError(f"{where}: {name!r} wants [[{at.strip('[]')}.parts]], found {parts!r}")
         inner = f"[[{at.strip('[]')}.parts]]"
@@ -207,6 +208,5 @@ def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
     plug = load("llm", text({"name": name}, "name", f"{where}: [llm]"))
     own = {key: value for key, value in table.items() if key != "name"}
     check_settings(f"{where}: setting of llm {name!r}", plug.__init__, own)
-    if hasattr(plug, "refuse"):
-        plug.refuse(**own)
+    plug.refuse(**own)
     return {"name": name, **settings_of(plug.__init__), **own}

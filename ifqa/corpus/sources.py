@@ -183,7 +183,7 @@ def _check(source: Source) -> None:
         if not isinstance(source["splits"], list) or not all(isinstance(part, str) for part in source["splits"]):
             raise IfqaError(f"setting of a 'gold' source 'splits': wanted a list of names, found {source['splits']!r}")
         for part in source["splits"]:
-            load("benchmark", source["benchmark"])().path(part)
+            load("benchmark", source["benchmark"])().files(part)
     else:
         files_of(source)
 

@@ -63,7 +63,7 @@ def train(
         if value < 1:
             raise IfqaError(f"training setting {name}: wanted 1 or more, found {value}")
     wanted = {
-        "setting": material.setting,
+        "setting": material.family,
         "sources": material.sources,
         "settings": settings,
         "questions": resume.identity(questions, rankings),
