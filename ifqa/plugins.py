@@ -68,6 +68,16 @@ def load(kind: Kind, name: str) -> type[Plugin]:
     return _with_role(kind, name, found)
 
 
+def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
+    """A benchmark whose files lie below `root`.
+
+    Raises:
+        IfqaError: as `load`.
+    """
+    plugin = load("benchmark", name)
+    return plugin(**handed(plugin.__init__, root=root))
+
+
 def load_indexed(name: str) -> type[Indexed]:
     """A retriever that has an index to build.
 

@@ -100,6 +100,7 @@ class Indexed(Retriever):
 class Reader(Learned):
     """Answers questions from passages."""
 
+    concurrent: bool = False  # whether several threads may call `answer` at once
     chunk: int = 32  # questions at a time, after which their predictions are safe on disk
     label: str = ""  # said with its scores
 
@@ -124,6 +125,7 @@ class LanguageModel(Plugin):
     name: str = ""  # completions are kept under it
     label: str = ""  # said with the scores of what asks it
     chat: bool = True  # whether it takes messages; else a text to go on from
+    concurrent: bool = False  # whether several threads may call `complete` at once
     window: int = 4096  # tokens of prompt and answer together
 
     @property

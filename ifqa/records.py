@@ -2,9 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from html import escape
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -72,6 +74,66 @@ class Prediction:
     def failed(self) -> bool:
         """Whether the reader gave no answer; what counts as `n_failed`."""
         return bool(self.error) or not self.answer.strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an opened system answers: `text`, empty where `error` says why there is none.
+
+    `evidence` are the passages it was read from, the most telling first; `factual` is the answer in the real world, where the
+    reader gives one.
+    """
+
+    question: Question
+    text: str
+    evidence: tuple[Passage, ...] = ()
+    factual: str = ""
+    error: str = ""
+
+    def __str__(self) -> str:
+        return self.text or f"(no answer: {self.error or 'the reader found nothing'})"
+
+    def _repr_html_(self) -> str:
+        factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
+        found = "".join(f"<li>{_passage_html(one, self.text)}</li>" for one in self.evidence)
+        return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b></p>{factual}<ol>{found}</ol>"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What an opened system retrieves for a question: `hits`, best first, and the `passages` that they name."""
+
+    question: Question
+    hits: tuple[Hit, ...]
+    passages: tuple[Passage, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[tuple[Passage, float]]:
+        """Passages with their scores."""
+        return ((passage, hit.score) for passage, hit in zip(self.passages, self.hits, strict=True))
+
+    def __str__(self) -> str:
+        lines = (
+            f"{hit.score:10.4f}  {hit.passage_id}  {one.text[:80]}"
+            for one, hit in zip(self.passages, self.hits, strict=True)
+        )
+        return "\n".join([self.question.text, *lines])
+
+    def _repr_html_(self) -> str:
+        rows = (
+            f"<tr><td>{rank}</td><td>{score:.4f}</td><td>{_passage_html(passage)}</td></tr>"
+            for rank, (passage, score) in enumerate(self, start=1)
+        )
+        return f"<p>{escape(self.question.text)}</p><table>{''.join(rows)}</table>"
+
+
+def _passage_html(passage: Passage, answer: str = "") -> str:
+    """A passage with the answer marked where it stands as words; nothing in it is taken as HTML."""
+    parts = re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", passage.text) if answer.strip() else [passage.text]
+    text = "".join(f"<mark>{escape(part)}</mark>" if n % 2 else escape(part) for n, part in enumerate(parts))
+    return f"<b>{escape(passage.title)}</b> <small>{escape(passage.id)}</small><br>{text}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.protocols import Place
+from ifqa.protocols import GIVEN, Place
 
 
 def check_settings(what: str, function: Any, settings: Mapping[str, Any], given: Iterable[str] = ()) -> None:
@@ -41,7 +41,11 @@ def check_settings(what: str, function: Any, settings: Mapping[str, Any], given:
 def settings_of(function: Any) -> dict[str, Any]:
     """Every setting of a plug with its default: its constructor's or `build`'s keyword arguments that have one."""
     parameters = inspect.signature(function).parameters.values()
-    return {one.name: one.default for one in parameters if one.default is not one.empty and one.default is not None}
+    return {
+        one.name: one.default
+        for one in parameters
+        if one.default is not one.empty and one.default is not None and one.name not in GIVEN
+    }
 
 
 def _fits(value: Any, default: Any) -> bool:

@@ -18,7 +18,7 @@ from typing import Any
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, model_folder
-from ifqa.plugins import load
+from ifqa.plugins import open_benchmark
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.loading import open_encoder
 from ifqa.scoring.measures.recall import score_ranking
@@ -79,7 +79,7 @@ def recall(passages: list[Passage], arguments: argparse.Namespace) -> None:
     """Gold recall of exact search in each precision."""
     import numpy as np
 
-    questions = load("benchmark", "ifqa")().questions(arguments.split)
+    questions = open_benchmark("ifqa").questions(arguments.split)
     first: dict[int, list[float]] = {}
     for name, encoder in _encoders(arguments).items():
         vectors = encoder.encode_passages(passages).astype(np.float16).astype(np.float32)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ifqa.corpus.store import PassageStore
-from ifqa.plugins import load
+from ifqa.plugins import open_benchmark
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors.approximate import Approximate, build
 from ifqa.retrieval.vectors.exact import Exact
@@ -71,7 +71,7 @@ def recall(arguments: argparse.Namespace) -> None:
     corpus = Path("indexes") / arguments.corpus
     folder, store = corpus / arguments.index, PassageStore(corpus / "passages")
     vectors, ids = Vectors(folder), Ids(folder)
-    questions = load("benchmark", "ifqa")().questions(arguments.split)
+    questions = open_benchmark("ifqa").questions(arguments.split)
     queries = Dense(folder).encoder.encode_queries([question.text for question in questions])
 
     def measure(searcher: Any) -> tuple[dict[int, list[float]], float, np.ndarray[Any, Any]]:

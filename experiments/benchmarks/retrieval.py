@@ -19,7 +19,7 @@ from typing import Any
 
 from ifqa.corpus.store import PassageStore
 from ifqa.formats.runs import write_run
-from ifqa.plugins import load
+from ifqa.plugins import load, open_benchmark
 from ifqa.progress import bar
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.cross_encoder import OWN, CrossEncoder
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="first N questions")
     parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
     arguments = parser.parse_args()
-    questions = load("benchmark", arguments.benchmark)().questions(arguments.split)[: arguments.limit]
+    questions = open_benchmark(arguments.benchmark).questions(arguments.split)[: arguments.limit]
     folder = Path("indexes") / arguments.corpus
     rows = rankings(questions, folder, [arguments.only] if arguments.only else ["bm25", "dense"])
     store = PassageStore(folder / "passages")

@@ -46,8 +46,8 @@ class IfQA(Benchmark):
     }
     missing = "run: ifqa data ifqa"
 
-    def __init__(self) -> None:
-        self.folder = Path("data") / self.name
+    def __init__(self, root: Path = Path()) -> None:
+        self.folder = root / "data" / self.name
 
     @property
     def splits(self) -> list[str]:

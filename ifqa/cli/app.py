@@ -55,14 +55,19 @@ def ask(
 ) -> None:
     """Answer one question: the answer, and the passages that say what is so in fact."""
     chosen = changed_experiment(experiment, changes)
-    from ifqa.pipeline.ask import ask as answer
+    from ifqa.pipeline.stages import open_system
+    from ifqa.pipeline.system import as_questions
     from ifqa.report.screen import answer_json, show_answer
 
-    asked = answer(chosen, question)
+    as_questions([question])
+    if chosen.reader is None:
+        raise IfqaError(f"experiment {chosen.name} has no [reader]")
+    with open_system(chosen) as system:
+        answer = system.ask(question)
     if json:
-        print_json(answer_json(question, asked))
+        print_json(answer_json(answer))
     else:
-        show_answer(question, asked)
+        show_answer(answer)
 
 
 @app.command()
@@ -145,10 +150,13 @@ def run(
     """Run every stage of experiments that is not done, and show their scores."""
     chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
+    from ifqa.pipeline.opening import Session
     from ifqa.report.screen import show_examples
 
+    session = Session()  # one for the command: its caps hold for all experiments together
+
     def run_one(experiment: Any) -> int:
-        folder = stages.run(experiment)
+        folder = stages.run(experiment, session)
         if show and experiment.reader and not json:
             show_examples(experiment, show)
         return _show(experiment, folder, json)

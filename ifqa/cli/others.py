@@ -67,9 +67,9 @@ def data(
 ) -> None:
     """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256."""
     from ifqa.benchmarks.downloads import fetch
-    from ifqa.plugins import load
+    from ifqa.plugins import open_benchmark
 
-    for line in fetch(load("benchmark", benchmark)(), source):
+    for line in fetch(open_benchmark(benchmark), source):
         print(line)
 
 
@@ -219,11 +219,11 @@ def stats_passages(
 ) -> None:
     """Pages, passages, words, lengths, and how many of a benchmark's gold passages a corpus holds."""
     from ifqa.config.corpus import load_corpus
-    from ifqa.plugins import load
+    from ifqa.plugins import open_benchmark
     from ifqa.report.stats import passages as report
 
     _check_written(figure)
-    gold = {split: load("benchmark", benchmark)().questions(split) for split in splits or []}
+    gold = {split: open_benchmark(benchmark).questions(split) for split in splits or []}
     stats = report.measure(load_corpus(corpus), gold, workers)
     print_json(report.stats_json(stats)) if json else report.show(corpus, stats)
     if figure:

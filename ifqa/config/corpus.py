@@ -32,22 +32,23 @@ class Corpus:
     indexes: dict[str, dict[str, Any]]
     engine: Engine = "local"
     workers: int = 0
+    root: Path = Path()
 
     @property
     def folder(self) -> Path:
         """Where passages and indexes lie."""
-        return Path("indexes") / self.name
+        return self.root / "indexes" / self.name
 
 
-def load_corpus(name: str, **changes: Any) -> Corpus:
+def load_corpus(name: str, root: Path = Path(), **changes: Any) -> Corpus:
     """The corpus of `indexes/NAME.toml`, checked; `changes` to its [passages] that are not None count instead.
 
     Raises:
         IfqaError: there is no such file, or something in it is unknown, missing or of the wrong type.
     """
-    path = find_resource(f"indexes/{plain_name(name, 'corpus')}.toml")
+    path = find_resource(f"indexes/{plain_name(name, 'corpus')}.toml", root)
     if path is None:
-        raise unknown("corpus", name, list_resources("indexes", ".toml"))
+        raise unknown("corpus", name, list_resources("indexes", ".toml", root))
     tables, where = read_toml(path), str(path)
     check_keys(tables, _CORPUS_KEYS, f"{where}: key")
     passages = as_table(tables.get("passages"), f"{where}: [passages]")
@@ -73,4 +74,4 @@ def load_corpus(name: str, **changes: Any) -> Corpus:
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings(f"{where}: build setting of [index.{index}]", plug.build, own, given=["passages", "folder"])
     tables_of_sources = tuple(as_table(source, f"{where}: [[passages.sources]]") for source in sources)
-    return Corpus(name, tables_of_sources, indexes, engine, workers)
+    return Corpus(name, tables_of_sources, indexes, engine, workers, root)

@@ -14,7 +14,7 @@ from ifqa.config.expected import Expected, parse_expected
 from ifqa.config.tables import as_table, check_keys, plain_name, text, whole_number
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
-from ifqa.protocols import Indexed
+from ifqa.protocols import GIVEN, Indexed
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import check_settings, settings_of
 from ifqa.storage.files import read_toml, texts_field
@@ -33,6 +33,7 @@ class Experiment:
     `llm` is {"name", **settings} of the language model that a reader or a retriever asks, or None.
     All settings are there, defaults too, but for "query", which is there when it is not "question". `questions` are the ids
     of the only ones asked, or empty for all of the split; `table` is the heading under which a report lists it.
+    `root` is the folder that all its paths count from.
     """
 
     name: str
@@ -48,11 +49,17 @@ class Experiment:
     about: str = ""
     table: str = ""
     questions: tuple[str, ...] = ()
+    root: Path = Path()
 
     @property
     def folder(self) -> Path:
         """Where its stages lie."""
-        return Path("experiments") / self.name
+        return self.root / "experiments" / self.name
+
+    @property
+    def corpus_folder(self) -> Path:
+        """Where the passages and indexes of its corpus lie."""
+        return self.root / "indexes" / self.corpus
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -67,7 +74,7 @@ class Experiment:
     def relatives(self, stage: str) -> list[Path]:
         """That stage's folders of the experiments this one varies, the nearest first."""
         parts = self.name.split("+")
-        return [Path("experiments") / "+".join(parts[:count]) / stage for count in range(len(parts) - 1, 0, -1)]
+        return [self.root / "experiments" / "+".join(parts[:count]) / stage for count in range(len(parts) - 1, 0, -1)]
 
     @property
     def indexes(self) -> list[str]:
@@ -98,7 +105,7 @@ def retriever_tables(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from retriever_tables(part)
 
 
-def load_experiment(name: str) -> Experiment:
+def load_experiment(name: str, root: Path = Path()) -> Experiment:
     """The experiment of `experiments/NAME.toml`, or of the folder a flag made, checked and with all defaults filled in.
 
     That path is as good as the name, so that a shell's `experiments/*.toml` names several.
@@ -107,19 +114,19 @@ def load_experiment(name: str) -> Experiment:
         IfqaError: there is no such experiment, or something in its file is unknown, missing or out of range.
     """
     path = Path(name)
-    if path.name != name and path.resolve().parent == Path("experiments").resolve():
+    if path.name != name and path.resolve().parent == (root / "experiments").resolve():
         name = path.name.removesuffix(".toml")
     plain_name(name, "experiment")
-    file = find_resource(f"experiments/{name}.toml") or find_resource(f"experiments/{name}/experiment.toml")
+    file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
     if file is None:
-        variants = [path.parent.name for path in Path("experiments").glob("*/experiment.toml")]
-        raise unknown("experiment", name, [*list_resources("experiments", ".toml"), *variants])
-    return parse_experiment(name, read_toml(file), str(file))
+        variants = [path.parent.name for path in (root / "experiments").glob("*/experiment.toml")]
+        raise unknown("experiment", name, [*list_resources("experiments", ".toml", root), *variants])
+    return parse_experiment(name, read_toml(file), str(file), root)
 
 
-def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experiment:
+def parse_experiment(name: str, tables: Mapping[str, Any], where: str, root: Path = Path()) -> Experiment:
     """An experiment from its tables; `where` opens every error message."""
-    check_keys(tables, {one.name for one in fields(Experiment)} - {"name"}, f"{where}: key")
+    check_keys(tables, {one.name for one in fields(Experiment)} - {"name", "root"}, f"{where}: key")
     retriever, reader = tables.get("retriever"), tables.get("reader")
     if retriever is None and reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
@@ -139,6 +146,7 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experi
         about=str(tables.get("about", "")),
         table=text(tables, "table", where) if "table" in tables else "",
         questions=texts_field(dict(tables), "questions", where) if "questions" in tables else (),
+        root=root,
     )
     load("benchmark", experiment.benchmark)
     if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
@@ -159,7 +167,7 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
         f"{where}: setting of retriever {name!r}",
         plug.__init__,
         own,
-        given=["index", "parts", "passages", "corpus", "llm"],
+        given=GIVEN,
     )
     filled = {"name": name, "k": whole_number(table, "k", k, 1, f"{where}: {at}"), **settings_of(plug.__init__), **own}
     if at != "[retriever]":
@@ -198,7 +206,7 @@ def _reader(table: dict[str, Any], retrieves: bool, where: str) -> dict[str, Any
     name = text(table, "name", f"{where}: [reader]")
     plug = load("reader", name)
     own = {key: value for key, value in table.items() if key not in _NOT_READER}
-    check_settings(f"{where}: setting of reader {name!r}", plug.__init__, own, given=["llm"])
+    check_settings(f"{where}: setting of reader {name!r}", plug.__init__, own, given=GIVEN)
     passages = whole_number(table, "passages", 5, 1, f"{where}: [reader]") if retrieves else 0
     return {"name": name, "passages": passages, **settings_of(plug.__init__), **own}
 
@@ -207,6 +215,6 @@ def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
     name = table.get("name", "openai")
     plug = load("llm", text({"name": name}, "name", f"{where}: [llm]"))
     own = {key: value for key, value in table.items() if key != "name"}
-    check_settings(f"{where}: setting of llm {name!r}", plug.__init__, own)
+    check_settings(f"{where}: setting of llm {name!r}", plug.__init__, own, given=GIVEN)
     plug.refuse(**own)
     return {"name": name, **settings_of(plug.__init__), **own}

@@ -103,7 +103,7 @@ def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
             raise unknown("setting", key, known)
     if tables.get("reader") and not tables["reader"].get("passages") and "reader.passages" not in changes:
         tables["reader"] = {key: value for key, value in tables["reader"].items() if key != "passages"}
-    return parse_experiment(experiment.name, tables, f"experiment {experiment.name}")
+    return parse_experiment(experiment.name, tables, f"experiment {experiment.name}", experiment.root)
 
 
 def write_resolved(experiment: Experiment) -> None:

@@ -16,8 +16,7 @@ from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Tally, parse_pages
 from ifqa.corpus.wikipedia.ready import read_passages
 from ifqa.corpus.wikipedia.wikitext import Profile
 from ifqa.errors import IfqaError, unknown
-from ifqa.plugins import load
-from ifqa.records import Passage, gold_id, questions_identity
+from ifqa.records import Passage, Question, gold_id, questions_identity
 from ifqa.settings import check_settings, settings_of
 from ifqa.storage.files import known_sha256, unpack
 from ifqa.storage.resources import find_resource
@@ -138,10 +137,14 @@ def passages(path: str) -> Iterator[Block]:
     yield from cut(read_passages(file), str(file), {})
 
 
-def gold(benchmark: str, splits: list[str]) -> Iterator[Block]:
-    """The gold passages of a benchmark's splits as they are, each text once, with the title left empty."""
-    questions = (question for part in splits for question in load("benchmark", benchmark)().questions(part))
-    texts = dict.fromkeys(text for question in questions for text in question.gold_passages)
+def gold(benchmark: str, splits: list[str], *, questions: Sequence[Sequence[Question]]) -> Iterator[Block]:
+    """The gold passages of a benchmark's splits as they are, each text once, with the title left empty.
+
+    Args:
+        benchmark, splits: where the questions are from.
+        questions: those of each split, which the caller has from the benchmark.
+    """
+    texts = dict.fromkeys(text for split in questions for question in split for text in question.gold_passages)
     yield from cut(((Passage(gold_id(text), "", text), 0) for text in texts), f"gold passages of {benchmark}", {})
 
 
@@ -171,7 +174,7 @@ def _check(source: Source) -> None:
     if not isinstance(kind, str) or kind not in FORMATS:
         raise unknown("format of a passage source", str(kind), FORMATS)
     settings = {key: value for key, value in source.items() if key != "format"}
-    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe"])
+    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe", "questions"])
     if source.get("words", 1) < 1:
         raise IfqaError(f"setting of a {kind!r} source 'words': wanted at least 1, found {source['words']}")
     if not 0 < source.get("share", 1) <= 1:
@@ -182,8 +185,6 @@ def _check(source: Source) -> None:
     if kind == "gold":
         if not isinstance(source["splits"], list) or not all(isinstance(part, str) for part in source["splits"]):
             raise IfqaError(f"setting of a 'gold' source 'splits': wanted a list of names, found {source['splits']!r}")
-        for part in source["splits"]:
-            load("benchmark", source["benchmark"])().files(part)
     else:
         files_of(source)
 
@@ -219,8 +220,7 @@ def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
     """
     source = settings_of(FORMATS[source["format"]]) | dict(source)
     if source["format"] == "gold":
-        benchmark = load("benchmark", source["benchmark"])()
-        return {**source, "questions": [questions_identity(benchmark.questions(part)) for part in source["splits"]]}
+        return {**source, "questions": [questions_identity(split) for split in source["questions"]]}
     if is_pipe(source):
         files = [known[PIPE][2] if PIPE in known else None]
     else:

@@ -10,13 +10,14 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.llms.failures import Failure
-from ifqa.llms.money import Budget, Room
+from ifqa.llms.money import Account, Room
 from ifqa.progress import say
 from ifqa.records import Completion, Request
 
 BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 120.0  # a server that asks for more is not waited for
+_MOMENT = 0.2  # seconds
 GRACE = 5.0  # seconds that an interrupt gives to what is in flight, for it is paid for
 
 
@@ -29,7 +30,7 @@ class Round:
         send: asks once.
         keep: stores a completion, in a thread; nothing is handed on before it has returned.
         room: tokens of prompt and answer that a request cannot exceed.
-        budget: what is set aside and spent.
+        account: what is set aside and spent.
         retries: further tries of a request.
         interval: seconds from one request to the next, 0 for no pace.
         arrived: told each request's number and how it ended.
@@ -39,7 +40,7 @@ class Round:
     send: Callable[[Request], Awaitable[Completion | Failure]]
     keep: Callable[[Request, Completion], None]
     room: Callable[[Request], tuple[int, int]]
-    budget: Budget
+    account: Account
     retries: int
     interval: float
     arrived: Callable[[int, Completion], None]
@@ -96,10 +97,10 @@ class Round:
         prompt, answer = self.room(request)
         words = ""
         for tried in range(self.retries + 1):
-            while (room := self.budget.reserve(prompt, answer)) is None:
-                if not self.budget.open:  # nobody will hand anything back
-                    return Completion(error=f"{self.budget.refusal}{f' (after {words})' if words else ''}")
-                await self._settled.wait()
+            while (room := self.account.reserve(prompt, answer)) is None:
+                if not self.account.budget.open:  # nobody will hand anything back
+                    return Completion(error=f"{self.account.refusal}{f' (after {words})' if words else ''}")
+                await self._settlement()
                 if self._stopped.is_set():
                     return None
             used: tuple[int, int] | None = (0, 0)
@@ -108,7 +109,7 @@ class Round:
                 if self._stopped.is_set():
                     return None
                 used = None  # should it be cut off, the server may have done the work
-                self.budget.calls += 1
+                self.account.calls += 1
                 got = await self.send(request)
                 used = _used(got)
             finally:
@@ -159,8 +160,13 @@ class Round:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)
 
+    async def _settlement(self) -> None:
+        """Wait until a request of ours is back; or a moment, for one of another thread's may be."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._settled.wait(), _MOMENT)
+
     def _settle(self, room: Room, used: tuple[int, int] | None) -> None:
-        self.budget.settle(room, used)
+        self.account.settle(room, used)
         self._settled.set()
         self._settled = asyncio.Event()
 

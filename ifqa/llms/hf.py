@@ -36,7 +36,7 @@ class HF(LanguageModel):
         batch_tokens: of prompts and answers in a batch, padding counted; 0 for what suits the device. Halved where the
             memory is too small, and that said.
         window: tokens of prompt and answer together; 0 for the model's own.
-        store: the folder that completions are kept in.
+        store: the folder that completions are kept in, below `root`.
 
     Attributes:
         name: the model, with a hash of its weights, tokenizer and chat template, and a precision if one was asked for;
@@ -52,7 +52,7 @@ class HF(LanguageModel):
 
     def __init__(
         self, *, model: Place, device: str = "auto", precision: str = "auto", batch_tokens: int = 0, window: int = 0,
-        store: str = "completions",
+        store: str = "completions", root: Path = Path(),
     ) -> None:  # fmt: skip
         if not model.strip():
             raise IfqaError(f"hf: model is empty; {MEND}")
@@ -78,7 +78,7 @@ class HF(LanguageModel):
         self._pad: int = self.tokenizer.pad_token_id or 0
         self.model.generation_config = self._settings()  # its own would fill in whatever `generate` is not told
         self._pieces: dict[int, str] = {}
-        self._store = Store(Path(store))
+        self._store = Store(root / store)
         self._spent = Spent(cost=0.0)
 
     @property

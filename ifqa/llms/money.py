@@ -3,6 +3,7 @@
 import ipaddress
 import math
 import re
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,17 +42,17 @@ def is_local(url: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def price_of(model: str, url: str = "", path: Path | None = None) -> Price | None:
+def price_of(model: str, url: str = "", root: Path = Path()) -> Price | None:
     """A model's price out of prices.toml; None where it is unknown, which is never taken for nothing.
 
-    The table is looked for in the working directory, then the repository, then the package. A name with a date has
+    The table is looked for below `root`, then in the repository, then the package. A name with a date has
     the price of the name without, unless the table has it. A server on this machine costs nothing unless the table
     prices its model.
 
     Raises:
         IfqaError: the table is not one; the key is in the message.
     """
-    path = path or find_resource(PRICES)
+    path = find_resource(PRICES, root)
     models: dict[str, Any] = {}
     dated = source = ""
     if path:
@@ -82,53 +83,85 @@ class Room(NamedTuple):
 
 
 class Budget:
-    """Tokens spent and set aside, against caps on tokens and on money.
+    """What language models spend together, and what is set aside for requests that are out; one for a whole command.
+
+    Several threads may share it.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.accounts: list[Account] = []
+
+    @property
+    def open(self) -> int:
+        """How many requests are out, of all models."""
+        return sum(one.open for one in self.accounts)
+
+
+class Account:
+    """Tokens of one model spent and set aside, against caps that hold for all that its budget's models spend together.
 
     `spent + set aside` never exceeds a cap, so neither does what is billed, as long as no request takes more than was
     set aside for it. A server that does count more prompt tokens than the bound raises every later bound by as much.
-    `calls` counts the requests that went out, for whoever sends them.
+    What a model of unknown price spends counts in tokens alone. `calls` counts the requests that went out, for whoever
+    sends them.
 
     Args:
         price: what tokens cost; None where it is unknown.
         max_cost: US dollars; 0 for no cap.
         max_tokens: prompt and completion tokens together; 0 for no cap.
+        budget: shared with other models; None for one of its own.
     """
 
-    def __init__(self, price: Price | None, max_cost: float = 0.0, max_tokens: int = 0) -> None:
+    def __init__(
+        self, price: Price | None, max_cost: float = 0.0, max_tokens: int = 0, budget: Budget | None = None
+    ) -> None:
         self.price = price
         self.max_cost = max_cost
         self.max_tokens = max_tokens
+        self.budget = budget or Budget()
         self.calls = 0
         self.spent = (0, 0)
         self.aside = (0, 0)
         self.open = 0
         self.extra = 0
+        with self.budget.lock:
+            self.budget.accounts.append(self)
 
     def reserve(self, prompt_tokens: int, completion_tokens: int) -> Room | None:
         """Set room aside for a request that goes out now; None, and nothing set aside, where a cap would be passed."""
-        room = Room(prompt_tokens + self.extra, completion_tokens, self.extra)
-        prompt = self.spent[0] + self.aside[0] + room.prompt
-        completion = self.spent[1] + self.aside[1] + room.completion
-        if self.max_tokens and prompt + completion > self.max_tokens:
-            return None
-        if self.max_cost and self.price and self.price.of(prompt, completion) > self.max_cost:
-            return None
-        self.aside = (self.aside[0] + room.prompt, self.aside[1] + room.completion)
-        self.open += 1
-        return room
+        with self.budget.lock:
+            room = Room(prompt_tokens + self.extra, completion_tokens, self.extra)
+            before, self.aside = self.aside, (self.aside[0] + room.prompt, self.aside[1] + room.completion)
+            accounts = self.budget.accounts
+            tokens = sum(sum(one.spent) + sum(one.aside) for one in accounts)
+            if (self.max_tokens and tokens > self.max_tokens) or (
+                self.max_cost and self.price and math.fsum(one.at_most for one in accounts) > self.max_cost
+            ):
+                self.aside = before
+                return None
+            self.open += 1
+            return room
 
     def settle(self, room: Room, used: tuple[int, int] | None) -> None:
         """Take a request's room back and count what it used; None where that is unknown, and all of it counts."""
         used = (room.prompt, room.completion) if used is None else used
-        self.aside = (self.aside[0] - room.prompt, self.aside[1] - room.completion)
-        self.spent = (self.spent[0] + used[0], self.spent[1] + used[1])
-        self.open -= 1
-        self.extra = max(self.extra, room.extra + used[0] - room.prompt)
+        with self.budget.lock:
+            self.aside = (self.aside[0] - room.prompt, self.aside[1] - room.completion)
+            self.spent = (self.spent[0] + used[0], self.spent[1] + used[1])
+            self.open -= 1
+            self.extra = max(self.extra, room.extra + used[0] - room.prompt)
 
     @property
     def cost(self) -> float | None:
         """US dollars spent; None where the price is unknown."""
         return None if self.price is None else self.price.of(*self.spent)
+
+    @property
+    def at_most(self) -> float:
+        """US dollars spent and set aside; 0 where the price is unknown."""
+        prompt, completion = self.spent[0] + self.aside[0], self.spent[1] + self.aside[1]
+        return self.price.of(prompt, completion) if self.price else 0.0
 
     @property
     def refusal(self) -> str:

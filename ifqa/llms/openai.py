@@ -12,7 +12,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
 from ifqa.llms.completions import Store
 from ifqa.llms.failures import Failure, of_status, scrub
-from ifqa.llms.money import Budget, is_local, price_of
+from ifqa.llms.money import Account, Budget, is_local, price_of
 from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
@@ -32,8 +32,8 @@ class OpenAI(LanguageModel):
     """A model of a server that speaks OpenAI's API.
 
     The key is read from the environment's OPENAI_API_KEY when something is asked, and is kept nowhere; a server on this
-    machine needs none. `base_url` alone says where the server is. Caps hold for all that one object asks, which takes one
-    call at a time.
+    machine needs none. `base_url` alone says where the server is. Caps hold for all that is asked on its
+    budget. Several threads may ask at once.
 
     Args:
         model: its name at the server.
@@ -48,7 +48,9 @@ class OpenAI(LanguageModel):
         max_total_tokens: tokens of prompts and answers beyond which nothing is asked; 0 for no cap.
         effort: `reasoning_effort` of chat models that reason; "" leaves it to the server. From GPT-5 on, some models take a
             temperature of 0 with "none" alone.
-        store: the folder that completions are kept in.
+        store: the folder that completions are kept in, below `root`.
+        root: where a prices.toml is looked for, too.
+        budget: shared with other models; the caps hold for all that it counts.
 
     Attributes:
         name: the model, with its effort if one is set; completions are stored under it.
@@ -59,6 +61,7 @@ class OpenAI(LanguageModel):
     """
 
     version = 1
+    concurrent = True
     not_identity = (
         "base_url", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
     )  # fmt: skip
@@ -78,6 +81,8 @@ class OpenAI(LanguageModel):
         max_total_tokens: int = 0,
         effort: str = "",
         store: str = "completions",
+        root: Path = Path(),
+        budget: Budget | None = None,
     ) -> None:
         _check(model, base_url, form)
         for needed in ("openai", "tiktoken"):
@@ -102,7 +107,7 @@ class OpenAI(LanguageModel):
         self.window = window or window_of(model) or WINDOW
         if not window and not window_of(model):
             say(f"{model}: its window is unknown, {WINDOW} tokens are taken; say otherwise with the setting window")
-        self.price = price_of(model, self.url)
+        self.price = price_of(model, self.url, root)
         if max_cost and self.price is None:
             raise IfqaError(
                 f"max_cost is ${max_cost:g}, but the price of {model!r} is unknown: add it to a prices.toml here"
@@ -112,9 +117,13 @@ class OpenAI(LanguageModel):
         self._timeout = timeout
         self._retries = retries
         self._effort = effort
-        self._store = Store(Path(store))
-        self._budget = Budget(self.price, max_cost, max_total_tokens)
+        self._store = Store(root / store)
+        self._account = Account(self.price, max_cost, max_total_tokens, budget)
         self._cached = 0
+
+    def _count_cached(self, count: int) -> None:
+        with self._account.budget.lock:
+            self._cached += count
 
     @classmethod
     def refuse(cls, *, model: str, base_url: str = "", form: str = "auto", **_: Any) -> None:
@@ -128,7 +137,7 @@ class OpenAI(LanguageModel):
     @property
     def spent(self) -> Spent:
         """What this object has used so far."""
-        return Spent(self._budget.calls, self._cached, *self._budget.spent, self._budget.cost)
+        return Spent(self._account.calls, self._cached, *self._account.spent, self._account.cost)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would take; those in the store already and those asked twice take nothing. Sends nothing."""
@@ -159,7 +168,7 @@ class OpenAI(LanguageModel):
         for request, count in times.items():
             if completion := self._store.get(self.name, request):
                 done[request] = completion
-                self._cached += count
+                self._count_cached(count)
                 advance(count)
         missing = [request for request in times if request not in done]
 
@@ -167,7 +176,7 @@ class OpenAI(LanguageModel):
             request = missing[number]
             done[request] = completion
             if not completion.error:
-                self._cached += times[request] - 1
+                self._count_cached(times[request] - 1)
             advance(times[request])
 
         if missing:
@@ -179,7 +188,7 @@ class OpenAI(LanguageModel):
         import openai
 
         # A proxy of the environment is for the world outside
-        capped = self._budget.max_cost or self._budget.max_tokens
+        capped = self._account.max_cost or self._account.max_tokens
         count = counter(self.model) if capped else at_most  # what the bound is by matters to a cap alone
         timeout = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
         web = openai.DefaultAsyncHttpxClient(trust_env=not is_local(self.url))
@@ -191,7 +200,7 @@ class OpenAI(LanguageModel):
                 send=lambda request: self._send(client, request, key),
                 keep=lambda request, completion: self._store.put(self.name, request, completion),
                 room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
-                budget=self._budget,
+                account=self._account,
                 retries=self._retries,
                 interval=self._interval,
                 arrived=arrived,

@@ -40,6 +40,7 @@ class Replay(LanguageModel):
     """
 
     version = 1
+    concurrent = True
 
     def __init__(self, *, path: Place, window: int = 0) -> None:
         if window < 0:

@@ -15,17 +15,10 @@ from typing import Any
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment, load_experiment, retriever_tables, search_settings
 from ifqa.config.variants import override
-from ifqa.corpus import sources
 from ifqa.corpus.forecast import forecast
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.inputs import (
-    open_llm,
-    open_reader,
-    passages_of,
-    questions_of,
-    rankings_of,
-    refuse_other_families,
-)
+from ifqa.pipeline.inputs import passages_of, questions_of, rankings_of, sources_of
+from ifqa.pipeline.opening import opened, refuse_other_families
 from ifqa.pipeline.provenance import (
     fingerprint,
     up_to_date,
@@ -35,6 +28,7 @@ from ifqa.pipeline.provenance import (
     wanted_retrieve,
     wanted_score,
 )
+from ifqa.pipeline.system import System
 from ifqa.plugins import load, load_indexed, takes
 from ifqa.progress import duration
 from ifqa.records import Passage, Question, Request
@@ -72,7 +66,7 @@ def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> Itera
 
 
 def _corpus(corpus: Corpus) -> Iterator[str]:
-    sources.check(corpus.sources)
+    found = sources_of(corpus)
     folder = corpus.folder / "passages"
     workers = corpus.workers or cores()
     disk = seconds = memory = count = 0.0
@@ -80,7 +74,7 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
     if manifest and artifacts.is_made(folder, wanted_passages(corpus)):  # which is not asked without need: it hashes
         count = manifest["made"]["passages"]
         yield f"corpus {corpus.name}: {count:,} passages, built"
-    elif (expected := forecast(corpus.sources)) is None:
+    elif (expected := forecast(found)) is None:
         yield f"corpus {corpus.name}: passages to build from a pipe; what it holds is only known when it has been read"
     else:
         count, disk = expected.passages, expected.disk
@@ -127,10 +121,10 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
 def _experiment(experiment: Experiment) -> Iterator[str]:
     questions = questions_of(experiment)
     yield f"experiment {experiment.name}: {len(questions):,} questions of {experiment.benchmark} {experiment.split}"
-    missing = []
+    missing, system = [], System(experiment)
     for part in (_its_corpus, _its_retriever, _its_reader, _its_models):
         try:
-            yield from part(experiment, questions)
+            yield from part(system, questions)
         except IfqaError as error:  # what is said of the other parts is worth having all the same
             missing.append(str(error))
     wanted = {"retrieve": wanted_retrieve, "read": wanted_read, "score": wanted_score}
@@ -141,10 +135,11 @@ def _experiment(experiment: Experiment) -> Iterator[str]:
         raise IfqaError("; ".join(dict.fromkeys(missing)))
 
 
-def _its_corpus(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+def _its_corpus(system: System, questions: Sequence[Question]) -> Iterator[str]:
+    experiment = system.experiment
     if not experiment.corpus:
         return
-    corpus = load_corpus(experiment.corpus)
+    corpus = load_corpus(experiment.corpus, experiment.root)
     for index in experiment.indexes:
         if index not in corpus.indexes:
             raise IfqaError(
@@ -154,47 +149,53 @@ def _its_corpus(experiment: Experiment, questions: Sequence[Question]) -> Iterat
     yield from ("  " + line for line in _corpus(wanted))
 
 
-def _its_retriever(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[str]:
+    experiment = system.experiment
     if not experiment.retriever:
         return
     yield f"  retriever {experiment.retriever['name']}, {experiment.retriever['k']} passages a question"
     fingerprint("retriever", experiment)
     if experiment.asks_llm("retriever"):
-        yield f"    {_asking(experiment, _to_retrieve(experiment, questions))}"
+        yield f"    {_asking(system, _to_retrieve(system, questions))}"
 
 
-def _its_reader(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[str]:
+    experiment = system.experiment
     if not experiment.reader:
         return
-    reader = open_reader(experiment)
+    reader = system.reader
     passages = len(questions) * experiment.reader["passages"]
     rate = reader.pace()
     taken = f": about {duration(passages / rate)}, no money" if rate else ""
     yield f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
     if experiment.asks_llm("reader"):
-        yield f"    {_asking(experiment, reader.requests(questions, _to_read(experiment, questions)))}"
+        yield f"    {_asking(system, reader.requests(questions, _to_read(system, questions)))}"
 
 
-def _its_models(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
+def _its_models(system: System, questions: Sequence[Question]) -> Iterator[str]:
+    experiment = system.experiment
     refuse_other_families(experiment)
     if experiment.llm:
-        open_llm(experiment).ready()
+        system.session.llm(experiment).ready()
     return iter(())
 
 
-def _to_retrieve(experiment: Experiment, questions: Sequence[Question]) -> list[Request]:
+def _to_retrieve(system: System, questions: Sequence[Question]) -> list[Request]:
     """What the retriever and its parts will ask a language model; no index is opened for it."""
+    experiment = system.experiment
     assert experiment.retriever is not None
     requests: list[Request] = []
     for table in retriever_tables(experiment.retriever):
         if takes("retriever", table["name"], "llm"):
-            part = load("retriever", table["name"])(llm=open_llm(experiment), **search_settings(table))
+            llm = system.session.llm(experiment)
+            part = opened(load("retriever", table["name"]), search_settings(table), experiment.root, llm=llm)
             requests += part.requests(rewrite(questions, table.get("query", "question")), table["k"])
     return requests
 
 
-def _to_read(experiment: Experiment, questions: Sequence[Question]) -> list[list[Passage]]:
+def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage]]:
     """What the reader will read; where nothing is retrieved yet, as many passages of the usual length."""
+    experiment = system.experiment
     assert experiment.reader is not None
     if not experiment.retriever:
         return [[] for _ in questions]
@@ -204,10 +205,11 @@ def _to_read(experiment: Experiment, questions: Sequence[Question]) -> list[list
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 
 
-def _asking(experiment: Experiment, requests: Sequence[Request]) -> str:
+def _asking(system: System, requests: Sequence[Request]) -> str:
     """What a language model will take for requests: calls, tokens, money."""
+    experiment = system.experiment
     assert experiment.llm is not None
-    llm, name = open_llm(experiment), f"{experiment.llm['name']} {experiment.llm.get('model', '')}".strip()
+    llm, name = system.session.llm(experiment), f"{experiment.llm['name']} {experiment.llm.get('model', '')}".strip()
     taken = llm.estimate(requests)
     if not taken.calls:
         return f"llm {name}: nothing to ask, {len(requests):,} completions are kept from before"

@@ -21,7 +21,7 @@ from ifqa.formats.questions import WRITERS, read_questions
 from ifqa.formats.runs import write_run
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.pipeline.provenance import up_to_date_passages, wanted_score
-from ifqa.plugins import load
+from ifqa.plugins import open_benchmark
 from ifqa.progress import bar, say
 from ifqa.records import Hit, Question, gold_id
 from ifqa.retrieval.run import Run
@@ -138,7 +138,7 @@ def _questions(source: str, is_file: bool) -> list[Question]:
     if ":" not in source:
         return questions_of(load_experiment(source))
     benchmark, _, split = source.rpartition(":")
-    questions: list[Question] = load("benchmark", benchmark)().questions(split)
+    questions: list[Question] = open_benchmark(benchmark).questions(split)
     return questions
 
 
@@ -263,7 +263,7 @@ def _from_file(source: str, to: Path, form: str, k: int | None, benchmark: str, 
             f"{path}: ctxs are made of an experiment; wanted --to FILE.trec, or --format {', '.join(WRITERS)}"
         )
     if split is not None:
-        questions = load("benchmark", benchmark)().questions(split)
+        questions = open_benchmark(benchmark).questions(split)
         return _write_trec(to, questions, Run(str(path)).search(questions, k or sys.maxsize), "ctxs")
     asked: dict[str, Question] = {}
     rankings: list[list[Hit]] = []

@@ -1,22 +1,22 @@
-"""What stages find when they start: questions, plugs ready to use, and the files of the stages before."""
+"""What stages find when they start: questions, sources, and the files of the stages before; and what plugins must give."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
 
-from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, retriever_tables, search_settings
+from ifqa.config.corpus import Corpus
+from ifqa.config.experiment import Experiment
+from ifqa.corpus import sources
+from ifqa.corpus.sources import Source
 from ifqa.corpus.store import PassageFile, PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run
-from ifqa.plugins import load, takes
-from ifqa.progress import say
-from ifqa.protocols import LanguageModel, Learned, Reader, Retriever
+from ifqa.plugins import open_benchmark
 from ifqa.records import Hit, Passage, Prediction, Question
-from ifqa.retrieval.queries import Part, rewrite
-from ifqa.storage.files import read_jsonl, sha256, unicode_text
+from ifqa.retrieval.queries import rewrite
+from ifqa.storage.files import read_jsonl, unicode_text
+from ifqa.storage.resources import find_resource
 
 
 def questions_of(experiment: Experiment) -> list[Question]:
@@ -25,7 +25,7 @@ def questions_of(experiment: Experiment) -> list[Question]:
     Raises:
         IfqaError: the split's file is missing or wrong, or a question that the experiment names is not in it.
     """
-    questions = load("benchmark", experiment.benchmark)().questions(experiment.split)
+    questions = open_benchmark(experiment.benchmark, experiment.root).questions(experiment.split)
     if missing := set(experiment.questions) - {question.id for question in questions}:
         raise IfqaError(
             f"experiment {experiment.name}: {experiment.benchmark} {experiment.split} has no question {min(missing)!r}; "
@@ -41,124 +41,90 @@ def split_size(experiment: Experiment) -> int:
     return len(questions_of(replace(experiment, limit=0, questions=())))
 
 
-def open_retriever(experiment: Experiment) -> Retriever:
-    """The retriever, on its index where it has one, and with its parts; `search` wants `queries_of` the questions.
-
-    Raises:
-        IfqaError: something it needs is missing, or a model in it was trained in another family of the same benchmark.
-    """
-    assert experiment.retriever is not None
-    return _open(experiment.retriever, experiment)
-
-
-def _open(table: Mapping[str, Any], experiment: Experiment) -> Retriever:
-    plug, given = load("retriever", table["name"]), dict[str, Any]()
-    corpus = Path("indexes") / experiment.corpus
-    if "parts" in table:
-        given["parts"] = [
-            Part(_open(part, experiment), part["k"], part["weight"], part.get("query", "question"))
-            for part in table["parts"]
-        ]
-    if takes("retriever", table["name"], "passages"):
-        stores: list[Store] = [PassageStore(corpus / "passages")] if experiment.corpus else []
-        given["passages"] = partial(fetch, stores)
-    if takes("retriever", table["name"], "corpus"):
-        given["corpus"] = PassageStore(corpus / "passages")
-    if takes("retriever", table["name"], "llm"):
-        given["llm"] = open_llm(experiment)
-    index = [corpus / table["index"]] if "index" in table else []
-    retriever = plug(*index, **given, **search_settings(table))
-    _refuse_other_family(f"retriever {table['name']!r}", retriever, experiment)
-    return retriever
-
-
-def reads_passages(table: Mapping[str, Any]) -> bool:
-    """Whether the retriever of a table reads passages itself: those of some ids, as a reranker does, or all of them."""
-    return any(takes("retriever", table["name"], argument) for argument in ("passages", "corpus"))
-
-
 def queries_of(experiment: Experiment, questions: Sequence[Question]) -> list[Question]:
     """The questions as the experiment's retriever is asked them."""
     assert experiment.retriever is not None
     return rewrite(questions, experiment.retriever.get("query", "question"))
 
 
-def open_reader(experiment: Experiment) -> Reader:
-    """The reader; refused where its weights were trained in another family of the same benchmark."""
-    assert experiment.reader is not None
-    name = experiment.reader["name"]
-    given = {"llm": open_llm(experiment)} if takes("reader", name, "llm") else {}
-    reader = load("reader", name)(**given, **experiment.reader_settings)
-    _refuse_other_family(f"reader {name!r}", reader, experiment)
-    if reader.label:
-        say(f"reader {name!r}: {reader.label}")
-    return reader
-
-
-def open_llm(experiment: Experiment) -> LanguageModel:
-    """The experiment's language model: one and the same for all of its stages, so that a cap on its cost holds for all."""
-    assert experiment.llm is not None
-    return _open_llm(tuple(experiment.llm.items()))
-
-
-@cache
-def _open_llm(table: tuple[tuple[str, Any], ...]) -> LanguageModel:
-    settings = dict(table)
-    return load("llm", settings.pop("name"))(**settings)
-
-
-def refuse_other_families(experiment: Experiment) -> None:
-    """Refuse, before anything is built or loaded, what `open_retriever` and `open_reader` would refuse only then.
+def sources_of(corpus: Corpus) -> list[Source]:
+    """A corpus's sources, checked, with paths from its root and with the questions whose gold passages are one.
 
     Raises:
-        IfqaError: a retriever's or the reader's weights were trained in another family of the same benchmark.
+        IfqaError: a format or a setting is wrong, or what a source names is not there.
     """
-    plugs: list[tuple[Literal["retriever", "reader"], str, dict[str, Any]]] = []
-    if experiment.reader:
-        plugs.append(("reader", experiment.reader["name"], experiment.reader_settings))
-    for table in retriever_tables(experiment.retriever) if experiment.retriever else ():
-        index = load_corpus(experiment.corpus).indexes.get(table["index"], {}) if "index" in table else {}
-        built = {key: value for key, value in index.items() if key != "retriever"}
-        plugs.append(("retriever", table["name"], built or search_settings(table)))
-    for kind, name, settings in plugs:
-        plug = load(kind, name)
-        _refuse(f"{kind} {name!r} {plug.learnt}", plug.trained(**settings), experiment)
+    found = [
+        source | {"path": _below(corpus.root, source["path"])} if _is_relative(source) else source
+        for source in corpus.sources
+    ]
+    sources.check(found)
+    return [source | _questions_of_gold(source, corpus.root) for source in found]
 
 
-def _refuse_other_family(what: str, plug: Learned, experiment: Experiment) -> None:
-    _refuse(f"{what} {plug.learnt}", plug.family, experiment)
+def _is_relative(source: Source) -> bool:
+    path = source.get("path")
+    return isinstance(path, str) and path != sources.PIPE and not Path(path).is_absolute()
 
 
-def _refuse(what: str, trained: str, experiment: Experiment) -> None:
-    """IfQA's families are re-cuts of the same questions, so a model of the one has seen test questions of the other."""
-    benchmark = load("benchmark", experiment.benchmark)()
-    known_benchmark = trained.partition("/")[0] == experiment.benchmark
-    tested = benchmark.family(experiment.split) if known_benchmark else ""
-    if tested and trained != tested:
-        raise IfqaError(
-            f"{what} {trained} and may not be tested on {tested}, "
-            "which holds the same questions; take that family's training split"
-        )
+def _below(root: Path, path: str) -> str:
+    """A path from the root, or a tracked file of that name; as it is where the root is the working directory."""
+    return path if root == Path() else str(find_resource(path, root) or root / path)
 
 
-def was_trained_on(plug: Learned, experiment: Experiment) -> bool:
-    """Whether a reader's or a retriever's weights come from the very questions of the experiment; its scores then mean little."""
-    if not plug.trained_on:
-        return False
-    return any(
-        sha256(path) in plug.trained_on for path in load("benchmark", experiment.benchmark)().files(experiment.split)
-    )
+def _questions_of_gold(source: Source, root: Path) -> dict[str, list[list[Question]]]:
+    if source["format"] != "gold":
+        return {}
+    benchmark = open_benchmark(source["benchmark"], root)
+    return {"questions": [benchmark.questions(split) for split in source["splits"]]}
 
 
-def check_predictions(reader: str, questions: Sequence[Question], predictions: Sequence[Prediction]) -> None:
+def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:
+    """Hold a retriever to its protocol.
+
+    Raises:
+        IfqaError: there is not one ranking a question, or one has more than `k` passages, a passage twice, an id that no
+            run can hold, or a score that is no number.
+    """
+    name = f"retriever {retriever!r}"
+    if not isinstance(rankings, list) or len(rankings) != len(questions):
+        found = f"{len(rankings)} rankings" if isinstance(rankings, list) else type(rankings).__name__
+        raise IfqaError(f"{name} must give a list of one ranking a question: {len(questions)} wanted, found {found}")
+    for question, ranking in zip(questions, rankings, strict=True):
+        ids = [hit.passage_id for hit in ranking]
+        if len(ids) > k:
+            raise IfqaError(f"{name} gave {question.id} {len(ids)} passages; wanted at most k = {k}")
+        if len(set(ids)) < len(ids):
+            raise IfqaError(f"{name} gave {question.id} a passage twice")
+        for hit in ranking:
+            if not isinstance(hit.passage_id, str) or hit.passage_id.split() != [hit.passage_id]:
+                raise IfqaError(
+                    f"{name} gave {question.id} the passage id {hit.passage_id!r}; wanted one without white space"
+                )
+            if not math.isfinite(hit.score):
+                raise IfqaError(
+                    f"{name} gave {question.id} the score {hit.score} for {hit.passage_id}; wanted a number"
+                )
+
+
+def check_predictions(
+    reader: str,
+    questions: Sequence[Question],
+    passages: Sequence[Sequence[Passage]],
+    predictions: Sequence[Prediction],
+) -> None:
     """Hold a reader to its protocol.
 
     Raises:
-        IfqaError: there is not one prediction with a text for each question, in their order.
+        IfqaError: there is not one prediction with a text for each question, in their order, or its evidence is not among
+            the passages it was given.
     """
     if [one.question_id for one in predictions] != [question.id for question in questions]:
         raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
-    for one in predictions:
+    for one, several in zip(predictions, passages, strict=True):
+        if strange := set(one.passage_ids) - {passage.id for passage in several}:
+            raise IfqaError(
+                f"reader {reader!r} gave {one.question_id} the evidence {min(strange)!r}, which it was not given"
+            )
         for key in ("answer", "factual", "completion", "error"):
             if not isinstance(text := getattr(one, key), str):
                 raise IfqaError(f"reader {reader!r} gave {one.question_id} the {key} {text!r}; wanted text")
@@ -185,7 +151,7 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
     if made.exists():
         stores.append(PassageFile(made))
     if experiment.corpus:
-        stores.append(PassageStore(Path("indexes") / experiment.corpus / "passages"))
+        stores.append(PassageStore(experiment.corpus_folder / "passages"))
     for ranking in rankings:
         yield fetch(stores, [hit.passage_id for hit in ranking])
 

@@ -13,8 +13,9 @@ from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment, retriever_tables, search_settings
 from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
-from ifqa.pipeline.inputs import questions_of, reads_passages
-from ifqa.plugins import Kind, code_of, load, load_indexed
+from ifqa.pipeline.inputs import questions_of, sources_of
+from ifqa.pipeline.opening import reads_passages
+from ifqa.plugins import Kind, code_of, handed, load, load_indexed, settings_at
 from ifqa.protocols import Plugin
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
@@ -31,7 +32,7 @@ def wanted_passages(corpus: Corpus, known: Mapping[str, Any] | None = None) -> d
     return {
         "stage": "passages",
         "version": blocks.VERSION,
-        "sources": [sources.identify(source, known) for source in corpus.sources],
+        "sources": [sources.identify(source, known) for source in sources_of(corpus)],
     }
 
 
@@ -47,7 +48,7 @@ def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
     plug = load_indexed(table["retriever"])
     settings = identifying(plug, settings_of(plug.build) | table)
     own = {key: value for key, value in table.items() if key != "retriever"}
-    files = {"files": found} if (found := plug.built_from(**own)) else {}
+    files = {"files": found} if (found := plug.built_from(**settings_at(plug.build, own, corpus.root))) else {}
     return {"stage": "index", "settings": settings, "plug": code_of(plug), **files, "passages": _passages(corpus)}
 
 
@@ -63,7 +64,7 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
         "retriever": fingerprint("retriever", experiment),
         **_questions(experiment),
     }
-    corpus = load_corpus(experiment.corpus) if experiment.corpus else None
+    corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     for name in experiment.indexes:
         assert corpus is not None  # or the experiment had been refused
         index = wanted_index(corpus, name)
@@ -105,27 +106,28 @@ def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) ->
     """
     if kind == "reader":
         assert experiment.reader is not None
-        made = _fingerprint(kind, experiment.reader, experiment.reader_settings)
+        made = _fingerprint(kind, experiment.reader, experiment.reader_settings, experiment.root)
     else:
         assert experiment.retriever is not None
-        made = _of_retriever(experiment.retriever)
+        made = _of_retriever(experiment.retriever, experiment.root)
     if experiment.asks_llm(kind):
         assert experiment.llm is not None  # or the experiment had been refused
         own = {key: value for key, value in experiment.llm.items() if key != "name"}
-        made["llm"] = _fingerprint("llm", experiment.llm, own)
+        made["llm"] = _fingerprint("llm", experiment.llm, own, experiment.root)
     return made
 
 
-def _of_retriever(table: Mapping[str, Any]) -> dict[str, Any]:
+def _of_retriever(table: Mapping[str, Any], root: Path) -> dict[str, Any]:
     own = {key: value for key, value in table.items() if key != "parts"}
     rewritten = {"queries": queries.VERSION} if "query" in table or table.get("reads", "question") != "question" else {}
-    parts = {"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {}
-    return _fingerprint("retriever", own, search_settings(table)) | rewritten | parts
+    parts = {"parts": [_of_retriever(part, root) for part in table["parts"]]} if "parts" in table else {}
+    return _fingerprint("retriever", own, search_settings(table), root) | rewritten | parts
 
 
-def _fingerprint(kind: Kind, table: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _fingerprint(kind: Kind, table: Mapping[str, Any], own: Mapping[str, Any], root: Path) -> dict[str, Any]:
     plug = load(kind, table["name"])
-    files = {"files": found} if (found := plug.fingerprint(**own)) else {}
+    named = settings_at(plug.__init__, own, root)
+    files = {"files": found} if (found := plug.fingerprint(**handed(plug.fingerprint, root=root), **named)) else {}
     return {"settings": identifying(plug, table), "code": code_of(plug), **files}
 
 
@@ -179,7 +181,9 @@ def _passages(corpus: Corpus) -> str:
 
 def _run(experiment: Experiment) -> dict[str, Any]:
     wanted = {"run": _stage(experiment, "retrieve", wanted_retrieve)} if experiment.retriever else {}
-    return wanted | ({"passages": _passages(load_corpus(experiment.corpus))} if experiment.corpus else {})
+    return wanted | (
+        {"passages": _passages(load_corpus(experiment.corpus, experiment.root))} if experiment.corpus else {}
+    )
 
 
 def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment], dict[str, Any]]) -> str:

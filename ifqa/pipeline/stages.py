@@ -22,19 +22,8 @@ from ifqa.corpus.shards import BAD, Shards
 from ifqa.corpus.store import write_passages
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
-from ifqa.pipeline.inputs import (
-    check_predictions,
-    open_reader,
-    open_retriever,
-    passages_of,
-    predictions_of,
-    queries_of,
-    questions_of,
-    rankings_of,
-    refuse_other_families,
-    split_size,
-    was_trained_on,
-)
+from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
+from ifqa.pipeline.opening import Session, refuse_other_families, was_trained_on
 from ifqa.pipeline.provenance import (
     fingerprint,
     finished,
@@ -45,7 +34,8 @@ from ifqa.pipeline.provenance import (
     wanted_retrieve,
     wanted_score,
 )
-from ifqa.plugins import load, load_indexed
+from ifqa.pipeline.system import System
+from ifqa.plugins import load_indexed, open_benchmark, settings_at
 from ifqa.progress import bar, say
 from ifqa.records import Hit
 from ifqa.scoring import summary
@@ -65,17 +55,17 @@ def build_passages(corpus: Corpus) -> Path:
     Raises:
         IfqaError: a source is missing or broken, holds no passage, two passages have the same id, or the disk is full.
     """
-    sources.check(corpus.sources)
+    found = sources_of(corpus)
     folder = corpus.folder / "passages"
     with make(folder, lambda: wanted_passages(corpus), resume="any") as work:
         if work is None:
-            if any(map(sources.is_pipe, corpus.sources)) and sources.something_is_piped_in():
+            if any(map(sources.is_pipe, found)) and sources.something_is_piped_in():
                 say(f"{folder} came by a pipe; remove it to build it from another one")
             return folder
-        require_room(corpus.sources, work.folder)
-        shards, pipe = Shards(work.folder), sources.open_pipe(corpus.sources)
-        blocks = (block for source in corpus.sources for block in sources.blocks(source, pipe))
-        with bar(f"passages of {corpus.name}", sources.size(corpus.sources), unit="bytes") as advance:
+        require_room(found, work.folder)
+        shards, pipe = Shards(work.folder), sources.open_pipe(found)
+        blocks = (block for source in found for block in sources.blocks(source, pipe))
+        with bar(f"passages of {corpus.name}", sources.size(found), unit="bytes") as advance:
             todo = shards.unfinished(blocks, advance)
             for block, shard in run_all(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
                 shards.add(block.number, shard)
@@ -85,7 +75,7 @@ def build_passages(corpus: Corpus) -> Path:
             raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; look at what its file names")
         if write_id_index(work.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {work.folder} changed while they were indexed; run the same command again")
-        work.made |= {**sums, "sources": sources.facts(corpus.sources, pipe)}
+        work.made |= {**sums, "sources": sources.facts(found, pipe)}
         work.wanted = wanted_passages(corpus, work.made["sources"])
     say(f"{folder}: {sums['passages']:,} passages of {sums['pages']:,} pages in {sums['shards']:,} shards")
     if shards.reused:
@@ -108,13 +98,13 @@ def build_index(corpus: Corpus, name: str) -> Path:
         if work is None:
             return folder
         assert plug is not None  # or wanted_index had refused the name
-        plug.build(passages, work.folder, **settings)
+        plug.build(passages, work.folder, **settings_at(plug.build, settings, corpus.root))
         work.made["passages"] = finished(passages, f"ifqa passages {corpus.name}")["made"]["passages"]
     say(f"{folder}: {work.made['passages']:,} passages indexed")
     return folder
 
 
-def retrieve(experiment: Experiment) -> Path:
+def retrieve(experiment: Experiment, session: Session | None = None) -> Path:
     """Questions to rankings, `experiments/NAME/retrieve/run.trec`; and `passages.jsonl` where the retriever makes text.
 
     Raises:
@@ -127,12 +117,13 @@ def retrieve(experiment: Experiment) -> Path:
     with make(folder, lambda: wanted_retrieve(experiment), experiment.relatives("retrieve")) as work:
         if work is None:
             return folder
-        retriever, queries = open_retriever(experiment), queries_of(experiment, questions)
+        system = System(experiment, session)
+        retriever = system.retriever
         rankings: list[list[Hit]] = []
         with bar(f"searching {experiment.name}", len(questions)) as advance:
             for start in range(0, len(questions), SEARCHED):
-                chunk = queries[start : start + SEARCHED]
-                rankings += retriever.search(chunk, experiment.retriever["k"])
+                chunk = questions[start : start + SEARCHED]
+                rankings += system.search(chunk)
                 advance(len(chunk))
         work.made |= retriever.usage()
         if (made := retriever.made_passages(questions)) is not None:
@@ -145,7 +136,7 @@ def retrieve(experiment: Experiment) -> Path:
     return folder
 
 
-def read(experiment: Experiment) -> Path:
+def read(experiment: Experiment, session: Session | None = None) -> Path:
     """Rankings to answers, `experiments/NAME/read/predictions.jsonl`; without a retriever the reader gets no passage.
 
     Raises:
@@ -160,7 +151,8 @@ def read(experiment: Experiment) -> Path:
         if work is None:
             return folder
         path = work.folder / "predictions.jsonl"
-        reader = open_reader(experiment)
+        system = System(experiment, session)
+        reader = system.reader
         done = keep_whole_lines(path, multiple_of=reader.chunk)
         if done:
             say(f"{folder}: going on after {done:,} of {len(questions):,} questions")
@@ -170,9 +162,7 @@ def read(experiment: Experiment) -> Path:
             advance(done)
             for start in range(done, len(questions), reader.chunk):
                 chunk = questions[start : start + reader.chunk]
-                predictions = reader.answer(chunk, list(islice(passages, reader.chunk)), advance=advance)
-                check_predictions(experiment.reader["name"], chunk, predictions)
-                for prediction in predictions:
+                for prediction in system.read(chunk, list(islice(passages, reader.chunk)), advance):
                     write(handle, json_line(asdict(prediction)))
                 handle.flush()
                 os.fsync(handle.fileno())
@@ -205,7 +195,7 @@ def score(experiment: Experiment) -> Path:
             for row, question, found in zip(rows, questions, texts, strict=True):
                 row |= summary.retrieval(question, found, depth, given)
         if experiment.reader:
-            benchmark = load("benchmark", experiment.benchmark)()
+            benchmark = open_benchmark(experiment.benchmark, experiment.root)
             for row, question, prediction in zip(rows, questions, predictions_of(experiment, questions), strict=True):
                 row |= summary.reading(prediction, benchmark.score(question, prediction))
         scores = summary.summarise(rows, questions, depth, experiment.seed)
@@ -217,15 +207,19 @@ def score(experiment: Experiment) -> Path:
     return folder
 
 
-def run(experiment: Experiment) -> Path:
-    """Every stage of an experiment that is not done, in order; the score folder."""
+def run(experiment: Experiment, session: Session | None = None) -> Path:
+    """Every stage of an experiment that is not done, in order; the score folder.
+
+    Several experiments of one command share a `session`, and so their language models, and what they may spend.
+    """
+    session = session or Session()
     questions_of(experiment)
     prepare(experiment)
     with lock(experiment.folder):
         if experiment.retriever:
-            retrieve(experiment)
+            retrieve(experiment, session)
         if experiment.reader:
-            read(experiment)
+            read(experiment, session)
         return score(experiment)
 
 
@@ -237,7 +231,7 @@ def prepare(experiment: Experiment) -> None:
         fingerprint("reader", experiment)
     refuse_other_families(experiment)
     if experiment.corpus:
-        corpus = load_corpus(experiment.corpus)
+        corpus = load_corpus(experiment.corpus, experiment.root)
         parts = {"passages": partial(wanted_passages, corpus)}
         parts |= {index: partial(wanted_index, corpus, index) for index in experiment.indexes}
         if all(up_to_date(corpus.folder / part, wanted_by) for part, wanted_by in parts.items()):
@@ -248,6 +242,16 @@ def prepare(experiment: Experiment) -> None:
             build_passages(corpus)
             for index in experiment.indexes:
                 build_index(corpus, index)
+
+
+def open_system(experiment: Experiment, session: Session | None = None) -> System:
+    """An experiment's retriever and reader for questions of your own, once the corpus is built.
+
+    Raises:
+        IfqaError: as `prepare`.
+    """
+    prepare(experiment)
+    return System(experiment, session)
 
 
 def _again(made: dict[str, Any]) -> str:

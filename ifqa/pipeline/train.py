@@ -15,7 +15,7 @@ from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import passages_of, questions_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
-from ifqa.plugins import load
+from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.protocols import Benchmark
 from ifqa.records import Passage
@@ -68,7 +68,7 @@ def train(
         depth = depth or chosen.passages
     else:
         check_settings("training setting", module.train, settings, given=GIVEN)
-    source = load("benchmark", benchmark)()
+    source = open_benchmark(benchmark)
     if dev and source.family(dev) != source.family(split):
         raise IfqaError(
             f"{dev} is of {source.family(dev)}, {split} of {source.family(split)}: they share questions; "

@@ -57,25 +57,25 @@ class Demos:
     demos: tuple[Demo, ...]
 
 
-def demos_path(name: str) -> Path:
+def demos_path(name: str, root: Path = Path()) -> Path:
     """The file of written demonstrations.
 
     Raises:
         IfqaError: there is none of that name.
     """
-    path = find_resource(f"prompts/demos/{name}.jsonl") if re.fullmatch(r"\w[\w.-]*", name) else None
+    path = find_resource(f"prompts/demos/{name}.jsonl", root) if re.fullmatch(r"\w[\w.-]*", name) else None
     if path is None:
-        raise unknown("demonstrations", name, list_resources("prompts/demos", ".jsonl"))
+        raise unknown("demonstrations", name, list_resources("prompts/demos", ".jsonl", root))
     return path
 
 
-def load_demos(name: str) -> Demos:
+def load_demos(name: str, root: Path = Path()) -> Demos:
     """The demonstrations of `prompts/demos/NAME.jsonl`, in the file's order.
 
     Raises:
         IfqaError: there is no such file, or a line is not as above (named as file:line).
     """
-    path = demos_path(name)
+    path = demos_path(name, root)
     lines = list(files.read_jsonl(path))
     if len(lines) < 2:
         raise IfqaError(f"{path}: wanted a first line with {', '.join(_HEAD)}, and demonstrations after it")

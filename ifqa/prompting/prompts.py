@@ -126,25 +126,25 @@ class Prompt:
         return _fill(self.user, {"question": question, "passages": _BETWEEN.join(texts) if texts else self.no_passages})
 
 
-def prompt_path(name: str) -> Path:
+def prompt_path(name: str, root: Path = Path()) -> Path:
     """The file of a prompt.
 
     Raises:
         IfqaError: there is none of that name.
     """
-    path = find_resource(f"prompts/{name}.toml") if re.fullmatch(r"\w[\w.-]*", name) else None
+    path = find_resource(f"prompts/{name}.toml", root) if re.fullmatch(r"\w[\w.-]*", name) else None
     if path is None:
-        raise unknown("prompt", name, list_resources("prompts", ".toml"))
+        raise unknown("prompt", name, list_resources("prompts", ".toml", root))
     return path
 
 
-def load_prompt(name: str) -> Prompt:
+def load_prompt(name: str, root: Path = Path()) -> Prompt:
     """The prompt of `prompts/NAME.toml`.
 
     Raises:
         IfqaError: there is no such file, or something in it is unknown, missing, of the wrong type, or does not fit.
     """
-    path = prompt_path(name)
+    path = prompt_path(name, root)
     return parse_prompt(name, path, read_toml(path))
 
 

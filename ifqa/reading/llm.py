@@ -5,11 +5,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, get_args
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.llms.completions import tokens_of
-from ifqa.plugins import load
+from ifqa.plugins import open_benchmark
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
@@ -58,6 +59,7 @@ class Llm(Reader):
         samples: int = 1,
         temperature: float = 0.0,
         order: str = "best first",
+        root: Path = Path(),
     ) -> None:
         if order not in get_args(Order):
             raise unknown("order of reader 'llm'", order, get_args(Order))
@@ -73,9 +75,10 @@ class Llm(Reader):
         if "/" in demos and not shots:
             raise IfqaError(f"reader 'llm': how many questions of {demos} are shown? Set shots")
         self.llm, self.samples, self.temperature, self.order = llm, samples, temperature, order
-        self.prompt, self._demos, self._shots, self._seed = load_prompt(prompt), demos, shots, seed
+        self.prompt, self._demos, self._shots, self._seed = load_prompt(prompt, root), demos, shots, seed
+        self._root = root
         self.family = self._shown([]).family if demos else ""
-        self.label = llm.label
+        self.label, self.concurrent = llm.label, llm.concurrent
         self._counts: Counter[str] = Counter()
         self._took = (0, 0)
         self._before = llm.spent  # by the retriever, which may have asked the same model
@@ -134,33 +137,33 @@ class Llm(Reader):
         return {name: self._counts[name] for name in names} | spent
 
     @classmethod
-    def trained(cls, demos: str = "", **_: Any) -> str:
+    def trained(cls, demos: str = "", root: Path = Path(), **_: Any) -> str:
         """The family of the demonstrations, told without a model; empty without any."""
         if "/" not in demos:
-            return load_demos(demos).family if demos else ""
+            return load_demos(demos, root).family if demos else ""
         benchmark, _slash, split = demos.partition("/")
-        return load("benchmark", benchmark)().family(split)
+        return open_benchmark(benchmark, root).family(split)
 
     @classmethod
-    def fingerprint(cls, prompt: str = "open-book", demos: str = "", **_: Any) -> str:
+    def fingerprint(cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: Any) -> str:
         """One hash of the prompt, and of the demonstrations' file."""
-        files = [prompt_path(prompt)]
+        files = [prompt_path(prompt, root)]
         if "/" in demos:
             benchmark, _slash, split = demos.partition("/")
-            files += load("benchmark", benchmark)().files(split)
+            files += open_benchmark(benchmark, root).files(split)
         elif demos:
-            files.append(demos_path(demos))
+            files.append(demos_path(demos, root))
         return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest()
 
     def _shown(self, asked: Sequence[Question]) -> Demos:
         """The demonstrations; drawn ones are never among the questions asked, of which some stand in both splits."""
         if "/" not in self._demos:
-            written = load_demos(self._demos)
+            written = load_demos(self._demos, self._root)
             if self._shots > (there := len(written.demos)):
                 raise IfqaError(f"wanted {self._shots} demonstrations, found {there} in {self._demos!r}; ask for fewer")
             return replace(written, demos=written.demos[: self._shots or None])
         benchmark, _, split = self._demos.partition("/")
-        source = load("benchmark", benchmark)()
+        source = open_benchmark(benchmark, self._root)
         texts = [question.text for question in asked]
         return draw_demos(source.questions(split), self._shots, self._seed, source.family(split), texts)
 

@@ -184,7 +184,7 @@ def _made(experiment: Experiment) -> dict[str, Any]:
     last = made[experiment.stages[-1]]
     told: dict[str, Any] = {key: last[key] for key in ("at", "hardware", "python", "commit")}
     told["seconds"] = {stage: one["seconds"] for stage, one in made.items()}
-    corpus = read_manifest(Path("indexes") / experiment.corpus / "passages") if experiment.corpus else None
+    corpus = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
     if corpus:
         told["passages"] = corpus["made"]["passages"]
     asked = [one["spent"] for one in made.values() if "spent" in one]

@@ -11,11 +11,10 @@ from rich.table import Table
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment
-from ifqa.pipeline.ask import Asked
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of
-from ifqa.plugins import load, names
-from ifqa.records import Hit, Passage, Prediction
+from ifqa.plugins import names, open_benchmark
+from ifqa.records import Answer, Hit, Passage
 from ifqa.scoring.summary import partial
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_json
@@ -124,20 +123,19 @@ def _value(mean: dict[str, float] | None) -> str:
     return f"{mean['value']:.1f}" if mean else "-"
 
 
-def show_answer(question: str, asked: Asked) -> None:
+def show_answer(answer: Answer) -> None:
     """Print a question's answer and its evidence, the answer marked where it stands."""
-    _print_answer(question, asked.prediction, asked.evidence[:3])
+    _print_answer(answer, answer.evidence[:3])
 
 
-def answer_json(question: str, asked: Asked) -> dict[str, Any]:
+def answer_json(answer: Answer) -> dict[str, object]:
     """A question's answer and the passages it was read from, the most telling first, as JSON has them."""
-    prediction = asked.prediction
     return {
-        "question": question,
-        "answer": prediction.answer,
-        "factual": prediction.factual,
-        "error": prediction.error,
-        "evidence": [{"id": one.id, "title": one.title, "text": one.text} for one in asked.evidence],
+        "question": answer.question.text,
+        "answer": answer.text,
+        "factual": answer.factual,
+        "error": answer.error,
+        "evidence": [{"id": one.id, "title": one.title, "text": one.text} for one in answer.evidence],
     }
 
 
@@ -149,22 +147,23 @@ def show_examples(experiment: Experiment, count: int) -> None:
         experiment, [[Hit(one, 0.0) for one in prediction.passage_ids[:1]] for prediction in predictions]
     )
     for question, prediction, passages in zip(questions, predictions, evidence, strict=False):
-        _print_answer(question.text, prediction, passages, " / ".join(question.answers))
+        answer = Answer(question, prediction.answer, error=prediction.error)
+        _print_answer(answer, passages, " / ".join(question.answers))
 
 
-def _print_answer(question: str, prediction: Prediction, evidence: list[Passage], wanted: str = "") -> None:
+def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "") -> None:
     console = Console(highlight=False)
-    answer = prediction.answer or f"none: {prediction.error or 'the reader found nothing'}"
-    console.print(f"[bold]Question[/bold]  {plain(question)}", soft_wrap=True)
+    text = answer.text or f"none: {answer.error or 'the reader found nothing'}"
+    console.print(f"[bold]Question[/bold]  {plain(answer.question.text)}", soft_wrap=True)
     console.print(
-        f"[bold]Answer[/bold]    {plain(answer)}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
+        f"[bold]Answer[/bold]    {plain(text)}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
         soft_wrap=True,
     )
     for number, passage in enumerate(evidence):
         label = "[bold]In fact[/bold]   " if number == 0 else " " * 10
         title = f"{passage.title} · " if passage.title else ""
         console.print(f"{label}[dim]{plain(title)}{plain(passage.id)}[/dim]", soft_wrap=True)
-        console.print(f"          {mark(passage.text, prediction.answer)}", soft_wrap=True)
+        console.print(f"          {mark(passage.text, answer.text)}", soft_wrap=True)
     console.print()
 
 
@@ -193,7 +192,7 @@ def list_json() -> dict[str, Any]:
         for kind, folder in (("experiments", "experiments"), ("corpora", "indexes"))
     }
     listed["variants"] = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
-    listed["benchmarks"] = {name: list(load("benchmark", name)().splits) for name in names("benchmark")}
+    listed["benchmarks"] = {name: list(open_benchmark(name).splits) for name in names("benchmark")}
     listed |= {f"{kind}s": list(names(kind)) for kind in ("retriever", "reader", "llm")}
     for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
         listed[kind] = sorted(list_resources(folder, ending))

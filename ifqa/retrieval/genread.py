@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
@@ -32,10 +33,12 @@ class GenRead(Retriever):
 
     version = 1
 
-    def __init__(self, llm: LanguageModel, prompt: str = "genread-generate", temperature: float = 0.0) -> None:
+    def __init__(
+        self, llm: LanguageModel, prompt: str = "genread-generate", temperature: float = 0.0, root: Path = Path()
+    ) -> None:
         if not 0 <= temperature <= 2:
             raise IfqaError(f"temperature of retriever 'genread': wanted a number from 0 to 2, found {temperature}")
-        self.llm, self.prompt, self.temperature = llm, load_prompt(prompt), temperature
+        self.llm, self.prompt, self.temperature = llm, load_prompt(prompt, root), temperature
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
         self._made: dict[str, list[Passage]] = {}
@@ -87,6 +90,6 @@ class GenRead(Retriever):
         }
 
     @classmethod
-    def fingerprint(cls, prompt: str = "genread-generate", **_: Any) -> str:
+    def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: Any) -> str:
         """SHA-256 of the prompt's file."""
-        return hashlib.sha256(sha256(prompt_path(prompt)).encode()).hexdigest()
+        return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()

@@ -6,23 +6,23 @@ PACKAGE = Path(__file__).parent.parent
 BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings; in a wheel also the tracked files
 
 
-def find_resource(name: str) -> Path | None:
-    """A tracked file such as `experiments/sample.toml`: in the working directory, then the repository, then the package.
+def find_resource(name: str, root: Path = Path()) -> Path | None:
+    """A tracked file such as `experiments/sample.toml`: below `root`, then in the repository, then in the package.
 
     The repository is where an editable install or a checkout runs from; a wheel carries the same files inside the
     package under `bundled/`. None when it is in none of them.
     """
-    return next((root / name for root in _roots() if (root / name).is_file()), None)
+    return next((place / name for place in _places(root) if (place / name).is_file()), None)
 
 
-def list_resources(folder: str, suffix: str) -> dict[str, Path]:
+def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, Path]:
     """Name without suffix -> path of every tracked file of a folder, the nearer place hiding the farther."""
     found: dict[str, Path] = {}
-    for root in reversed(_roots()):
-        found |= {path.name.removesuffix(suffix): path for path in sorted((root / folder).glob(f"*{suffix}"))}
+    for place in reversed(_places(root)):
+        found |= {path.name.removesuffix(suffix): path for path in sorted((place / folder).glob(f"*{suffix}"))}
     return found
 
 
-def _roots() -> list[Path]:
+def _places(root: Path) -> list[Path]:
     checkout = [PACKAGE.parent] if (PACKAGE.parent / "pyproject.toml").is_file() else []
-    return [Path.cwd(), *checkout, BUNDLED]
+    return [root.absolute(), *checkout, BUNDLED]

@@ -12,8 +12,8 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import Store
+from ifqa.llms.replay import Replay
 from ifqa.pipeline import stages
-from ifqa.pipeline.inputs import _open_llm
 from ifqa.protocols import Retriever
 from ifqa.reading.llm import Llm
 from ifqa.records import Hit, Passage, Question
@@ -29,7 +29,6 @@ QUESTIONS = [Question(f"t/{n}", f"If the mill {n} had burned, when?") for n in r
 def alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    _open_llm.cache_clear()
 
 
 @pytest.fixture
@@ -37,7 +36,6 @@ def ifqa(capsys, monkeypatch):
     """The command line in this process: exit code, stdout, stderr."""
 
     def call(*arguments):
-        _open_llm.cache_clear()
         monkeypatch.setattr("sys.argv", ["ifqa", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             app.main()
@@ -226,7 +224,7 @@ def test_one_cap_holds_for_retriever_and_reader_and_a_higher_one_goes_on(ifqa, t
 
 def test_more_demonstrations_than_a_file_has_are_refused():
     with pytest.raises(IfqaError, match="wanted 99 demonstrations, found 4 in 'sample'"):
-        Llm(_open_llm((("name", "replay"), ("path", "sample"))), demos="sample", shots=99)
+        Llm(Replay(path="sample"), demos="sample", shots=99)
 
 
 def test_a_variant_made_by_flags_runs_by_its_name_without_the_server(ifqa, tmp_path):
@@ -292,3 +290,18 @@ def test_one_cap_holds_for_all_experiments_of_one_command(tmp_path, ifqa):
     assert code == 0
     assert server.requests == 4
     assert "b: sample dev  PARTIAL: 4 of 83 questions; 4 not asked" in out
+
+
+def test_one_cap_holds_for_all_experiments_of_a_command_by_the_servers_count(ifqa, tmp_path):
+    names = ("first", "second", "third")
+    models = "".join(f'"{name}" = {{ input = 100, output = 400 }}\n' for name in names)
+    (tmp_path / "prices.toml").write_text(f'dated = "2026-01-02"\nsource = "there"\n[models]\n{models}')
+    with serving(lambda *asked: Reply(text="so", usage=(100, 40))) as server:  # $0.026 each
+        for name in names:
+            write(tmp_path, name, CLOSED, server.url)
+            path = tmp_path / f"experiments/{name}.toml"
+            path.write_text(path.read_text().replace("gpt-4o-mini", name))
+        code, out, _ = ifqa("run", *names, "--max-cost", 0.2)
+    spent = 100 * server.tokens[0] / 1e6 + 400 * server.tokens[1] / 1e6
+    assert (code, 0 < spent <= 0.2) == (0, True)
+    assert "not asked" in out

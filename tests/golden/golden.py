@@ -112,11 +112,11 @@ def vectors(out: Path) -> None:
     import faiss
     import numpy as np
 
-    from ifqa.plugins import load
+    from ifqa.plugins import open_benchmark
     from ifqa.retrieval.vectors.loading import open_encoder
 
     some = list(islice(sample_passages(), 50))
-    questions = [question.text for question in load("benchmark", "sample")().questions("dev")[:10]]
+    questions = [question.text for question in open_benchmark("sample").questions("dev")[:10]]
     made = {}
     for precision in ("float32", "bfloat16"):
         encoder = open_encoder("all-MiniLM-L6-v2", precision=precision, device="cpu")
@@ -172,12 +172,12 @@ def trainings(out: Path) -> None:
     """The losses of 20 steps of each trainer, and the SHA-256 of the weights they end in."""
     import tiny_t5
 
-    from ifqa.plugins import load
+    from ifqa.plugins import open_benchmark
     from ifqa.training import dense, fid, rerank
     from ifqa.training.material import Material
     from ifqa.training.span import trainer
 
-    every = load("benchmark", "sample")().questions("dev")[:40]
+    every = open_benchmark("sample").questions("dev")[:40]
     pool = list(sample_passages())
     rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages do for negatives
     material, seed = Material(every, rankings, "ifqa/full"), 3
@@ -222,13 +222,13 @@ def trainings(out: Path) -> None:
 def completions(out: Path) -> None:
     """Where the store keeps the completions of every prompt for two questions (`prompts/` has what prompts read as)."""
     from ifqa.llms.completions import Store
-    from ifqa.plugins import load
+    from ifqa.plugins import open_benchmark
     from ifqa.prompting.demonstrations import load_demos
     from ifqa.prompting.prompts import load_prompt
     from ifqa.records import Request
     from ifqa.storage.resources import list_resources
 
-    questions = load("benchmark", "sample")().questions("dev")[:2]
+    questions = open_benchmark("sample").questions("dev")[:2]
     some = list(islice(sample_passages(), 3))
     demos = load_demos("sample").demos[:2]
     kept = {}

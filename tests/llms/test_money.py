@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.llms import tokens
-from ifqa.llms.money import Budget, Price, is_local, price_of
+from ifqa.llms.money import Account, Price, is_local, price_of
 from ifqa.llms.tokens import at_most, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.records import Request
 from ifqa.storage.files import read_json, read_toml
@@ -22,22 +22,22 @@ def table(tmp_path, text):
 
 
 def test_a_price_is_per_million_tokens(tmp_path):
-    price = price_of("big", path=table(tmp_path, TABLE))
+    price = price_of("big", root=table(tmp_path, TABLE).parent)
     assert price == Price(3.0, 12.5, "2026-01-02", "there")
     assert price.of(2_000_000, 100_000) == pytest.approx(7.25)
 
 
 def test_an_unknown_price_is_unknown_and_never_nothing(tmp_path):
-    assert price_of("small", path=table(tmp_path, TABLE)) is None
-    assert price_of("bigger", path=table(tmp_path, TABLE)) is None
-    assert Budget(None).cost is None
+    assert price_of("small", root=table(tmp_path, TABLE).parent) is None
+    assert price_of("bigger", root=table(tmp_path, TABLE).parent) is None
+    assert Account(None).cost is None
 
 
 def test_a_name_with_a_date_has_its_models_price_unless_it_has_its_own(tmp_path):
-    path = table(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n')
-    assert price_of("big-2025-12-31", path=path).input == 3
-    assert price_of("big-2026-03-01", path=path).input == 9
-    assert price_of("big-1231", path=path) is None
+    path = table(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n').parent
+    assert price_of("big-2025-12-31", root=path).input == 3
+    assert price_of("big-2026-03-01", root=path).input == 9
+    assert price_of("big-1231", root=path) is None
 
 
 def test_a_table_in_the_working_directory_takes_the_place_of_ours(tmp_path, monkeypatch):
@@ -70,11 +70,11 @@ def test_every_model_of_our_table_has_a_price_above_nothing():
 )
 def test_a_table_that_is_wrong_is_refused_by_name(tmp_path, text, words):
     with pytest.raises(IfqaError, match="prices.toml.*" + words):
-        price_of("big", path=table(tmp_path, text))
+        price_of("big", root=table(tmp_path, text).parent)
 
 
 def test_a_server_on_this_machine_costs_nothing_unless_its_model_is_priced(tmp_path):
-    path = table(tmp_path, TABLE)
+    path = table(tmp_path, TABLE).parent
     assert price_of("any", "http://localhost:8000/v1", path).of(10**6, 10**6) == 0
     assert price_of("big", "http://localhost:8000/v1", path).input == 3
     assert price_of("any", "http://10.0.0.7:8000/v1", path) is None
@@ -100,7 +100,7 @@ def test_which_server_is_this_machine(url, local):
 def test_what_is_spent_and_set_aside_never_passes_a_cap(seed, max_cost, max_tokens):
     draw = random.Random(seed)
     price = Price(draw.uniform(0, 30), draw.uniform(0, 60))
-    budget = Budget(price, max_cost, max_tokens)
+    budget = Account(price, max_cost, max_tokens)
     billed, rooms = [0, 0], []
     for _ in range(100):
         if rooms and draw.random() < 0.4:
@@ -116,7 +116,7 @@ def test_what_is_spent_and_set_aside_never_passes_a_cap(seed, max_cost, max_toke
 
 
 def test_a_request_is_let_through_to_the_last_token():
-    budget = Budget(Price(1, 1), 0, 30)
+    budget = Account(Price(1, 1), 0, 30)
     room = budget.reserve(10, 10)
     assert budget.reserve(10, 10) is None
     budget.settle(room, (5, 5))
@@ -125,14 +125,14 @@ def test_a_request_is_let_through_to_the_last_token():
 
 
 def test_a_use_that_is_not_told_counts_whole():
-    budget = Budget(Price(1_000_000, 2_000_000))
+    budget = Account(Price(1_000_000, 2_000_000))
     budget.settle(budget.reserve(10, 5), None)
     assert budget.spent == (10, 5)
     assert budget.cost == 20
 
 
 def test_a_server_that_counts_more_than_the_bound_raises_the_next_bounds_by_as_much():
-    budget = Budget(None)
+    budget = Account(None)
     rooms = [budget.reserve(10, 5) for _ in range(3)]
     for room in rooms:
         budget.settle(room, (17, 1))

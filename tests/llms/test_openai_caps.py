@@ -1,6 +1,7 @@
 """What a language model may take: caps that hold, and what it would take."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from openai_client import ask, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
+from ifqa.llms.money import Budget
 from ifqa.llms.openai import OpenAI
 
 PRICED = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'
@@ -83,3 +85,30 @@ def test_an_estimate_counts_what_is_not_in_the_store_and_sends_nothing():
     assert prompt > 2
     assert cost == pytest.approx((prompt * 100 + 512 * 400) / 1e6)
     assert OpenAI(model="mystery", window=9).estimate(ask("a")).cost is None
+
+
+def test_models_on_one_budget_stay_together_within_a_cap_while_several_threads_ask():
+    Path("prices.toml").write_text(PRICED)
+    budget = Budget()
+    with serving(lambda *asked: Reply(usage=use(*asked), latency=0.005)) as server:
+        several = [model(server, max_cost=1.5, budget=budget) for _ in range(3)]
+        with ThreadPoolExecutor(3) as threads:
+            list(
+                threads.map(
+                    lambda n: several[n].complete(ask(*(f"{n} {m}" for m in range(200)), max_tokens=60)), range(3)
+                )
+            )
+    bill = several[0].price.of(*server.tokens)
+    assert bill <= sum(one.spent.cost for one in several) + 1e-9 <= 1.5 + 2e-9
+    assert bill > 1.4
+
+
+def test_models_on_budgets_of_their_own_have_each_its_cap():
+    Path("prices.toml").write_text(PRICED)
+    with serving(lambda *asked: Reply(usage=use(*asked))) as server:
+        first, second = model(server, max_cost=0.2), model(server, max_cost=0.4)
+        first.complete(ask(*(f"first {n}" for n in range(100)), max_tokens=60))
+        second.complete(ask(*(f"second {n}" for n in range(100)), max_tokens=60))
+    assert 0.1 < first.spent.cost <= 0.2
+    assert 0.3 < second.spent.cost <= 0.4
+    assert first.price.of(*server.tokens) <= 0.6

@@ -68,8 +68,8 @@ def test_one_object_goes_on_after_an_interrupt(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             asked.complete(ask("a", "b"))
         timer.join()
-        assert asked._budget.open == 0
-        assert asked._budget.aside == (0, 0)
+        assert asked._account.open == 0
+        assert asked._account.aside == (0, 0)
         assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
 
 

@@ -8,13 +8,10 @@ from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.pipeline.inputs import (
     check_predictions,
-    open_reader,
-    open_retriever,
     predictions_of,
     rankings_of,
-    refuse_other_families,
-    was_trained_on,
 )
+from ifqa.pipeline.opening import Session, open_reader, open_retriever, refuse_other_families, was_trained_on
 from ifqa.pipeline.stages import build_passages
 from ifqa.records import Hit, Prediction, Question
 from ifqa.storage.files import sha256, write_jsonl
@@ -57,9 +54,9 @@ def test_weights_of_one_setting_are_refused_on_the_other(tmp_path, monkeypatch, 
     experiment = parse_experiment("mine", tables, "mine.toml")
     if refused:
         with pytest.raises(IfqaError, match=f"was trained on {trained} and may not be tested on"):
-            open_reader(experiment)
+            open_reader(experiment, Session())
     else:
-        assert open_reader(experiment)
+        assert open_reader(experiment, Session())
 
 
 def test_a_question_without_a_ranking_gets_none_and_a_strange_one_is_refused(experiment):
@@ -96,9 +93,9 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     tables = {"benchmark": "ifqa", "split": "full-train", "reader": {"name": "knows_it:Trained"}}
     experiment = parse_experiment("mine", tables, "mine.toml")
-    assert was_trained_on(open_reader(experiment), experiment)
+    assert was_trained_on(open_reader(experiment, Session()), experiment)
     path.write_text("[1]")
-    assert not was_trained_on(open_reader(experiment), experiment)
+    assert not was_trained_on(open_reader(experiment, Session()), experiment)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +111,7 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
 )
 def test_a_reader_is_held_to_its_protocol(predictions, complaint):
     with pytest.raises(IfqaError, match=complaint):
-        check_predictions("mine", QUESTIONS, predictions)
+        check_predictions("mine", QUESTIONS, [[]] * len(QUESTIONS), predictions)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +157,7 @@ def test_a_retriever_may_look_through_the_whole_corpus(tmp_path, monkeypatch):
     (tmp_path / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
     build_passages(load_corpus("few"))
     tables = {"benchmark": "sample", "split": "dev", "corpus": "few", "retriever": {"name": "my_looking:All"}}
-    assert open_retriever(parse_experiment("mine", tables, "mine.toml")).ids == ["a", "b"]
+    assert open_retriever(parse_experiment("mine", tables, "mine.toml"), Session()).ids == ["a", "b"]
     with pytest.raises(IfqaError, match="name the corpus that has them"):
         parse_experiment("mine", tables | {"corpus": ""}, "mine.toml")
 
@@ -185,4 +182,4 @@ def test_a_dense_model_of_the_other_setting_is_refused_before_its_index_is_built
 def test_a_text_that_no_file_can_hold_is_the_readers_fault(key, text):
     predictions = [replace(Prediction(question.id, "a"), **{key: text}) for question in QUESTIONS]
     with pytest.raises(IfqaError, match="reader 'mine'"):
-        check_predictions("mine", QUESTIONS, predictions)
+        check_predictions("mine", QUESTIONS, [[]] * len(QUESTIONS), predictions)

@@ -53,7 +53,7 @@ def test_a_retriever_may_be_asked_a_clause_and_the_reader_reads_the_whole_questi
     ("method", "complaint"),
     [
         ('search(self, questions, k): return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "scores rise"),
-        ('search(self, questions, k): return [[Hit("p0", 1.0)] * 2 for _ in questions]', "a passage stands twice"),
+        ('search(self, questions, k): return [[Hit("p0", 1.0)] * 2 for _ in questions]', "a passage twice"),
         (
             'made_passages(self, questions): return [Passage("a b", "", "text")]',
             "has the id 'a b'; wanted one that is not empty",

@@ -27,7 +27,6 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.ask import ask
 from ifqa.storage.artifacts import read_manifest
 
 
@@ -94,7 +93,11 @@ def test_stages_one_by_one_make_what_a_run_makes():
     [
         (stages.retrieve, {"reader": FILE}, r"experiment mine has no \[retriever\]"),
         (stages.read, {"retriever": GOLD}, r"experiment mine has no \[reader\]"),
-        (lambda mine: ask(mine, "If so, who?"), {"retriever": GOLD}, r"experiment mine has no \[reader\]"),
+        (
+            lambda mine: stages.open_system(mine).ask("If so, who?"),
+            {"retriever": GOLD},
+            r"experiment mine has no \[reader\]",
+        ),
     ],
     ids=["retrieve", "read", "ask"],
 )

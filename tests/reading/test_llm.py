@@ -13,8 +13,8 @@ from ifqa.errors import IfqaError
 from ifqa.llms.openai import OpenAI
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import check
-from ifqa.pipeline.inputs import _open_llm, open_reader
-from ifqa.plugins import load
+from ifqa.pipeline.opening import Session, open_reader
+from ifqa.plugins import open_benchmark
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.report.screen import show_scores
@@ -30,7 +30,6 @@ QUESTIONS = [Question(f"t/{n}", f"If the mill {n} had burned, when?", (str(1900 
 def alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    _open_llm.cache_clear()
 
 
 def model(server, **settings):
@@ -134,7 +133,7 @@ def test_written_demonstrations_are_shown_before_the_question_and_carry_their_se
 
 
 def test_drawn_demonstrations_are_training_questions_and_another_seed_draws_others():
-    train = {one.text for one in load("benchmark", "sample")().questions("train")}
+    train = {one.text for one in open_benchmark("sample").questions("train")}
     shown = {}
     with serving(answers("Answer: 1")) as server:
         for seed in (0, 1):
@@ -272,7 +271,7 @@ def test_demonstrations_of_the_other_setting_are_refused(tmp_path, monkeypatch):
         'benchmark = "ifqa"\nsplit = "full-dev"\n[reader]\nname = "llm"\ndemos = "sample"\n[llm]\nmodel = "gpt-4o-mini"\n'
     )
     with pytest.raises(IfqaError, match="shows demonstrations of ifqa/few and may not be tested on ifqa/full"):
-        open_reader(load_experiment("x"))
+        open_reader(load_experiment("x"), Session())
 
 
 def test_genread_is_retrieved_scored_and_read(tmp_path):

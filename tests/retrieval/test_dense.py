@@ -14,7 +14,7 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run
 from ifqa.pipeline import stages
-from ifqa.pipeline.inputs import open_retriever
+from ifqa.pipeline.opening import Session, open_retriever
 from ifqa.records import Passage, Question, gold_id
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import encode
@@ -111,7 +111,7 @@ def test_a_flat_index_of_faiss_ranks_alike_with_and_without_the_vectors():
 
 def test_settings_of_the_build_are_those_of_the_search():
     build(query_prefix="other: ", passage_prefix="", max_tokens=6)
-    facts = open_retriever(experiment()).encoder.facts
+    facts = open_retriever(experiment(), Session()).encoder.facts
     assert (facts["query_prefix"], facts["passage_prefix"], facts["max_tokens"]) == ("other: ", "", 6)
     agree(found(), by_hand(query_prefix="other: ", passage_prefix="", max_tokens=6))
 
@@ -162,8 +162,8 @@ def test_a_model_of_one_setting_is_refused_on_the_questions_of_the_other(place):
     Path(place).write_text(json.dumps({"setting": "ifqa/few", "sources": sources}))
     build(model="model" if place.startswith("model") else "dpr/ctx_encoder")
     with pytest.raises(IfqaError, match="'dense' was trained on ifqa/few and may not be tested on ifqa/full"):
-        open_retriever(experiment("full-dev"))
-    assert open_retriever(experiment("few-dev")).family == "ifqa/few"
+        open_retriever(experiment("full-dev"), Session())
+    assert open_retriever(experiment("few-dev"), Session()).family == "ifqa/few"
 
 
 @pytest.mark.parametrize("name", ["dense", "fusion"])

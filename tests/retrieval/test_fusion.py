@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ifqa.config.experiment import load_experiment, parse_experiment, retriever_tables
 from ifqa.config.variants import override, write_resolved
 from ifqa.errors import IfqaError
-from ifqa.pipeline.inputs import open_retriever
+from ifqa.pipeline.opening import Session, open_retriever
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question
 from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
@@ -135,7 +135,7 @@ NESTED = tables(
 
 
 def test_parts_are_asked_with_their_own_depth_and_words_in_the_experiment_s_order():
-    retriever = open_retriever(parse_experiment("x", NESTED, "x.toml"))
+    retriever = open_retriever(parse_experiment("x", NESTED, "x.toml"), Session())
     ((*hits,),) = retriever.search([Question("q", "If it rained, who would come?")], 3)
     texts = [text.rstrip("?., ").lower() for text, _ in ASKED]
     assert texts == ["it rained", "if it rained, who would come", "who would come"]
@@ -202,5 +202,5 @@ def test_nothing_found_is_nothing_and_k_is_at_least_one(method):
 )
 def test_a_fusion_that_makes_no_sense_is_one_line(retriever, message):
     with pytest.raises(IfqaError, match=message) as caught:
-        open_retriever(parse_experiment("x", tables(**retriever), "x.toml"))
+        open_retriever(parse_experiment("x", tables(**retriever), "x.toml"), Session())
     assert "\n" not in str(caught.value)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline.inputs import open_retriever
+from ifqa.pipeline.opening import Session, open_retriever
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval import cross_encoder
@@ -131,11 +131,11 @@ def test_the_adapter_that_ships_is_small_and_refused_on_ifqas_other_setting(tmp_
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     monkeypatch.chdir(tmp_path)
     tables = {"benchmark": "ifqa", "retriever": {"name": "rerank", "parts": [{"name": "gold"}], "device": "cpu"}}
-    assert open_retriever(parse_experiment("mine", tables | {"split": "full-dev"}, "mine.toml"))
+    assert open_retriever(parse_experiment("mine", tables | {"split": "full-dev"}, "mine.toml"), Session())
     with pytest.raises(
         IfqaError, match="retriever 'rerank' was trained on ifqa/full and may not be tested on ifqa/few"
     ):
-        open_retriever(parse_experiment("mine", tables | {"split": "few-dev"}, "mine.toml"))
+        open_retriever(parse_experiment("mine", tables | {"split": "few-dev"}, "mine.toml"), Session())
 
 
 def test_a_pair_scores_the_same_in_any_company():

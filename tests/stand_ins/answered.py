@@ -5,14 +5,14 @@ from pathlib import Path
 
 from ifqa.config.experiment import load_experiment
 from ifqa.pipeline import stages
-from ifqa.plugins import load
+from ifqa.plugins import open_benchmark
 
 READ = 'benchmark = "sample"\nsplit = "dev"\n{more}\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
 
 
 def write_answers(name, right, more="", wrong="never"):
     """An experiment below the working directory that answers the questions of these numbers rightly; not run."""
-    questions = load("benchmark", "sample")().questions("dev")
+    questions = open_benchmark("sample").questions("dev")
     lines = [
         {"question_id": one.id, "answer": one.answers[0] if n in right else wrong} for n, one in enumerate(questions)
     ]

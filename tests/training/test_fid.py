@@ -14,8 +14,8 @@ import tiny_t5
 import torch
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline.inputs import open_reader
-from ifqa.plugins import load
+from ifqa.pipeline.opening import Session, open_reader
+from ifqa.plugins import open_benchmark
 from ifqa.reading.fid.checkpoint import open_checkpoint
 from ifqa.reading.fid.reader import Fid
 from ifqa.reading.fid.text import Conventions
@@ -155,7 +155,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
 
 
 def test_the_sample_is_learnt_from_its_passages(tmp_path: Path) -> None:
-    questions = load("benchmark", "sample")().questions("dev")[:20]
+    questions = open_benchmark("sample").questions("dev")[:20]
     gold = [[Passage(gold_id(text), "", text) for text in one.gold_passages[:1]] for one in questions]
     texts = [one.text for one in questions] + [several[0].text for several in gold]
     words = tiny_t5.tokenizer([*texts, *(answer for one in questions for answer in one.answers)], 1500)
@@ -219,7 +219,7 @@ def test_a_checkpoint_of_the_other_setting_is_refused(tmp_path: Path, start: str
     reader = {"name": "fid", "checkpoint": str(tmp_path / "made")}
     experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "full-dev", "reader": reader}, "x")
     with pytest.raises(IfqaError, match="trained on ifqa/few and may not be tested on ifqa/full"):
-        open_reader(experiment)
+        open_reader(experiment, Session())
 
 
 @pytest.mark.parametrize(

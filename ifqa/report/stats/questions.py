@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.plugins import load
+from ifqa.plugins import open_benchmark
 from ifqa.protocols import Benchmark
 from ifqa.report.figures import check_figure, save
 from ifqa.report.stats.counts import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
@@ -60,7 +60,7 @@ def measure(benchmark: str, splits: Sequence[str] = ()) -> Measured:
     Raises:
         IfqaError: a split is unknown, is not there, or is not in its format.
     """
-    source = load("benchmark", benchmark)()
+    source = open_benchmark(benchmark)
     if wrong := next((split for split in splits if split not in source.splits), None):
         raise unknown(f"split of {benchmark}", wrong, source.splits)
     chosen = splits or [split for split in source.splits if _is_there(source, split)]

@@ -1,0 +1,146 @@
+"""From an experiment's tables to its retriever, reader and language model, ready to use."""
+
+import threading
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import Experiment, retriever_tables, search_settings
+from ifqa.corpus.store import PassageStore, Store, fetch
+from ifqa.errors import IfqaError
+from ifqa.llms.money import Budget
+from ifqa.plugins import handed, load, open_benchmark, settings_at, takes
+from ifqa.progress import say
+from ifqa.protocols import Indexed, LanguageModel, Learned, Plugin, Reader, Retriever
+from ifqa.retrieval.queries import Part
+from ifqa.storage.files import json_line, sha256
+
+_P = TypeVar("_P", bound=Plugin)
+
+
+class Session:
+    """What one command shares, or one opened system: what it may spend, and the language models it has opened.
+
+    One model serves all stages and experiments that name it with the same settings. Caps hold for all models together.
+    """
+
+    def __init__(self) -> None:
+        self.budget = Budget()
+        self._lock = threading.Lock()
+        self._models: dict[bytes, LanguageModel] = {}
+
+    def llm(self, experiment: Experiment) -> LanguageModel:
+        """The experiment's language model.
+
+        Raises:
+            IfqaError: a setting is out of range, or the model cannot be had.
+        """
+        assert experiment.llm is not None
+        with self._lock:
+            key = json_line({"root": str(experiment.root.absolute()), **experiment.llm})
+            if key not in self._models:
+                settings = {name: value for name, value in experiment.llm.items() if name != "name"}
+                plugin = load("llm", experiment.llm["name"])
+                self._models[key] = opened(plugin, settings, experiment.root, budget=self.budget)
+            return self._models[key]
+
+
+def opened(plugin: type[_P], settings: Mapping[str, Any], root: Path, **given: object) -> _P:
+    """A plugin with its settings, and with what its constructor wants of what is given."""
+    wanted = handed(plugin.__init__, root=root, **given)
+    return plugin(**wanted, **settings_at(plugin.__init__, settings, root))
+
+
+def open_retriever(experiment: Experiment, session: Session) -> Retriever:
+    """The retriever, on its index where it has one, and with its parts; `search` wants `queries_of` the questions.
+
+    Raises:
+        IfqaError: something it needs is missing, or a model in it was trained in another family of the same benchmark.
+    """
+    assert experiment.retriever is not None
+    return _open(experiment.retriever, experiment, session)
+
+
+def _open(table: Mapping[str, Any], experiment: Experiment, session: Session) -> Retriever:
+    name = table["name"]
+    corpus, given = experiment.corpus_folder, dict[str, Any]()
+    if "parts" in table:
+        given["parts"] = [
+            Part(_open(part, experiment, session), part["k"], part["weight"], part.get("query", "question"))
+            for part in table["parts"]
+        ]
+    if takes("retriever", name, "passages"):
+        stores: list[Store] = [PassageStore(corpus / "passages")] if experiment.corpus else []
+        given["passages"] = partial(fetch, stores)
+    if takes("retriever", name, "corpus"):
+        given["corpus"] = PassageStore(corpus / "passages")
+    if takes("retriever", name, "llm"):
+        given["llm"] = session.llm(experiment)
+    if "index" in table:
+        given["index"] = corpus / table["index"]
+    retriever = opened(load("retriever", name), search_settings(table), experiment.root, **given)
+    _refuse(f"retriever {name!r} {retriever.learnt}", retriever.family, experiment)
+    return retriever
+
+
+def open_reader(experiment: Experiment, session: Session) -> Reader:
+    """The reader; refused where its weights were trained in another family of the same benchmark."""
+    assert experiment.reader is not None
+    name = experiment.reader["name"]
+    given = {"llm": session.llm(experiment)} if takes("reader", name, "llm") else {}
+    reader = opened(load("reader", name), experiment.reader_settings, experiment.root, **given)
+    _refuse(f"reader {name!r} {reader.learnt}", reader.family, experiment)
+    if reader.label:
+        say(f"reader {name!r}: {reader.label}")
+    return reader
+
+
+def reads_passages(table: Mapping[str, Any]) -> bool:
+    """Whether the retriever of a table reads passages itself: those of some ids, as a reranker does, or all of them."""
+    return takes("retriever", table["name"], "passages") or takes("retriever", table["name"], "corpus")
+
+
+def refuse_other_families(experiment: Experiment) -> None:
+    """Refuse, before anything is built or loaded, what `open_retriever` and `open_reader` would refuse only then.
+
+    Raises:
+        IfqaError: a retriever's or the reader's weights were trained in another family of the same benchmark.
+    """
+    plugins: list[tuple[Literal["retriever", "reader"], str, dict[str, Any], bool]] = []
+    if experiment.reader:
+        plugins.append(("reader", experiment.reader["name"], experiment.reader_settings, False))
+    for table in retriever_tables(experiment.retriever) if experiment.retriever else ():
+        index = (
+            load_corpus(experiment.corpus, experiment.root).indexes.get(table["index"], {}) if "index" in table else {}
+        )
+        built = {key: value for key, value in index.items() if key != "retriever"}
+        plugins.append(("retriever", table["name"], built or search_settings(table), bool(built)))
+    for kind, name, settings, builds in plugins:
+        plugin = load(kind, name)
+        _refuse(f"{kind} {name!r} {plugin.learnt}", _family(plugin, settings, experiment.root, builds), experiment)
+
+
+def _family(plugin: type[Learned], settings: Mapping[str, Any], root: Path, builds: bool) -> str:
+    named = settings_at(plugin.build if builds and issubclass(plugin, Indexed) else plugin.__init__, settings, root)
+    return plugin.trained(**handed(plugin.trained, root=root), **named)
+
+
+def _refuse(what: str, trained: str, experiment: Experiment) -> None:
+    """IfQA's families are re-cuts of the same questions, so a model of the one has seen test questions of the other."""
+    known_benchmark = trained.partition("/")[0] == experiment.benchmark
+    tested = open_benchmark(experiment.benchmark, experiment.root).family(experiment.split) if known_benchmark else ""
+    if tested and trained != tested:
+        raise IfqaError(
+            f"{what} {trained} and may not be tested on {tested}, "
+            "which holds the same questions; take that family's training split"
+        )
+
+
+def was_trained_on(plugin: Learned, experiment: Experiment) -> bool:
+    """Whether a reader's or a retriever's weights come from the very questions of the experiment; its scores then mean little."""
+    if not plugin.trained_on:
+        return False
+    files = open_benchmark(experiment.benchmark, experiment.root).files(experiment.split)
+    return any(sha256(path) in plugin.trained_on for path in files)

@@ -1,0 +1,170 @@
+"""An opened system: a retriever and a reader in memory, which answer questions one after another."""
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import Self
+
+from ifqa.config.experiment import Experiment
+from ifqa.corpus.store import PassageStore, Store, fetch
+from ifqa.errors import IfqaError
+from ifqa.pipeline.inputs import check_predictions, check_rankings, queries_of
+from ifqa.pipeline.opening import Session, open_reader, open_retriever
+from ifqa.protocols import Advance, Reader, Retriever, silent
+from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
+
+
+class System:
+    """What an experiment says, opened: each part when it is first needed, and once.
+
+    Several threads may use it at once. Searching is done in one of them at a time, and so is reading, unless the reader says
+    that it can be asked by several. The corpus must be built; `ifqa.pipeline.stages.open_system` sees to that.
+
+    Attributes:
+        experiment: the settings.
+        session: what it may spend, and its language model; shared by the experiments of one command.
+    """
+
+    def __init__(self, experiment: Experiment, session: Session | None = None) -> None:
+        self.experiment = experiment
+        self.session = session or Session()
+        self._searching, self._reading = threading.RLock(), threading.RLock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of retriever and reader, and of the memory they take; used again, they are opened again."""
+        for part in ("retriever", "reader", "_store"):
+            vars(self).pop(part, None)
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        """The experiment's retriever.
+
+        Raises:
+            IfqaError: it has none, or something that it needs is missing.
+        """
+        if self.experiment.retriever is None:
+            raise IfqaError(f"experiment {self.experiment.name} has no [retriever]")
+        return open_retriever(self.experiment, self.session)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """The experiment's reader.
+
+        Raises:
+            IfqaError: it has none, or something that it needs is missing.
+        """
+        if self.experiment.reader is None:
+            raise IfqaError(f"experiment {self.experiment.name} has no [reader]")
+        return open_reader(self.experiment, self.session)
+
+    @cached_property
+    def _store(self) -> list[Store]:
+        return [PassageStore(self.experiment.corpus_folder / "passages")] if self.experiment.corpus else []
+
+    def open(self) -> Self:
+        """Open what there is now, and not with the first question."""
+        with self._searching, self._reading:
+            _ = self.experiment.retriever and self.retriever
+            _ = self.experiment.reader and self.reader
+        return self
+
+    def search(self, questions: Sequence[Question], k: int = 0) -> list[list[Hit]]:
+        """The best `k` passages of each question, best first; 0 for as many as the experiment says.
+
+        Raises:
+            IfqaError: there is no retriever, or it does not give what it should.
+        """
+        with self._searching:
+            retriever = self.retriever
+            assert self.experiment.retriever is not None  # or there would be none
+            depth = k or self.experiment.retriever["k"]
+            rankings = retriever.search(queries_of(self.experiment, questions), depth)
+            check_rankings(self.experiment.retriever["name"], questions, depth, rankings)
+        return rankings
+
+    def read(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
+        """The reader's answers to questions from passages of each, best first.
+
+        Raises:
+            IfqaError: there is no reader, or it does not give what it should.
+        """
+        with self._reading:
+            reader = self.reader
+            if not reader.concurrent:
+                predictions = reader.answer(questions, passages, advance=advance)
+        if reader.concurrent:
+            predictions = reader.answer(questions, passages, advance=advance)
+        assert self.experiment.reader is not None  # or there would be none
+        check_predictions(self.experiment.reader["name"], questions, passages, predictions)
+        return predictions
+
+    def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
+        """The best `k` passages of each question, with their texts; 0 for as many as the experiment says.
+
+        Raises:
+            IfqaError: a question is empty, there is no retriever, or it does not give what it should.
+        """
+        asked = as_questions(questions)
+        with self._searching:
+            rankings = self.search(asked, k)
+            passages = self._passages(asked, rankings)
+        return [Ranking(*one) for one in zip(asked, map(tuple, rankings), map(tuple, passages), strict=True)]
+
+    def answer(self, questions: Sequence[str | Question]) -> list[Answer]:
+        """Each question's answer, and the passages it was read from, the most telling first.
+
+        Raises:
+            IfqaError: a question is empty, there is no reader, or a part does not give what it should.
+        """
+        asked = as_questions(questions)
+        reader = self.experiment.reader or {"passages": 0}
+        passages: list[list[Passage]] = [[] for _ in asked]
+        if self.experiment.retriever:
+            with self._searching:
+                top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
+                passages = self._passages(asked, top)
+        predictions = self.read(asked, passages)
+        return [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
+
+    def ask(self, question: str | Question) -> Answer:
+        """One question's answer, as `answer` gives it."""
+        return self.answer([question])[0]
+
+    def _passages(self, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]]) -> list[list[Passage]]:
+        """The passages of rankings, which the retriever has made or the corpus holds."""
+        made = {passage.id: passage for passage in self.retriever.made_passages(questions) or ()}
+        ids = [hit.passage_id for ranking in rankings for hit in ranking]
+        missing = list(dict.fromkeys(one for one in ids if one not in made))
+        known = made | dict(zip(missing, fetch(self._store, missing), strict=True))
+        return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
+
+
+def as_questions(asked: Sequence[str | Question]) -> list[Question]:
+    """Texts as questions that are of no benchmark; questions as they are.
+
+    Raises:
+        IfqaError: one is empty.
+    """
+    if isinstance(asked, str):
+        raise IfqaError(f"wanted several questions, found one; put it into a list: [{asked!r}]")
+    questions = [one if isinstance(one, Question) else Question(f"ask/{n}", one.strip()) for n, one in enumerate(asked)]
+    if not all(one.text.strip() for one in questions):
+        raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')
+    return questions
+
+
+def _answer(question: Question, prediction: Prediction, passages: Sequence[Passage]) -> Answer:
+    by_id = {passage.id: passage for passage in passages}
+    evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
+    return Answer(question, prediction.answer, evidence, prediction.factual, prediction.error)
