@@ -233,7 +233,7 @@ def test_a_checkpoint_of_the_other_setting_is_refused(tmp_path: Path, start: str
         ({"recipe": "larg"}, "recipe 'larg'"),
         ({"step": 3}, "did you mean 'steps'"),
         ({"model": "nowhere/at-all"}, "nowhere/at-all"),
-        ({"warmup": "long"}, "warmup.*wanted float"),
+        ({"warmup": "long"}, "warmup.*wanted a number"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_one_line(
