@@ -178,9 +178,11 @@ def _fit(
 
 
 def _choices(schema: Mapping[str, Any]) -> list[Any]:
-    """The values that a JSON schema lists."""
-    several = [choice for one in schema.get("anyOf", ()) for choice in _choices(one)]
-    return several or schema.get("enum", []) or [schema[key] for key in ("const",) if key in schema]
+    """The values that a JSON schema lists; none where others fit too."""
+    if "anyOf" in schema:
+        several = [_choices(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        return [choice for one in several for choice in one] if all(several) else []
+    return [schema["const"]] if "const" in schema else schema.get("enum", [])
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:

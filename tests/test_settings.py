@@ -71,6 +71,7 @@ def outside(
         ({"names": "x"}, "'names': wanted a list of texts, found 'x'"),
         ({"names": [1]}, r"'names': wanted a list of texts, found \[1\]"),
         ({"either": True}, "'either': wanted a number or 'auto', found True"),
+        ({"either": "aut"}, "'either': wanted a number or 'auto', found 'aut'"),
         ({"device": 3}, "'device': wanted text, found 3"),
         ({"bare": "3"}, "'bare': wanted a whole number, found '3'"),
         ({"copy": 1}, "'copy': wanted true or false, found 1"),
