@@ -1,22 +1,35 @@
-"""From a name in a settings file to an object: `"bm25"`, or `"my_module:Class"` for a plug from outside.
+"""From a name in a settings file to a class that has its whole role: `"bm25"`, or `"my_module:Class"` from outside.
 
-A folder of plugs lists its own in a table of strings, so that naming one imports that one alone.
+A folder of plugins lists its own in a table of strings, so that naming one imports that one alone.
 """
 
+import hashlib
 import importlib
 import inspect
 import re
 import sys
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.protocols import GIVEN, Benchmark, Indexed, LanguageModel, Learned, Place, Plugin, Reader, Retriever, silent
+
+Kind = Literal["benchmark", "retriever", "reader", "llm"]
 
 _TABLES = {
     "benchmark": "ifqa.benchmarks",
     "retriever": "ifqa.retrieval",
     "reader": "ifqa.reading",
     "llm": "ifqa.llms",
+}
+#: Kind -> its role, and the one method that a class from outside must have.
+_ROLES: dict[str, tuple[type[Plugin], str]] = {
+    "benchmark": (Benchmark, "questions"),
+    "retriever": (Retriever, "search"),
+    "reader": (Reader, "answer"),
+    "llm": (LanguageModel, "complete"),
 }
 
 _EXTRAS = {
@@ -26,21 +39,83 @@ _EXTRAS = {
 
 
 def names(kind: str) -> dict[str, str]:
-    """Name -> "module:Class" of the plugs of a kind ("benchmark", "retriever", "reader") that ship with ifqa."""
+    """Name -> "module:Class" of the plugins of a kind ("benchmark", "retriever", "reader", "llm") that ship with ifqa."""
     table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGS
     return table
 
 
-def load(kind: str, name: str) -> type[Any]:
-    """The class behind a name.
+@overload
+def load(kind: Literal["benchmark"], name: str) -> type[Benchmark]: ...
+@overload
+def load(kind: Literal["retriever"], name: str) -> type[Retriever]: ...
+@overload
+def load(kind: Literal["reader"], name: str) -> type[Reader]: ...
+@overload
+def load(kind: Literal["llm"], name: str) -> type[LanguageModel]: ...
+@overload
+def load(kind: Literal["retriever", "reader"], name: str) -> type[Learned]: ...
+@overload
+def load(kind: Kind, name: str) -> type[Plugin]: ...
+def load(kind: Kind, name: str) -> type[Plugin]:
+    """The class behind a name, with all that its role may be asked for.
 
     Raises:
-        IfqaError: nothing has that name, or the extra it needs is not installed.
+        IfqaError: nothing has that name, the extra it needs is not installed, or it is no plugin of that kind.
     """
+    found = _find(kind, name)
+    if not isinstance(found, type):
+        raise IfqaError(f"{kind} {name!r}: wanted a class, found {type(found).__name__} {found!r:.80}")
+    return _with_role(kind, name, found)
+
+
+def load_indexed(name: str) -> type[Indexed]:
+    """A retriever that has an index to build.
+
+    Raises:
+        IfqaError: as `load`; or it has none.
+    """
+    found = load("retriever", name)
+    if not issubclass(found, Indexed):
+        raise IfqaError(f"retriever {name!r} has no index to build")
+    return found
+
+
+def handed(function: Callable[..., object], **given: object) -> dict[str, Any]:
+    """Those of the arguments that a function takes by name: a plugin's constructor is handed no more than it wants."""
+    return {name: value for name, value in given.items() if name in inspect.signature(function).parameters}
+
+
+def takes(kind: Kind, name: str, argument: str) -> bool:
+    """Whether a plugin's constructor wants one of `protocols.GIVEN`, such as a language model or the passages."""
+    assert argument in GIVEN
+    return argument in inspect.signature(load(kind, name).__init__).parameters
+
+
+def settings_at(function: Callable[..., object], settings: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """The settings of a plugin, those that may name a file or folder (`protocols.Place`) looked up below `root`."""
+    if root == Path():
+        return dict(settings)
+    parameters = inspect.signature(function).parameters
+    places = {name for name, one in parameters.items() if one.annotation == Place}
+    return {
+        name: str(root / value) if name in places and value and (root / value).exists() else value
+        for name, value in settings.items()
+    }
+
+
+def code_of(plugin: type[Plugin]) -> str:
+    """A plugin's `version`, which is raised when it does something else; of one from outside the SHA-256 of its file."""
+    if plugin.__module__.startswith("ifqa."):
+        return f"version {plugin.version}"
+    return hashlib.sha256(Path(inspect.getfile(plugin)).read_bytes()).hexdigest()
+
+
+def _find(kind: str, name: str) -> object:
+    """What a name stands for, imported."""
     target = name if ":" in name else names(kind).get(name)
     if target is None:
         raise unknown(kind, name, names(kind))
-    module_name, _, class_name = target.partition(":")
+    module_name, _, attribute = target.partition(":")
     if not re.fullmatch(r"[\w.]*\w:\w+", target) or target.startswith("."):
         raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:Class")
     if ":" in name and str(Path.cwd()) not in sys.path:
@@ -56,12 +131,38 @@ def load(kind: str, name: str) -> type[Any]:
         raise IfqaError(f"{kind} {name!r} needs {error.name}; install it with: pip install 'ifqa[{extra}]'") from error
     except SyntaxError as error:
         raise IfqaError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
-    if not hasattr(module, class_name):
-        raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {class_name!r}")
-    plug: type[Any] = getattr(module, class_name)
-    return plug
+    if attribute not in vars(module):
+        raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
+    return vars(module)[attribute]
 
 
-def takes(kind: str, name: str, argument: str) -> bool:
-    """Whether a plug's constructor wants something that is handed in, as a language model or the passages."""
-    return argument in inspect.signature(load(kind, name).__init__).parameters
+@cache
+def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
+    """A class from outside with what it leaves out of its role, under its own name; one that has it all as it is."""
+    role, method = _ROLES[kind]
+    if not callable(getattr(plugin, method, None)):
+        raise IfqaError(f"{kind} {name!r}: wanted a class with the method {method!r}, found none of that name in it")
+    if kind == "retriever" and hasattr(plugin, "build"):
+        role = Indexed
+    own: dict[str, Any] = {
+        "__module__": plugin.__module__,
+        "__doc__": plugin.__doc__,
+        "__qualname__": plugin.__qualname__,
+    }
+    if kind in ("reader", "llm") and "advance" not in inspect.signature(getattr(plugin, method)).parameters:
+        own[method] = _advancing(getattr(plugin, method))
+    elif issubclass(plugin, role):
+        return plugin
+    return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), own)
+
+
+def _advancing(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that tells how far it is, of one that does not: all at its end."""
+
+    @wraps(method)
+    def told(self: object, asked: list[Any], *more: Any, advance: Callable[[float], None] = silent) -> Any:
+        made = method(self, asked, *more)
+        advance(len(asked))
+        return made
+
+    return told

@@ -8,7 +8,7 @@ the plugin's settings; those named in GIVEN are no settings, and are handed to a
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ifqa.records import Completion, Cost, Estimate, Hit, Passage, Prediction, Question, Request, Spent
 
@@ -17,6 +17,7 @@ from ifqa.records import Completion, Cost, Estimate, Hit, Passage, Prediction, Q
 #: budget: what the command may spend (`ifqa.llms.money.Budget`).
 GIVEN = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
+Place = Annotated[str, "a file or folder"]  # a setting that may name one; a relative path counts from `root`
 Advance = Callable[[float], None]  # told how many questions, or requests, have been done since the last call
 
 
@@ -29,6 +30,10 @@ class Plugin:
 
     version: ClassVar[int] = 1  # raised when the plugin does something else; of one from outside its file's hash counts
     not_identity: ClassVar[tuple[str, ...]] = ()  # settings that change how fast it is, and not what it does
+
+    if TYPE_CHECKING:  # settings are checked when they are read
+
+        def __init__(self, *_: Any, **settings: Any) -> None: ...
 
     @classmethod
     def fingerprint(cls, *_: Any, **settings: Any) -> str:
@@ -97,13 +102,16 @@ class Reader(Learned):
 
     chunk: int = 32  # questions at a time, after which their predictions are safe on disk
     label: str = ""  # said with its scores
-    passages_per_second: float = 0.0  # for an estimate; 0 where it is not known
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first."""
         raise NotImplementedError
+
+    def pace(self) -> float:
+        """Passages a second, for an estimate; 0 where that is not known."""
+        return 0.0
 
     def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
         """All that `answer` will ask a language model, for an estimate."""
@@ -117,7 +125,11 @@ class LanguageModel(Plugin):
     label: str = ""  # said with the scores of what asks it
     chat: bool = True  # whether it takes messages; else a text to go on from
     window: int = 4096  # tokens of prompt and answer together
-    spent: Spent = Spent()
+
+    @property
+    def spent(self) -> Spent:
+        """What it has used so far."""
+        return Spent()
 
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
         """Their completions, in order; one that fails has an `error`."""
@@ -208,20 +220,30 @@ class Benchmark(Plugin):
     """Questions, and how answers to them are scored."""
 
     name: str = ""
-    splits: Collection[str] = ()  # those it knows by name
     measures: Sequence[AnyMeasure] = ()  # none: exact match, F1, containment, gold recall and answer recall
     subsets: Sequence[Subset] = ()
     groups: str = ""  # what `Question.group` is ("dataset"); scores are then given by group, and averaged over groups
     folder: Path = Path()  # where its files lie
-    downloads: Mapping[str, tuple[str, str | None]] = {}  # file in `folder` -> (URL, SHA-256 where it is known)
+    downloads: ClassVar[
+        Mapping[str, tuple[str, str | None]]
+    ] = {}  # file in `folder` -> (URL, SHA-256 where it is known)
+
+    @property
+    def splits(self) -> Collection[str]:
+        """Those it knows by name."""
+        return ()
 
     def questions(self, split: str) -> list[Question]:
         """The questions of a split, in an order that stays."""
         raise NotImplementedError
 
-    def path(self, split: str) -> Path | None:
-        """The file that a split is read from, by whose hash a model knows whether it was trained on it."""
-        return None
+    def score(self, question: Question, prediction: Prediction) -> dict[str, float]:
+        """Scores of one answer, 0 to 1, by their names."""
+        raise NotImplementedError
+
+    def files(self, split: str) -> Sequence[Path]:
+        """The files that a split is read from, by whose hashes a model knows whether it was trained on them."""
+        return ()
 
     def family(self, split: str) -> str:
         """What shares questions with this split: who learnt from one family is not tested on another. Empty: nothing."""

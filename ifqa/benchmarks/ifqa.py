@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.protocols import Benchmark
 from ifqa.records import Prediction, Question
 from ifqa.scoring.measures.answers import contains, exact_match, f1
 from ifqa.storage.files import read_json, text_field, texts_field
@@ -21,12 +22,12 @@ from ifqa.storage.files import read_json, text_field, texts_field
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
 
 
-class IfQA:
+class IfQA(Benchmark):
     """The public release, as `ifqa data` puts it into `data/ifqa/`."""
 
     name = "ifqa"
     version = 1
-    files: ClassVar[dict[str, str]] = {
+    paths: ClassVar[dict[str, str]] = {
         f"{setting}-{part}": f"{setting}_split/{part}.json"
         for setting in ("full", "few")
         for part in ("train", "dev", "test")
@@ -48,15 +49,28 @@ class IfQA:
     def __init__(self) -> None:
         self.folder = Path("data") / self.name
 
+    @property
+    def splits(self) -> list[str]:
+        """Those of the release."""
+        return list(self.paths)
+
+    def files(self, split: str) -> list[Path]:
+        """The one file of a split.
+
+        Raises:
+            IfqaError: as `path`.
+        """
+        return [self.path(split)]
+
     def path(self, split: str) -> Path:
         """The file of a split ("full-dev").
 
         Raises:
             IfqaError: no such split, or its file is not there.
         """
-        if split not in self.files:
-            raise unknown(f"split of {self.name}", split, self.files)
-        path = self.folder / self.files[split]
+        if split not in self.paths:
+            raise unknown(f"split of {self.name}", split, self.paths)
+        path = self.folder / self.paths[split]
         if not path.exists():
             raise IfqaError(f"{self.name} {split}: {path} is not there; {self.missing}")
         return path
@@ -71,7 +85,7 @@ class IfQA:
         stat = path.stat()
         return list(_read_split(self.name, split, path, (path.resolve(), stat.st_size, stat.st_mtime_ns)))
 
-    def setting(self, split: str) -> str:
+    def family(self, split: str) -> str:
         """What a model trained on this split may be tested on: "ifqa/full" or "ifqa/few"."""
         return f"{self.name}/{split.partition('-')[0]}"
 

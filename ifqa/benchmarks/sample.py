@@ -10,13 +10,13 @@ class Sample(IfQA):
     """The bundled questions on the bundled encyclopedia: `train` and `dev`, written by this project."""
 
     name = "sample"
-    files: ClassVar[dict[str, str]] = {"train": "train.json", "dev": "dev.json"}
+    paths: ClassVar[dict[str, str]] = {"train": "train.json", "dev": "dev.json"}
     downloads: ClassVar[dict[str, tuple[str, str | None]]] = {}
     missing = "the installation is broken; install ifqa again"
 
     def __init__(self) -> None:
         self.folder = BUNDLED / "sample"
 
-    def setting(self, split: str) -> str:
-        """The sample has one setting: its parts share no question."""
+    def family(self, split: str) -> str:
+        """The sample has one family: its parts share no question."""
         return self.name

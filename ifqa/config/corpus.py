@@ -12,6 +12,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
+from ifqa.protocols import Indexed
 from ifqa.settings import Natural, Table, Text, check_settings, check_table
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources, plain_name
@@ -79,7 +80,7 @@ def load_corpus(name: str, **changes: Any) -> Corpus:
         plug = load("retriever", retriever)
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is where the passages lie; name the index otherwise")
-        if not hasattr(plug, "build"):
+        if not issubclass(plug, Indexed):
             raise IfqaError(f"{at}: retriever {retriever!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings("build setting", plug.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)

@@ -14,7 +14,7 @@ from pydantic import Field
 from ifqa.config.expected import Expected, parse_expected
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
-from ifqa.protocols import GIVEN
+from ifqa.protocols import GIVEN, Indexed
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import Natural, NotNegative, Positive, Table, Text, check_settings, check_table, settings_of
 from ifqa.storage.files import read_toml
@@ -201,14 +201,14 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
     rewrite([], common.query)
     if common.query != "question":
         filled["query"] = common.query
-    if hasattr(plug, "build"):
+    if issubclass(plug, Indexed):
         filled["index"] = common.index or name
     elif "index" in table:
         raise IfqaError(f"{where}: retriever {name!r} searches no index; take 'index' out")
-    if hasattr(plug, "default_parts"):
+    if plug.default_parts:
         if "query" in filled:
             raise IfqaError(f"{where}: {name!r} asks nothing itself; give 'query' to its [[{at.strip('[]')}.parts]]")
-        parts = table.get("parts", plug.default_parts)
+        parts = table.get("parts", list(plug.default_parts))
         if not isinstance(parts, list) or not parts:
             raise IfqaError(f"{where}: {name!r} wants [[{at.strip('[]')}.parts]], found {parts!r}")
         inner = f"[[{at.strip('[]')}.parts]]"
@@ -234,6 +234,5 @@ def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
     plug = load("llm", name)
     own = {key: value for key, value in table.items() if key != "name"}
     check_settings(f"setting of llm {name!r}", plug.__init__, own, GIVEN, where, beside=LanguageModelTable.model_fields)
-    if hasattr(plug, "refuse"):
-        plug.refuse(**own)
+    plug.refuse(**own)
     return {"name": name, **settings_of(plug.__init__), **own}

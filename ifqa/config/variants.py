@@ -31,7 +31,7 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     Args:
         experiment: the one to change.
         changes: "k" (passages retrieved), "retriever", "reader" (plug names), "limit" (first N questions) or
-            "section.setting" such as "retriever.k1", "reader.passages" or "llm.model".
+            "section.family" such as "retriever.k1", "reader.passages" or "llm.model".
 
     Raises:
         IfqaError: a change is unknown, given twice, or out of range.
@@ -42,11 +42,7 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     if changed == experiment:
         return experiment
     _refuse_unasked(changed, changes)
-    silent = (
-        {f"llm.{key}" for key in getattr(load("llm", changed.llm["name"]), "not_identity", ())}
-        if changed.llm
-        else set()
-    )
+    silent = {f"llm.{key}" for key in load("llm", changed.llm["name"]).not_identity} if changed.llm else set()
     telling = [key for key in sorted(changes) if key not in silent and _tells(experiment, changes, key, changed)]
     if not telling:
         return changed

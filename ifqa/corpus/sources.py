@@ -177,7 +177,7 @@ def _check(source: Source) -> None:
     check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe"], beside=["format"])
     if kind == "gold":
         for part in source["splits"]:
-            load("benchmark", source["benchmark"])().path(part)
+            load("benchmark", source["benchmark"])().files(part)
     else:
         files_of(source)
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, win
 from ifqa.models.batches import out_of_memory
 from ifqa.models.hub import model_folder, quiet, weights_identity
 from ifqa.progress import say
-from ifqa.records import Completion, Request, Spent
+from ifqa.protocols import Advance, LanguageModel, Place, silent
+from ifqa.records import Completion, Estimate, Request, Spent
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 _TOGETHER = 256  # prompts at a time: the logits of all of them are kept
@@ -21,7 +22,7 @@ _TOGETHER = 256  # prompts at a time: the logits of all of them are kept
 _TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
 
 
-class HF:
+class HF(LanguageModel):
     """A causal language model of the hub or a folder, run here. Temperature 0 takes the likeliest token at each step.
 
     A temperature is all that changes the model's probabilities: what its folder says of penalties, top_k and top_p is
@@ -50,7 +51,7 @@ class HF:
     not_identity = ("device", "batch_tokens", "store")
 
     def __init__(
-        self, *, model: str, device: str = "auto", precision: str = "auto", batch_tokens: int = 0, window: int = 0,
+        self, *, model: Place, device: str = "auto", precision: str = "auto", batch_tokens: int = 0, window: int = 0,
         store: str = "completions",
     ) -> None:  # fmt: skip
         if not model.strip():
@@ -67,7 +68,7 @@ class HF:
         own = window_of(self.model)
         if window > own:
             raise IfqaError(f"hf: window is {window:,}, and {model} has no more than {own:,} positions")
-        self.window: int = window or own
+        self.window = window or own
         self.chat = bool(self.tokenizer.chat_template)
         self.name = f"{folder.resolve().name if Path(model).is_dir() else model}@{self.fingerprint(model)[:16]}"
         if precision != "auto":
@@ -78,7 +79,12 @@ class HF:
         self.model.generation_config = self._settings()  # its own would fill in whatever `generate` is not told
         self._pieces: dict[int, str] = {}
         self._store = Store(Path(store))
-        self.spent = Spent(cost=0.0)
+        self._spent = Spent(cost=0.0)
+
+    @property
+    def spent(self) -> Spent:
+        """What it has computed so far, for no money."""
+        return self._spent
 
     def count(self, text: str) -> int:
         """Tokens of a text, with those that the tokenizer itself puts around one (a chat's: see `prompt_tokens`)."""
@@ -88,16 +94,14 @@ class HF:
         """Tokens of a request's prompt as the model is given it, template and all."""
         return len(self._ids(request))
 
-    def estimate(self, requests: Sequence[Request]) -> Spent:
+    def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would take; those in the store already, asked twice or too long take nothing."""
         missing = [one for one in dict.fromkeys(requests) if self._store.get(self.name, one) is None]
         asked = [(one, ids) for one in missing for ids, problem in [self._prompt(one)] if not problem]
         prompts, answers = sum(len(ids) for _, ids in asked), sum(one.max_tokens for one, _ in asked)
-        return Spent(len(asked), len(requests) - len(missing), prompts, answers, 0.0)
+        return Estimate(len(asked), prompts, answers, 0.0)
 
-    def complete(
-        self, requests: Sequence[Request], advance: Callable[[int], None] = lambda done: None
-    ) -> list[Completion]:
+    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
         """Their completions, in order; each is in the store before it is handed out.
 
         What the store has is not computed, and equal requests are computed once. One whose prompt and answer exceed the
@@ -116,11 +120,11 @@ class HF:
         def settle(request: Request, completion: Completion) -> None:
             done[request] = completion
             made = not completion.cached and not completion.error
-            self.spent = Spent(
-                self.spent.calls + made,
-                self.spent.cached + (0 if completion.error else times[request] - made),
-                self.spent.prompt_tokens + made * completion.prompt_tokens,
-                self.spent.completion_tokens + made * completion.completion_tokens,
+            self._spent = Spent(
+                self._spent.calls + made,
+                self._spent.cached + (0 if completion.error else times[request] - made),
+                self._spent.prompt_tokens + made * completion.prompt_tokens,
+                self._spent.completion_tokens + made * completion.completion_tokens,
                 0.0,
             )
             advance(times[request])

@@ -16,6 +16,7 @@ from ifqa.llms.money import Budget, is_local, price_of
 from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
+from ifqa.protocols import Advance, LanguageModel, silent
 from ifqa.records import Completion, Estimate, Request, Spent
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ CONNECT = 10.0  # seconds until a server that does not even take the connection 
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
 
-class OpenAI:
+class OpenAI(LanguageModel):
     """A model of a server that speaks OpenAI's API.
 
     The key is read from the environment's OPENAI_API_KEY when something is asked, and is kept nowhere; a server on this
@@ -136,9 +137,7 @@ class OpenAI:
         answers = sum(one.max_tokens for one in missing)
         return Estimate(len(missing), prompt, answers, self.price.of(prompt, answers) if self.price else None)
 
-    def complete(
-        self, requests: Sequence[Request], advance: Callable[[int], None] = lambda done: None
-    ) -> list[Completion]:
+    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
         """Their completions, in order; each is in the store before it is handed out.
 
         What the store has is not asked for, and equal requests are asked once. One that fails has `error`, and is asked

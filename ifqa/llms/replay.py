@@ -1,14 +1,15 @@
 """Completions that were recorded, for tests and notebooks: nothing is asked, nothing is spent."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.llms.completions import VERSION, Store, content
 from ifqa.llms.tokens import at_most
-from ifqa.records import Completion, Request, Spent
+from ifqa.protocols import Advance, LanguageModel, Place, silent
+from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.storage.files import create, field, read_jsonl, sha256, write
 from ifqa.storage.resources import list_resources
 
@@ -17,7 +18,7 @@ _REQUEST = {"messages": list, "text": str, "max_tokens": int, "temperature": int
 _COMPLETION = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}
 
 
-class Replay:
+class Replay(LanguageModel):
     """A model that says what a recording holds.
 
     A recording is a file of JSON lines, each as a file of the store: `{"version": 1, "request": {"model": ...,
@@ -40,7 +41,7 @@ class Replay:
 
     version = 1
 
-    def __init__(self, *, path: str, window: int = 0) -> None:
+    def __init__(self, *, path: Place, window: int = 0) -> None:
         if window < 0:
             raise IfqaError(f"replay: window must be at least 0, found {window}")
         self.path = recording(path)
@@ -48,25 +49,28 @@ class Replay:
         self._completions, models = _read(self.path)
         self.name = " and ".join(models) or "replay"
         self.chat = any(request.messages for request in self._completions)
-        self.spent = Spent(cost=0.0)
+        self._cached = 0
         self.label = f"completions recorded in {self.path.name}, {self.name}"
+
+    @property
+    def spent(self) -> Spent:
+        """Nothing but completions out of the recording."""
+        return Spent(cached=self._cached, cost=0.0)
 
     def count(self, text: str) -> int:
         """A number of tokens that a text does not exceed."""
         return at_most(text)
 
-    def estimate(self, requests: Sequence[Request]) -> Spent:
+    def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would take: nothing."""
-        return Spent(cached=sum(request in self._completions for request in requests), cost=0.0)
+        return Estimate(0, 0, 0, 0.0)
 
-    def complete(
-        self, requests: Sequence[Request], advance: Callable[[int], None] = lambda done: None
-    ) -> list[Completion]:
+    def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
         """The recorded completions, in the requests' order; one that was not recorded has an error."""
         missing = Completion(error=f"not recorded in {self.path.name}")
         found = [self._completions.get(request, missing) for request in requests]
         cached = sum(not one.error for one in found)
-        self.spent = Spent(cached=self.spent.cached + cached, cost=0.0)
+        self._cached += cached
         advance(len(requests))
         return found
 

@@ -34,8 +34,7 @@ def ask(experiment: Experiment, text: str) -> Asked:
         retriever = open_retriever(experiment)
         found = retriever.search(queries_of(experiment, [question]), experiment.retriever["k"])[0]
         ranking = found[: experiment.reader["passages"]]
-        made = retriever.made_passages([question]) if hasattr(retriever, "made_passages") else []
-        known = {passage.id: passage for passage in made}
+        known = {passage.id: passage for passage in retriever.made_passages([question]) or ()}
         stored = iter(next(passages_of(experiment, [[hit for hit in ranking if hit.passage_id not in known]])))
         passages = [known[hit.passage_id] if hit.passage_id in known else next(stored) for hit in ranking]
     prediction = open_reader(experiment).answer([question], [passages])[0]

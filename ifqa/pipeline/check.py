@@ -24,7 +24,7 @@ from ifqa.pipeline.inputs import (
     passages_of,
     questions_of,
     rankings_of,
-    refuse_other_settings,
+    refuse_other_families,
 )
 from ifqa.pipeline.provenance import (
     fingerprint,
@@ -35,7 +35,7 @@ from ifqa.pipeline.provenance import (
     wanted_retrieve,
     wanted_score,
 )
-from ifqa.plugins import load, takes
+from ifqa.plugins import load, load_indexed, takes
 from ifqa.progress import duration
 from ifqa.records import Passage, Question, Request
 from ifqa.retrieval.queries import rewrite
@@ -98,11 +98,10 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
             yield f"  index {name}: built"
         else:
             settings = {key: value for key, value in corpus.indexes[name].items() if key != "retriever"}
-            plug = load("retriever", corpus.indexes[name]["retriever"])
-            if not hasattr(plug, "forecast"):
+            taken = load_indexed(corpus.indexes[name]["retriever"]).forecast(round(count), **settings)
+            if taken is None:
                 yield f"  index {name}: to build, and what that takes is not known"
                 continue
-            taken = plug.forecast(round(count), **settings)
             yield (
                 f"  index {name}: to build, about {_size(taken.disk)} of disk, {_size(taken.memory)} of memory, "
                 f"{duration(taken.seconds)}{taken.about}"
@@ -169,7 +168,7 @@ def _its_reader(experiment: Experiment, questions: Sequence[Question]) -> Iterat
         return
     reader = open_reader(experiment)
     passages = len(questions) * experiment.reader["passages"]
-    rate = getattr(reader, "passages_per_second", 0)
+    rate = reader.pace()
     taken = f": about {duration(passages / rate)}, no money" if rate else ""
     yield f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
     if experiment.asks_llm("reader"):
@@ -177,9 +176,9 @@ def _its_reader(experiment: Experiment, questions: Sequence[Question]) -> Iterat
 
 
 def _its_models(experiment: Experiment, questions: Sequence[Question]) -> Iterator[str]:
-    refuse_other_settings(experiment)
-    if experiment.llm and hasattr(llm := open_llm(experiment), "ready"):
-        llm.ready()
+    refuse_other_families(experiment)
+    if experiment.llm:
+        open_llm(experiment).ready()
     return iter(())
 
 

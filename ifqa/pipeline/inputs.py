@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, retriever_tables, search_settings
@@ -13,6 +13,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run
 from ifqa.plugins import load, takes
 from ifqa.progress import say
+from ifqa.protocols import LanguageModel, Learned, Reader, Retriever
 from ifqa.records import Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import Part, rewrite
 from ifqa.storage.files import read_jsonl, sha256, unicode_text
@@ -24,7 +25,7 @@ def questions_of(experiment: Experiment) -> list[Question]:
     Raises:
         IfqaError: the split's file is missing or wrong, or a question that the experiment names is not in it.
     """
-    questions: list[Question] = load("benchmark", experiment.benchmark)().questions(experiment.split)
+    questions = load("benchmark", experiment.benchmark)().questions(experiment.split)
     if missing := set(experiment.questions) - {question.id for question in questions}:
         raise IfqaError(
             f"experiment {experiment.name}: {experiment.benchmark} {experiment.split} has no question {min(missing)!r}; "
@@ -40,17 +41,17 @@ def split_size(experiment: Experiment) -> int:
     return len(questions_of(replace(experiment, limit=0, questions=())))
 
 
-def open_retriever(experiment: Experiment) -> Any:
+def open_retriever(experiment: Experiment) -> Retriever:
     """The retriever, on its index where it has one, and with its parts; `search` wants `queries_of` the questions.
 
     Raises:
-        IfqaError: something it needs is missing, or a model in it was trained in another setting of the same benchmark.
+        IfqaError: something it needs is missing, or a model in it was trained in another family of the same benchmark.
     """
     assert experiment.retriever is not None
     return _open(experiment.retriever, experiment)
 
 
-def _open(table: Mapping[str, Any], experiment: Experiment) -> Any:
+def _open(table: Mapping[str, Any], experiment: Experiment) -> Retriever:
     plug, given = load("retriever", table["name"]), dict[str, Any]()
     corpus = Path("indexes") / experiment.corpus
     if "parts" in table:
@@ -67,7 +68,7 @@ def _open(table: Mapping[str, Any], experiment: Experiment) -> Any:
         given["llm"] = open_llm(experiment)
     index = [corpus / table["index"]] if "index" in table else []
     retriever = plug(*index, **given, **search_settings(table))
-    _refuse_other_setting(f"retriever {table['name']!r}", retriever, experiment)
+    _refuse_other_family(f"retriever {table['name']!r}", retriever, experiment)
     return retriever
 
 
@@ -82,67 +83,71 @@ def queries_of(experiment: Experiment, questions: Sequence[Question]) -> list[Qu
     return rewrite(questions, experiment.retriever.get("query", "question"))
 
 
-def open_reader(experiment: Experiment) -> Any:
-    """The reader; refused where its weights were trained in another setting of the same benchmark."""
+def open_reader(experiment: Experiment) -> Reader:
+    """The reader; refused where its weights were trained in another family of the same benchmark."""
     assert experiment.reader is not None
     name = experiment.reader["name"]
     given = {"llm": open_llm(experiment)} if takes("reader", name, "llm") else {}
     reader = load("reader", name)(**given, **experiment.reader_settings)
-    _refuse_other_setting(f"reader {name!r}", reader, experiment)
-    if label := getattr(reader, "label", ""):
-        say(f"reader {name!r}: {label}")
+    _refuse_other_family(f"reader {name!r}", reader, experiment)
+    if reader.label:
+        say(f"reader {name!r}: {reader.label}")
     return reader
 
 
-def open_llm(experiment: Experiment) -> Any:
+def open_llm(experiment: Experiment) -> LanguageModel:
     """The experiment's language model: one and the same for all of its stages, so that a cap on its cost holds for all."""
     assert experiment.llm is not None
     return _open_llm(tuple(experiment.llm.items()))
 
 
 @cache
-def _open_llm(table: tuple[tuple[str, Any], ...]) -> Any:
+def _open_llm(table: tuple[tuple[str, Any], ...]) -> LanguageModel:
     settings = dict(table)
     return load("llm", settings.pop("name"))(**settings)
 
 
-def refuse_other_settings(experiment: Experiment) -> None:
+def refuse_other_families(experiment: Experiment) -> None:
     """Refuse, before anything is built or loaded, what `open_retriever` and `open_reader` would refuse only then.
 
     Raises:
-        IfqaError: a retriever's or the reader's weights were trained in another setting of the same benchmark.
+        IfqaError: a retriever's or the reader's weights were trained in another family of the same benchmark.
     """
-    plugs = [("reader", experiment.reader["name"], experiment.reader_settings)] if experiment.reader else []
+    plugs: list[tuple[Literal["retriever", "reader"], str, dict[str, Any]]] = []
+    if experiment.reader:
+        plugs.append(("reader", experiment.reader["name"], experiment.reader_settings))
     for table in retriever_tables(experiment.retriever) if experiment.retriever else ():
         index = load_corpus(experiment.corpus).indexes.get(table["index"], {}) if "index" in table else {}
         built = {key: value for key, value in index.items() if key != "retriever"}
         plugs.append(("retriever", table["name"], built or search_settings(table)))
     for kind, name, settings in plugs:
-        if hasattr(plug := load(kind, name), "trained"):
-            learnt = getattr(plug, "learnt", "was trained on")
-            _refuse(f"{kind} {name!r} {learnt}", plug.trained(**settings), experiment)
+        plug = load(kind, name)
+        _refuse(f"{kind} {name!r} {plug.learnt}", plug.trained(**settings), experiment)
 
 
-def _refuse_other_setting(what: str, plug: Any, experiment: Experiment) -> None:
-    _refuse(f"{what} {getattr(plug, 'learnt', 'was trained on')}", getattr(plug, "setting", ""), experiment)
+def _refuse_other_family(what: str, plug: Learned, experiment: Experiment) -> None:
+    _refuse(f"{what} {plug.learnt}", plug.family, experiment)
 
 
 def _refuse(what: str, trained: str, experiment: Experiment) -> None:
-    """IfQA's settings are re-cuts of the same questions, so a model of the one has seen test questions of the other."""
+    """IfQA's families are re-cuts of the same questions, so a model of the one has seen test questions of the other."""
     benchmark = load("benchmark", experiment.benchmark)()
     known_benchmark = trained.partition("/")[0] == experiment.benchmark
-    tested = benchmark.setting(experiment.split) if known_benchmark else ""
+    tested = benchmark.family(experiment.split) if known_benchmark else ""
     if tested and trained != tested:
         raise IfqaError(
             f"{what} {trained} and may not be tested on {tested}, "
-            "which holds the same questions; take that setting's training split"
+            "which holds the same questions; take that family's training split"
         )
 
 
-def was_trained_on(plug: Any, experiment: Experiment) -> bool:
+def was_trained_on(plug: Learned, experiment: Experiment) -> bool:
     """Whether a reader's or a retriever's weights come from the very questions of the experiment; its scores then mean little."""
-    known = getattr(plug, "trained_on", ())
-    return bool(known) and sha256(load("benchmark", experiment.benchmark)().path(experiment.split)) in known
+    if not plug.trained_on:
+        return False
+    return any(
+        sha256(path) in plug.trained_on for path in load("benchmark", experiment.benchmark)().files(experiment.split)
+    )
 
 
 def check_predictions(reader: str, questions: Sequence[Question], predictions: Sequence[Prediction]) -> None:

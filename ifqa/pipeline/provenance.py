@@ -4,7 +4,6 @@ Inputs are named by the hash of what *they* were made from, so a change anywhere
 written here.
 """
 
-import inspect
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,13 +14,13 @@ from ifqa.config.experiment import Experiment, retriever_tables, search_settings
 from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import questions_of, reads_passages
-from ifqa.plugins import load
+from ifqa.plugins import Kind, code_of, load, load_indexed
+from ifqa.protocols import Plugin
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring import summary
 from ifqa.settings import settings_of
 from ifqa.storage import artifacts
-from ifqa.storage.files import sha256
 
 
 def wanted_passages(corpus: Corpus, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -45,11 +44,11 @@ def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
     if name not in corpus.indexes:
         raise IfqaError(f"corpus {corpus.name} has no [index.{name}]; it has: {', '.join(corpus.indexes) or 'none'}")
     table = corpus.indexes[name]
-    plug = load("retriever", table["retriever"])
+    plug = load_indexed(table["retriever"])
     settings = identifying(plug, settings_of(plug.build) | table)
     own = {key: value for key, value in table.items() if key != "retriever"}
-    files = {"files": plug.built_from(**own)} if hasattr(plug, "built_from") else {}
-    return {"stage": "index", "settings": settings, "plug": _code(plug), **files, "passages": _passages(corpus)}
+    files = {"files": found} if (found := plug.built_from(**own)) else {}
+    return {"stage": "index", "settings": settings, "plug": code_of(plug), **files, "passages": _passages(corpus)}
 
 
 def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
@@ -90,7 +89,7 @@ def wanted_read(experiment: Experiment) -> dict[str, Any]:
 
 def wanted_score(experiment: Experiment) -> dict[str, Any]:
     """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer."""
-    benchmark = {"name": experiment.benchmark, "code": _code(load("benchmark", experiment.benchmark))}
+    benchmark = {"name": experiment.benchmark, "code": code_of(load("benchmark", experiment.benchmark))}
     wanted = {"stage": "score", "version": summary.VERSION, "seed": experiment.seed, "benchmark": benchmark}
     wanted |= _questions(experiment) | _run(experiment)
     if experiment.reader:
@@ -124,10 +123,10 @@ def _of_retriever(table: Mapping[str, Any]) -> dict[str, Any]:
     return _fingerprint("retriever", own, search_settings(table)) | rewritten | parts
 
 
-def _fingerprint(kind: str, table: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _fingerprint(kind: Kind, table: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     plug = load(kind, table["name"])
-    files = {"files": plug.fingerprint(**own)} if hasattr(plug, "fingerprint") else {}
-    return {"settings": identifying(plug, table), "code": _code(plug), **files}
+    files = {"files": found} if (found := plug.fingerprint(**own)) else {}
+    return {"settings": identifying(plug, table), "code": code_of(plug), **files}
 
 
 def finished(folder: Path, command: str) -> dict[str, Any]:
@@ -164,16 +163,9 @@ def up_to_date_passages(corpus: Corpus) -> dict[str, Any]:
     return manifest
 
 
-def _code(plug: type[Any]) -> str:
-    """A plug's `version`, which is raised when it does something else; of one from outside the SHA-256 of its file."""
-    if plug.__module__.startswith("ifqa."):
-        return f"version {plug.version}"
-    return sha256(Path(inspect.getfile(plug)))
-
-
-def identifying(plug: type[Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+def identifying(plug: type[Plugin], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without those that the plug says change how fast it is, and not what it does."""
-    return {key: value for key, value in sorted(settings.items()) if key not in getattr(plug, "not_identity", ())}
+    return {key: value for key, value in sorted(settings.items()) if key not in plug.not_identity}
 
 
 def _questions(experiment: Experiment) -> dict[str, Any]:

@@ -7,7 +7,6 @@ finished, and either finds that its own artifact was made from exactly that alre
 import os
 from dataclasses import asdict
 from functools import partial
-from inspect import signature
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from ifqa.pipeline.inputs import (
     queries_of,
     questions_of,
     rankings_of,
-    refuse_other_settings,
+    refuse_other_families,
     split_size,
     was_trained_on,
 )
@@ -46,7 +45,7 @@ from ifqa.pipeline.provenance import (
     wanted_retrieve,
     wanted_score,
 )
-from ifqa.plugins import load
+from ifqa.plugins import load, load_indexed
 from ifqa.progress import bar, say
 from ifqa.records import Hit
 from ifqa.scoring import summary
@@ -55,7 +54,6 @@ from ifqa.storage.files import json_line, keep_whole_lines, write, write_json, w
 from ifqa.workers.tasks import run as run_all
 
 SEARCHED = 64  # questions a retriever is given at a time
-CHUNK = 32  # questions a reader is given at a time, after which their predictions are safe on disk
 
 
 def build_passages(corpus: Corpus) -> Path:
@@ -105,8 +103,8 @@ def build_index(corpus: Corpus, name: str) -> Path:
     """
     passages, folder = corpus.folder / "passages", corpus.folder / name
     settings = dict(corpus.indexes.get(name, {}))
-    plug = load("retriever", settings.pop("retriever")) if settings else None
-    with make(folder, lambda: wanted_index(corpus, name), resume="any" if hasattr(plug, "resumes") else "") as work:
+    plug = load_indexed(settings.pop("retriever")) if settings else None
+    with make(folder, lambda: wanted_index(corpus, name), resume="any" if plug and plug.resumes else "") as work:
         if work is None:
             return folder
         assert plug is not None  # or wanted_index had refused the name
@@ -136,9 +134,9 @@ def retrieve(experiment: Experiment) -> Path:
                 chunk = queries[start : start + SEARCHED]
                 rankings += retriever.search(chunk, experiment.retriever["k"])
                 advance(len(chunk))
-        work.made |= retriever.told() if hasattr(retriever, "told") else {}
-        if hasattr(retriever, "made_passages"):
-            write_passages(work.folder / "passages.jsonl", retriever.made_passages(questions))
+        work.made |= retriever.usage()
+        if (made := retriever.made_passages(questions)) is not None:
+            write_passages(work.folder / "passages.jsonl", made)
         by_question = dict(zip((question.id for question in questions), rankings, strict=True))
         write_run(work.folder / "run.trec", by_question, tag=f"ifqa-{experiment.retriever['name']}")
         work.made |= {"questions": len(questions), "hits": sum(map(len, rankings))}
@@ -163,26 +161,23 @@ def read(experiment: Experiment) -> Path:
             return folder
         path = work.folder / "predictions.jsonl"
         reader = open_reader(experiment)
-        size, counts = getattr(reader, "chunk", CHUNK), "advance" in signature(reader.answer).parameters
-        done = keep_whole_lines(path, multiple_of=size)
+        done = keep_whole_lines(path, multiple_of=reader.chunk)
         if done:
             say(f"{folder}: going on after {done:,} of {len(questions):,} questions")
         top = [ranking[: experiment.reader["passages"]] for ranking in rankings_of(experiment, questions)]
         passages = passages_of(experiment, top[done:])
         with open(path, "ab") as handle, bar(f"reading {experiment.name}", len(questions)) as advance:
             advance(done)
-            for start in range(done, len(questions), size):
-                chunk = questions[start : start + size]
-                several = list(islice(passages, size))
-                predictions = reader.answer(chunk, several, **({"advance": advance} if counts else {}))
+            for start in range(done, len(questions), reader.chunk):
+                chunk = questions[start : start + reader.chunk]
+                predictions = reader.answer(chunk, list(islice(passages, reader.chunk)), advance=advance)
                 check_predictions(experiment.reader["name"], chunk, predictions)
                 for prediction in predictions:
                     write(handle, json_line(asdict(prediction)))
                 handle.flush()
                 os.fsync(handle.fileno())
-                advance(0 if counts else len(chunk))
         work.made |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
-        work.made |= {"label": getattr(reader, "label", ""), **(reader.told() if hasattr(reader, "told") else {})}
+        work.made |= {"label": reader.label, **reader.usage()}
     say(f"{folder}: {len(questions):,} questions answered{_again(work.made)}")
     return folder
 
@@ -240,7 +235,7 @@ def prepare(experiment: Experiment) -> None:
         fingerprint("retriever", experiment)
     if experiment.reader:
         fingerprint("reader", experiment)
-    refuse_other_settings(experiment)
+    refuse_other_families(experiment)
     if experiment.corpus:
         corpus = load_corpus(experiment.corpus)
         parts = {"passages": partial(wanted_passages, corpus)}

@@ -17,6 +17,7 @@ from ifqa.pipeline.inputs import passages_of, questions_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.plugins import load
 from ifqa.progress import say
+from ifqa.protocols import Benchmark
 from ifqa.records import Passage
 from ifqa.settings import check_settings
 from ifqa.storage.artifacts import lock
@@ -68,12 +69,12 @@ def train(
     else:
         check_settings("training setting", module.train, settings, given=GIVEN)
     source = load("benchmark", benchmark)()
-    if dev and source.setting(dev) != source.setting(split):
+    if dev and source.family(dev) != source.family(split):
         raise IfqaError(
-            f"{dev} is of {source.setting(dev)}, {split} of {source.setting(split)}: they share questions; "
-            "name a dev split of the same setting"
+            f"{dev} is of {source.family(dev)}, {split} of {source.family(split)}: they share questions; "
+            "name a dev split of the same family"
         )
-    questions, files = source.questions(split), {str(source.path(split)): sha256(source.path(split))}
+    questions, files = source.questions(split), {str(path): sha256(path) for path in source.files(split)}
     with _first_alone():
         retrieved = (
             _by_experiment(experiment, benchmark) if experiment else _by_bm25(load_corpus(corpus), source, folder)
@@ -81,11 +82,11 @@ def train(
         rankings = retrieved(split, depth)
         given = {"dev": (source.questions(dev), retrieved(dev, depth))} if dev else {}
     with _lock(folder):
-        module.train(Material(questions, rankings, source.setting(split), files), folder, **given, **drawn, **settings)
+        module.train(Material(questions, rankings, source.family(split), files), folder, **given, **drawn, **settings)
     return folder
 
 
-def _by_bm25(corpus: Corpus, source: Any, folder: Path) -> Retrieve:
+def _by_bm25(corpus: Corpus, source: Benchmark, folder: Path) -> Retrieve:
     """The best of a corpus's BM25 index."""
     with _lock(corpus.folder):
         build_passages(corpus)

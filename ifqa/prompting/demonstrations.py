@@ -6,7 +6,7 @@
     {"question": "If …?", "answer": "1865", "factual": "1869", "expression": "[[1859 + 6]]",
      "steps": {"reasoning": "…"}, "passages": [{"id": "176-1", "title": "Suez Canal", "text": "…"}]}
 
-`setting` is what a benchmark's `setting(split)` says of the split that the questions are from, "" if from none: IfQA's
+`setting` is what a benchmark's `family(split)` says of the split that the questions are from, "" if from none: IfQA's
 settings hold the same questions, so demonstrations from one may not serve the other.
 """
 
@@ -50,10 +50,10 @@ class Demo:
 
 @dataclass(frozen=True, slots=True)
 class Demos:
-    """Demonstrations of one origin: the name of their file, or how they were drawn, and their setting."""
+    """Demonstrations of one origin: the name of their file, or how they were drawn, and whose family of questions they are."""
 
     name: str
-    setting: str
+    family: str
     demos: tuple[Demo, ...]
 
 
@@ -81,12 +81,12 @@ def load_demos(name: str) -> Demos:
         raise IfqaError(f"{path}: wanted a first line with {', '.join(_HEAD)}, and demonstrations after it")
     (number, head), *rest = lines
     _check_keys(head, _HEAD, f"{path}:{number}")
-    setting: str = files.field(head, "setting", str, f"{path}:{number}")
-    return Demos(name, setting, tuple(_demo(record, f"{path}:{number}") for number, record in rest))
+    family: str = files.field(head, "setting", str, f"{path}:{number}")
+    return Demos(name, family, tuple(_demo(record, f"{path}:{number}") for number, record in rest))
 
 
 def draw_demos(
-    questions: Sequence[Question], count: int, seed: int, setting: str = "", avoid: Collection[str] = ()
+    questions: Sequence[Question], count: int, seed: int, family: str = "", avoid: Collection[str] = ()
 ) -> Demos:
     """Demonstrations from a benchmark's training questions: the first answer and the gold passages of each, no reasoning.
 
@@ -97,7 +97,7 @@ def draw_demos(
         questions: those to draw from.
         count: how many.
         seed: another one draws others.
-        setting: the setting of their split.
+        family: that of their split.
         avoid: texts of questions that may not be drawn, such as those that will be asked: some stand in both splits.
 
     Raises:
@@ -108,7 +108,7 @@ def draw_demos(
     if len(fit) < count:
         raise IfqaError(f"wanted {count} demonstrations, found {len(fit)} questions to draw them from; ask for fewer")
     drawn = sorted(fit, key=lambda one: hashlib.sha256(f"{seed}:{one.id}".encode()).digest())[:count]
-    return Demos(f"{count} drawn by seed {seed}", setting, tuple(map(_drawn, drawn)))
+    return Demos(f"{count} drawn by seed {seed}", family, tuple(map(_drawn, drawn)))
 
 
 def _drawn(question: Question) -> Demo:

@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, get_args
 
@@ -13,12 +13,13 @@ from ifqa.plugins import load
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.protocols import Advance, LanguageModel, Reader, silent
 from ifqa.records import Completion, Passage, Prediction, Question, Request
 from ifqa.scoring.measures.answers import normalize
 from ifqa.storage.files import sha256
 
 
-class Llm:
+class Llm(Reader):
     """Asks a language model each question with the best passages that its window holds, and takes the answer out of its text.
 
     What the prompt's own rule finds no answer in is a failure ("unparsed: …"), and so is a request that failed.
@@ -35,7 +36,7 @@ class Llm:
         order: whether the best passage stands "best first", or "best last", next to the question.
 
     Attributes:
-        setting: that of the demonstrations; `learnt` says so where it is refused.
+        family: that of the demonstrations; `learnt` says so where it is refused.
         label: said with its scores, where the model has one.
 
     Raises:
@@ -49,7 +50,7 @@ class Llm:
 
     def __init__(
         self,
-        llm: Any,
+        llm: LanguageModel,
         prompt: str = "open-book",
         demos: str = "",
         shots: int = 0,
@@ -73,17 +74,14 @@ class Llm:
             raise IfqaError(f"reader 'llm': how many questions of {demos} are shown? Set shots")
         self.llm, self.samples, self.temperature, self.order = llm, samples, temperature, order
         self.prompt, self._demos, self._shots, self._seed = load_prompt(prompt), demos, shots, seed
-        self.setting = self._shown([]).setting if demos else ""
-        self.label = getattr(llm, "label", "")
+        self.family = self._shown([]).family if demos else ""
+        self.label = llm.label
         self._counts: Counter[str] = Counter()
         self._took = (0, 0)
         self._before = llm.spent  # by the retriever, which may have asked the same model
 
     def answer(
-        self,
-        questions: Sequence[Question],
-        passages: Sequence[Sequence[Passage]],
-        advance: Callable[[float], None] = lambda done: None,
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
 
@@ -129,7 +127,7 @@ class Llm:
         asked = (one.requests(self.prompt.max_tokens, self.temperature, self.samples) for one in fitted)
         return [request for several in asked for request in several]
 
-    def told(self) -> dict[str, Any]:
+    def usage(self) -> dict[str, Any]:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
         names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
         spent = {"spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
@@ -137,12 +135,11 @@ class Llm:
 
     @classmethod
     def trained(cls, demos: str = "", **_: Any) -> str:
-        """The setting of the demonstrations, told without a model; empty without any."""
+        """The family of the demonstrations, told without a model; empty without any."""
         if "/" not in demos:
-            return load_demos(demos).setting if demos else ""
+            return load_demos(demos).family if demos else ""
         benchmark, _slash, split = demos.partition("/")
-        setting: str = load("benchmark", benchmark)().setting(split)
-        return setting
+        return load("benchmark", benchmark)().family(split)
 
     @classmethod
     def fingerprint(cls, prompt: str = "open-book", demos: str = "", **_: Any) -> str:
@@ -150,7 +147,7 @@ class Llm:
         files = [prompt_path(prompt)]
         if "/" in demos:
             benchmark, _slash, split = demos.partition("/")
-            files.append(load("benchmark", benchmark)().path(split))
+            files += load("benchmark", benchmark)().files(split)
         elif demos:
             files.append(demos_path(demos))
         return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest()
@@ -165,7 +162,7 @@ class Llm:
         benchmark, _, split = self._demos.partition("/")
         source = load("benchmark", benchmark)()
         texts = [question.text for question in asked]
-        return draw_demos(source.questions(split), self._shots, self._seed, source.setting(split), texts)
+        return draw_demos(source.questions(split), self._shots, self._seed, source.family(split), texts)
 
     def _vote(self, question: Question, completions: Sequence[Completion]) -> Prediction:
         came = [one for one in completions if not one.error]

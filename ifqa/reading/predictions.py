@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import Advance, Place, Reader, silent
 from ifqa.records import Passage, Prediction, Question
 from ifqa.storage.files import read_jsonl, require, sha256, text_field
 
 
-class Predictions:
+class Predictions(Reader):
     """The answers of a file whose lines have a `question_id` ("ifqa/full-dev/17") and an `answer`."""
 
     version = 1
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Place) -> None:
         """Read the answers.
 
         Args:
@@ -32,7 +33,9 @@ class Predictions:
                 raise IfqaError(f"{path}:{number}: wanted a string as 'answer', found {record.get('answer')!r}")
             self.answers[question_id] = record["answer"]
 
-    def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
         """Each question's answer; a question the file leaves out is a failure.
 
         Raises:
@@ -43,6 +46,7 @@ class Predictions:
             if question.id.rpartition("/")[0] not in splits:
                 found = next(iter(self.answers), "nothing")
                 raise IfqaError(f"{self.path} answers other questions: wanted ids like {question.id}, found {found}")
+        advance(len(questions))
         return [
             Prediction(
                 question.id,

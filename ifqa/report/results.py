@@ -17,7 +17,7 @@ from ifqa.config.variants import as_tables
 from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
 from ifqa.pipeline.provenance import identifying, wanted_score
-from ifqa.plugins import load
+from ifqa.plugins import Kind, load
 from ifqa.progress import say
 from ifqa.scoring.summary import VERSION
 from ifqa.storage.artifacts import identity, is_made, read_manifest
@@ -132,10 +132,11 @@ def _is_of(record: Mapping[str, Any], experiment: Experiment) -> bool:
 def _settings(experiment: Experiment) -> dict[str, Any]:
     """All that decides what an experiment does; not what it expects, or how it is called."""
     tables = {key: value for key, value in as_tables(experiment).items() if key not in ("about", "table", "expected")}
-    return tables | {kind: _telling(kind, tables[kind]) for kind in ("retriever", "reader", "llm") if kind in tables}
+    kinds: tuple[Kind, ...] = ("retriever", "reader", "llm")
+    return tables | {kind: _telling(kind, tables[kind]) for kind in kinds if kind in tables}
 
 
-def _telling(kind: str, table: Mapping[str, Any]) -> dict[str, Any]:
+def _telling(kind: Kind, table: Mapping[str, Any]) -> dict[str, Any]:
     own = identifying(load(kind, table["name"]), table)
     return own | ({"parts": [_telling(kind, part) for part in own["parts"]]} if "parts" in own else {})
 

@@ -193,7 +193,7 @@ def list_json() -> dict[str, Any]:
         for kind, folder in (("experiments", "experiments"), ("corpora", "indexes"))
     }
     listed["variants"] = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
-    listed["benchmarks"] = {name: list(load("benchmark", name).files) for name in names("benchmark")}
+    listed["benchmarks"] = {name: list(load("benchmark", name)().splits) for name in names("benchmark")}
     listed |= {f"{kind}s": list(names(kind)) for kind in ("retriever", "reader", "llm")}
     for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
         listed[kind] = sorted(list_resources(folder, ending))

@@ -14,6 +14,7 @@ from typing import Any
 from ifqa.corpus.store import count_passages
 from ifqa.errors import IfqaError, unknown
 from ifqa.progress import bar
+from ifqa.protocols import Indexed
 from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.jvm import MEMORY, java, run
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
@@ -30,7 +31,7 @@ _ADDED = re.compile(r": (\d+) docs added\.$")
 _NO_ROOM = ("No space left on device", "not enough space on the disk", "Disk quota exceeded", "File too large")
 
 
-class BM25:
+class BM25(Indexed):
     """A Lucene index, searched for questions as bags of words.
 
     Questions are text, not queries: nothing in them (`AND`, `"`, `title:`) is syntax. Among equal scores the passage

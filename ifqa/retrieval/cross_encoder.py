@@ -31,7 +31,7 @@ def identity(model: str) -> str:
     return weights_identity(adapter) if adapter else weights_identity(model_folder(model))
 
 
-def setting_of(model: str) -> str:
+def family_of(model: str) -> str:
     """What an adapter of `ifqa train rerank` was trained on, as "ifqa/full"; empty for a whole model."""
     adapter = adapter_folder(model)
     return str(read_json(adapter / "manifest.json").get("setting", "")) if adapter else ""

@@ -12,6 +12,7 @@ from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, identity_of, model_folder, question_model
+from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.vectors import encode
 from ifqa.retrieval.vectors.store import Ids, Vectors
@@ -23,7 +24,7 @@ _FACTS = "dense.json"  # beside the vectors: what a searcher has to know of the 
 _MODEL = ("model", "query_model", "titles", "max_tokens", "query_prefix", "passage_prefix")
 
 
-class Dense:
+class Dense(Indexed):
     """Vectors of passages, searched exactly or through FAISS."""
 
     version = 1
@@ -57,8 +58,8 @@ class Dense:
             )
         precision = {"int8": "float32"}.get(facts["precision"], facts["precision"])
         self.encoder = encode.encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
-        self.setting: str = facts["setting"]
-        self.trained_on: tuple[str, ...] = tuple(facts["trained_on"])
+        self.family = facts["setting"]
+        self.trained_on = tuple(facts["trained_on"])
         self._ids = Ids(index)
         where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search has no other
         if facts["factory"]:
@@ -105,8 +106,8 @@ class Dense:
         passages: Path,
         folder: Path,
         *,
-        model: str = NAME,
-        query_model: str = "",
+        model: Place = NAME,
+        query_model: Place = "",
         query_prefix: str | None = None,
         passage_prefix: str | None = None,
         titles: str = "auto",
@@ -181,9 +182,9 @@ class Dense:
 
     @classmethod
     def trained(cls, model: str = NAME, **_: Any) -> str:
-        """The setting that a model of `ifqa train dense` was trained on; empty for any other. Nothing is loaded or fetched."""
-        setting: str = _stamp(model)["setting"] if Path(model).is_dir() else ""
-        return setting
+        """The family that a model of `ifqa train dense` was trained on; empty for any other. Nothing is loaded or fetched."""
+        family: str = _stamp(model)["setting"] if Path(model).is_dir() else ""
+        return family
 
     @classmethod
     def built_from(cls, model: str = NAME, query_model: str = "", **_: Any) -> str:

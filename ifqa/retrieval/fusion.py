@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question
-from ifqa.retrieval.queries import Part, told_by
+from ifqa.retrieval.queries import Part, usage_of
 
 METHODS = ("rrf", "weighted")
 
 
-class Fusion:
+class Fusion(Retriever):
     """One ranking out of those of its parts, which may be any retrievers."""
 
     version = 1
@@ -35,9 +36,7 @@ class Fusion:
         if rrf_k < 0 or any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
             raise IfqaError("fusion wants rrf_k and weights from 0, and one weight above it")
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
-        self.trained_on = tuple(one for part in parts for one in getattr(part.retriever, "trained_on", ()))
-        if any(hasattr(part.retriever, "made_passages") for part in parts):
-            self.made_passages = self._made_passages
+        self.trained_on = tuple(one for part in parts for one in part.retriever.trained_on)
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """The `k` best passages of each question; of equal ones first the one that an earlier part has ranked higher.
@@ -52,9 +51,9 @@ class Fusion:
         fuse = self._by_rank if self._method == "rrf" else self._by_score
         return [best(fuse(of_one, weights), k) for of_one in zip(*rankings, strict=True)]
 
-    def told(self) -> dict[str, Any]:
+    def usage(self) -> dict[str, Any]:
         """What its parts tell of the language model that they ask; nothing where none does."""
-        return told_by(self._parts)
+        return usage_of(self._parts)
 
     def _by_rank(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
         return by_rank(rankings, weights, self._rrf_k)
@@ -62,10 +61,11 @@ class Fusion:
     def _by_score(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
         return by_score(rankings, weights, [part.k for part in self._parts])
 
-    def _made_passages(self, questions: Sequence[Question]) -> list[Passage]:
-        made = [
-            part.retriever.made_passages(questions) for part in self._parts if hasattr(part.retriever, "made_passages")
-        ]
+    def made_passages(self, questions: Sequence[Question]) -> list[Passage] | None:
+        """All that its parts make, each once; None where none makes any."""
+        made = [some for part in self._parts if (some := part.retriever.made_passages(questions)) is not None]
+        if not made:
+            return None
         known: dict[str, Passage] = {}
         for passage in (passage for several in made for passage in several):
             if known.setdefault(passage.id, passage) != passage:

@@ -9,11 +9,12 @@ from ifqa.errors import IfqaError
 from ifqa.llms.completions import tokens_of
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Hit, Passage, Question, Request
 from ifqa.storage.files import sha256
 
 
-class GenRead:
+class GenRead(Retriever):
     """Ranks passages that a language model wrote for a question, in the order in which they came.
 
     As published: one passage at temperature 0, of up to 300 tokens, its newlines to blanks (GenRead mainfunc.py:141-150,
@@ -31,7 +32,7 @@ class GenRead:
 
     version = 1
 
-    def __init__(self, llm: Any, prompt: str = "genread-generate", temperature: float = 0.0) -> None:
+    def __init__(self, llm: LanguageModel, prompt: str = "genread-generate", temperature: float = 0.0) -> None:
         if not 0 <= temperature <= 2:
             raise IfqaError(f"temperature of retriever 'genread': wanted a number from 0 to 2, found {temperature}")
         self.llm, self.prompt, self.temperature = llm, load_prompt(prompt), temperature
@@ -75,7 +76,7 @@ class GenRead:
             asked += one.requests(self.prompt.max_tokens, self.temperature, k if self.temperature else 1)
         return asked
 
-    def told(self) -> dict[str, Any]:
+    def usage(self) -> dict[str, Any]:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
         return {
             "retry": self._failed,

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, gold_id
 
 
-class Gold:
+class Gold(Retriever):
     """Ranks a question's own gold passages, in the annotators' order, whatever corpus there is.
 
     It makes text, so whoever reads its ranking takes the passages from `made_passages`.

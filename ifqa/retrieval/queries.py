@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ifqa.errors import unknown
+from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question
 from ifqa.retrieval.clauses import content_terms, split_question
 
@@ -49,21 +50,20 @@ def rewrite(questions: Sequence[Question], query: str) -> list[Question]:
 class Part:
     """A retriever within another: how deep it is asked, with which words, and how much it counts."""
 
-    retriever: Any
+    retriever: Retriever
     k: int
     weight: float = 1.0
     query: str = "question"
 
     def search(self, questions: Sequence[Question]) -> list[list[Hit]]:
         """Its rankings of the questions."""
-        rankings: list[list[Hit]] = self.retriever.search(rewrite(questions, self.query), self.k)
-        return rankings
+        return self.retriever.search(rewrite(questions, self.query), self.k)
 
 
-def told_by(parts: Sequence[Part]) -> dict[str, Any]:
+def usage_of(parts: Sequence[Part]) -> dict[str, Any]:
     """What those parts tell that ask a language model, all of them the same: of each count the highest, and what it spent."""
     told: dict[str, Any] = {}
     for part in parts:
-        for name, value in getattr(part.retriever, "told", dict)().items():
+        for name, value in part.retriever.usage().items():
             told[name] = max(told.get(name, 0), value) if isinstance(value, int) else value
     return told

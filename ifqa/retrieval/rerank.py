@@ -1,18 +1,19 @@
 """A cross-encoder over the best passages of another retriever."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, ClassVar
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import Place, Retriever
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval import cross_encoder
-from ifqa.retrieval.queries import Part, rewrite, told_by
+from ifqa.retrieval.queries import Part, rewrite, usage_of
 
 WEIGHT = 0.5  # of the model: on a held-out quarter of full-train better than the model alone (README)
 
 
-class Rerank:
+class Rerank(Retriever):
     """The passages of its one part, as many as that is asked for, in the order a cross-encoder gives them."""
 
     version = 1
@@ -24,7 +25,7 @@ class Rerank:
         *,
         parts: Sequence[Part],
         passages: Callable[[Sequence[str]], list[Passage]],
-        model: str = cross_encoder.OWN,
+        model: Place = cross_encoder.OWN,
         reads: str = "question",
         model_weight: float = WEIGHT,
         device: str = "auto",
@@ -52,18 +53,13 @@ class Rerank:
         rewrite([], reads)
         self._part, self._fetch, self._reads, self._weight = parts[0], passages, reads, model_weight
         self._model = cross_encoder.CrossEncoder(model, device)
-        self.setting: str = self._model.manifest.get("setting", "")
-        self.trained_on: tuple[str, ...] = (
-            *self._model.manifest.get("sources", {}).values(),
-            *getattr(parts[0].retriever, "trained_on", ()),
-        )
-        if hasattr(self._part.retriever, "made_passages"):
-            self.made_passages = self._part.retriever.made_passages
+        self.family = self._model.manifest.get("setting", "")
+        self.trained_on = (*self._model.manifest.get("sources", {}).values(), *parts[0].retriever.trained_on)
 
     @classmethod
     def trained(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
-        """The setting that the model was trained on, told without loading it; empty for one that is not ours."""
-        return cross_encoder.setting_of(model)
+        """The family that the model was trained on, told without loading it; empty for one that is not ours."""
+        return cross_encoder.family_of(model)
 
     @classmethod
     def fingerprint(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
@@ -79,9 +75,7 @@ class Rerank:
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         rankings, given = self._part.search(questions), rewrite(questions, self._reads)
-        made: dict[str, Passage] = {}
-        if hasattr(self, "made_passages"):
-            made = {passage.id: passage for passage in self.made_passages(questions)}
+        made = {passage.id: passage for passage in self.made_passages(questions) or ()}
         pairs = [
             (question.text, passage.text)
             for question, ranking in zip(given, rankings, strict=True)
@@ -90,9 +84,13 @@ class Rerank:
         scores = iter(self._model.score(pairs).tolist())
         return [reordered(ranking, list(islice(scores, len(ranking))), self._weight)[:k] for ranking in rankings]
 
-    def told(self) -> dict[str, Any]:
+    def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
+        """What its part makes, if that does."""
+        return self._part.retriever.made_passages(questions)
+
+    def usage(self) -> dict[str, Any]:
         """What its part tells of the language model that it asks; nothing where it does not."""
-        return told_by([self._part])
+        return usage_of([self._part])
 
     def _passages(self, ranking: Sequence[Hit], made: dict[str, Passage]) -> Iterator[Passage]:
         stored = iter(self._fetch([hit.passage_id for hit in ranking if hit.passage_id not in made]))

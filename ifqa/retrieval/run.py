@@ -1,27 +1,27 @@
 """Rankings that another system made: a TREC run, or the ctxs JSON of DPR and FiD, which brings its passages along."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle
 from ifqa.formats.runs import read_run
+from ifqa.protocols import Place, Retriever
 from ifqa.records import Hit, Passage, Question
 from ifqa.storage.files import require, sha256
 
 
-class Run:
+class Run(Retriever):
     """The rankings of a file.
 
     A TREC run's question ids are ours ("ifqa/full-dev/17"), its passages those of the corpus. A ctxs file's entry is a
     question's if its id is, else if its text is, white space and curly apostrophes aside (DPR writes "'" for "’");
-    of several entries with one text the first counts. A ctxs file makes text: only then is there `made_passages`.
+    of several entries with one text the first counts. A ctxs file makes text.
     """
 
     version = 1
-    made_passages: Callable[[Sequence[Question]], Iterator[Passage]]
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Place) -> None:
         """Read the rankings; of a ctxs file only ids and scores are kept in memory.
 
         Args:
@@ -32,10 +32,10 @@ class Run:
         """
         self.path = path
         refuse_pickle(Path(path))
-        if not is_ctxs(Path(path)):
+        self._is_ctxs = is_ctxs(Path(path))
+        if not self._is_ctxs:
             self.rankings = read_run(Path(path))
             return
-        self.made_passages = self._passages
         self._entries: list[list[Hit]] = []
         self._of_id: dict[str, int] = {}
         self._of_text: dict[str, int] = {}
@@ -51,7 +51,7 @@ class Run:
             IfqaError: the file is of other questions: a TREC run has no question id that begins as a question's does,
                 or a ctxs file lacks a question, for it has an entry even where nothing was found.
         """
-        if hasattr(self, "made_passages"):
+        if self._is_ctxs:
             return [self._entries[self._entry(question)][:k] for question in questions]
         splits = {question_id.rpartition("/")[0] for question_id in self.rankings}
         for question in questions:
@@ -59,6 +59,10 @@ class Run:
                 found = next(iter(self.rankings), "nothing")
                 raise IfqaError(f"{self.path} ranks other questions: wanted ids like {question.id}, found {found}")
         return [self.rankings.get(question.id, [])[:k] for question in questions]
+
+    def made_passages(self, questions: Sequence[Question]) -> Iterator[Passage] | None:
+        """The passages of a ctxs file; None of a TREC run."""
+        return self._passages(questions) if self._is_ctxs else None
 
     def _passages(self, questions: Sequence[Question]) -> Iterator[Passage]:
         """Every passage of these questions' entries, once, read from the file again."""

@@ -122,7 +122,7 @@ def train(
     if chosen.two_encoders and (kind := read_json(start / "config.json").get("model_type")) != "bert":
         raise IfqaError(f"{chosen.model} is no start for DPR's two encoders: wanted a model of type bert, found {kind}")
     wanted = {
-        "setting": material.setting,
+        "setting": material.family,
         "sources": material.sources,
         "recipe": recipe,
         "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},

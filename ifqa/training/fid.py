@@ -124,13 +124,13 @@ def train(
 
     chosen = resolve(recipe, **changes)
     start = open_checkpoint(chosen.model)
-    if start.setting not in ("", material.setting):
+    if start.family not in ("", material.family):
         raise IfqaError(
-            f"{chosen.model} was trained on {start.setting} and may not be trained further on {material.setting}, "
+            f"{chosen.model} was trained on {start.family} and may not be trained further on {material.family}, "
             "which holds the same questions; begin with another model"
         )
     wanted = {
-        "setting": material.setting,
+        "setting": material.family,
         "sources": material.sources,
         "recipe": recipe,
         "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},

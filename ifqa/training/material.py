@@ -13,11 +13,11 @@ class Material:
     Attributes:
         questions: with answers, gold passages, or both, as the training wants them; it leaves out those without.
         rankings: passages of each question, best first.
-        setting: "ifqa/full" or "ifqa/few": stamped into the weights, since the settings share questions.
+        family: "ifqa/full" or "ifqa/few": stamped into the weights, since the families share questions.
         sources: name -> SHA-256 of the files the questions came from, for the manifest.
     """
 
     questions: Sequence[Question]
     rankings: Sequence[Sequence[Passage]]
-    setting: str
+    family: str
     sources: dict[str, str] = field(default_factory=dict)

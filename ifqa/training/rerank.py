@@ -61,7 +61,7 @@ def train(
     settings = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
                 "pool": pool, "batch": batch, "weight_decay": weight_decay, "max_tokens": MAX_TOKENS}  # fmt: skip
     wanted = {
-        "setting": material.setting,
+        "setting": material.family,
         "sources": material.sources,
         "settings": settings,
         "questions": resume.identity(questions, rankings),

@@ -14,6 +14,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.completions import Store
 from ifqa.pipeline import stages
 from ifqa.pipeline.inputs import _open_llm
+from ifqa.protocols import Retriever
 from ifqa.reading.llm import Llm
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.fusion import Fusion
@@ -182,7 +183,7 @@ def test_what_a_part_asks_is_estimated_counted_and_asked_again(ifqa, tmp_path, t
 
 
 def test_two_parts_that_make_different_texts_of_one_id_are_refused():
-    class Makes:
+    class Makes(Retriever):
         def __init__(self, text):
             self.text = text
 

@@ -73,7 +73,9 @@ def test_the_same_setting_given_twice_is_refused():
 
 
 def test_a_plug_from_outside_names_a_folder_as_it_is(tmp_path, monkeypatch):
-    (tmp_path / "my_plug_of_names.py").write_text("class Mine:\n    'One.'\n    def __init__(self):\n        pass\n")
+    (tmp_path / "my_plug_of_names.py").write_text(
+        "class Mine:\n    'One.'\n    def answer(self, questions, passages): return []\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     named = override(load_experiment("sample"), {"reader": "my_plug_of_names:Mine"}).name
     assert named == "sample+reader=my_plug_of_names.Mine"

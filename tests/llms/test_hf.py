@@ -27,7 +27,7 @@ from ifqa.llms.completions import Store
 from ifqa.llms.decoding import Draws, seed
 from ifqa.llms.hf import HF
 from ifqa.plugins import load
-from ifqa.records import Request, Spent
+from ifqa.records import Estimate, Request, Spent
 from ifqa.settings import check_settings
 
 QUESTIONS = [f"{n}: {'If Wick had no harbour, ' * n}where would the boats land?" for n in (0, 7, 1, 3, 12, 2, 5)]
@@ -173,7 +173,7 @@ def test_seeds_differ_by_all_that_a_request_is():
 def test_nothing_is_computed_twice(opened, tmp_path, monkeypatch):
     model, heard = opened(), []
     requests = [asked("Who?"), asked("Where?"), asked("Who?")]
-    assert model.estimate(requests) == Spent(2, 1, *(sum(map(model.prompt_tokens, requests[:2])), 48), 0.0)
+    assert model.estimate(requests) == Estimate(2, *(sum(map(model.prompt_tokens, requests[:2])), 48), 0.0)
     first = model.complete(requests, heard.append)
     assert first[0] == first[2]
     assert sorted(heard) == [1, 2]

@@ -10,7 +10,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.completions import Store
 from ifqa.llms.replay import Replay, record
 from ifqa.plugins import load
-from ifqa.records import Completion, Request, Spent
+from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.settings import check_settings
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If Wick had no harbour?")), stop=("\n",), max_tokens=9)
@@ -35,7 +35,7 @@ def test_what_a_store_holds_is_recorded_and_replayed(tmp_path, monkeypatch):
     assert found[1] == Completion("Lybster, – é", 12, 3, "stop", cached=True)
     assert (model.name, model.chat, sum(heard)) == ("tiny@1234", True, 3)
     assert model.spent == Spent(cached=3, cost=0.0)
-    assert model.estimate([CHAT, TEXT, CHAT]) == Spent(cached=3, cost=0.0)
+    assert model.estimate([CHAT, TEXT, CHAT]) == Estimate(0, 0, 0, 0.0)
 
 
 def test_what_was_not_recorded_is_an_error_of_that_request(tmp_path):

@@ -24,7 +24,7 @@ ASKS = '[reader]\nname = "outside_of_check:Asks"\n'
 
 PLUGS = '''
 from ifqa.errors import IfqaError
-from ifqa.records import Request, Spent
+from ifqa.records import Estimate, Request, Spent
 from ifqa.records import Cost, Hit, Prediction
 
 
@@ -53,10 +53,14 @@ class Priced(Plain):
 class Slow:
     """A reader that knows its pace."""
 
-    passages_per_second = 0.01
-
     def __init__(self) -> None:
         pass
+
+    def pace(self):
+        return 0.01
+
+    def answer(self, questions, passages):
+        return []
 
 
 class Trained:
@@ -64,6 +68,9 @@ class Trained:
 
     def __init__(self) -> None:
         pass
+
+    def answer(self, questions, passages):
+        return []
 
     @classmethod
     def trained(cls):
@@ -75,6 +82,12 @@ class Asks:
 
     def __init__(self, llm) -> None:
         pass
+
+    def answer(self, questions, passages):
+        return []
+
+    def search(self, questions, k):
+        return []
 
     def requests(self, questions, passages):
         return [
@@ -91,13 +104,16 @@ class Model:
     def __init__(self, *, model: str, known: bool = True, key: bool = True) -> None:
         self.known, self.key = known, key
 
+    def complete(self, requests):
+        return []
+
     def count(self, text):
         return len(text.split())
 
     def estimate(self, requests):
         words = sum(len(one.text.split()) for one in requests)
         room = sum(one.max_tokens for one in requests)
-        return Spent(len(requests), 0, words, room, float(words) if self.known else None)
+        return Estimate(len(requests), words, room, float(words) if self.known else None)
 
     def ready(self):
         if not self.key:

@@ -12,7 +12,7 @@ from ifqa.pipeline.inputs import (
     open_retriever,
     predictions_of,
     rankings_of,
-    refuse_other_settings,
+    refuse_other_families,
     was_trained_on,
 )
 from ifqa.pipeline.stages import build_passages
@@ -20,7 +20,9 @@ from ifqa.records import Hit, Prediction, Question
 from ifqa.storage.files import sha256, write_jsonl
 from ifqa.storage.resources import list_resources
 
-READER = "class Trained:\n    'A reader.'\n    setting = {setting!r}\n    def __init__(self) -> None:\n        pass\n"
+READER = (
+    "class Trained:\n    'A reader.'\n    family = {family!r}\n    def answer(self, questions, passages): return []\n"
+)
 QUESTIONS = [Question("ifqa/full-dev/1", "If?", ("a",)), Question("ifqa/full-dev/2", "If so?", ("b",))]
 
 
@@ -48,7 +50,7 @@ def experiment(tmp_path, monkeypatch):
 )
 def test_weights_of_one_setting_are_refused_on_the_other(tmp_path, monkeypatch, trained, split, refused):
     name = f"reader_{trained.replace('/', '_')}_{split.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(READER.format(setting=trained))
+    (tmp_path / f"{name}.py").write_text(READER.format(family=trained))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     tables = {"benchmark": "ifqa", "split": split, "reader": {"name": f"{name}:Trained"}}
@@ -88,7 +90,7 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
     path.parent.mkdir(parents=True)
     path.write_text("[]")
     (tmp_path / "knows_it.py").write_text(
-        READER.format(setting="ifqa/full") + f"    trained_on = {{{sha256(path)!r}}}\n"
+        READER.format(family="ifqa/full") + f"    trained_on = {{{sha256(path)!r}}}\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -131,27 +133,27 @@ def test_a_reader_is_held_to_its_protocol(predictions, complaint):
 def test_what_was_trained_on_the_other_setting_is_refused_before_anything_is_built(tables, split, refused):
     experiment = parse_experiment("mine", {"benchmark": "ifqa", "split": split, **tables}, "mine.toml")
     if not refused:
-        refuse_other_settings(experiment)
+        refuse_other_families(experiment)
         return
     with pytest.raises(
         IfqaError,
         match=f"{refused} (was trained on|shows demonstrations of) ifqa/full and may not be tested on ifqa/few",
     ):
-        refuse_other_settings(experiment)
+        refuse_other_families(experiment)
 
 
 def test_every_tracked_experiment_may_be_tested_on_its_split():
     for name in list_resources("experiments", ".toml"):
         experiment = load_experiment(name)
         if not (experiment.reader and experiment.reader["name"] == "fid"):  # those are yet to be trained
-            refuse_other_settings(experiment)
+            refuse_other_families(experiment)
 
 
 def test_a_retriever_may_look_through_the_whole_corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "my_looking.py").write_text(
-        "class All:\n    'All of them.'\n    def __init__(self, corpus):\n        self.ids = [one.id for one in corpus]\n"
+        "class All:\n    'All of them.'\n    def __init__(self, corpus):\n        self.ids = [one.id for one in corpus]\n    def search(self, questions, k): return []\n"
     )
     (tmp_path / "few.jsonl").write_text('{"id": "a", "contents": "x"}\n{"id": "b", "contents": "y"}\n')
     (tmp_path / "indexes").mkdir()
@@ -175,7 +177,7 @@ def test_a_dense_model_of_the_other_setting_is_refused_before_its_index_is_built
     )
     tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "few", "retriever": {"name": "dense"}}
     with pytest.raises(IfqaError, match="retriever 'dense' was trained on ifqa/full and may not"):
-        refuse_other_settings(parse_experiment("mine", tables, "mine.toml"))
+        refuse_other_families(parse_experiment("mine", tables, "mine.toml"))
 
 
 @pytest.mark.parametrize("key", ["answer", "factual", "completion", "error"])

@@ -72,7 +72,7 @@ def test_a_retriever_that_breaks_its_protocol_is_refused(method, complaint):
 def test_what_a_retriever_tells_of_itself_stands_in_the_manifest():
     known = sha256(Path("data/ifqa/full_split/dev.json"))
     outside(
-        PLUGS, f"class Tells(Words):\n    trained_on = ({known!r},)\n    def told(self): return {{'took': [3, 4]}}\n"
+        PLUGS, f"class Tells(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n"
     )
     corpus('retriever = "outside_of_stages:Tells"')
     stages.run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Tells"}))
@@ -155,7 +155,7 @@ def test_questions_that_change_while_they_are_read_leave_nothing():
 
 
 def test_what_a_reader_tells_of_itself_stands_in_the_manifest():
-    outside(PLUGS, "class Tells(Last):\n    label = 'a toy'\n    def told(self): return {'cut': 3}\n")
+    outside(PLUGS, "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n")
     stages.read(experiment(reader={"name": "outside_of_stages:Tells"}))
     made = read_manifest(Path("experiments/mine/read"))["made"]
     assert (made["label"], made["cut"], made["trained_on_them"]) == ("a toy", 3, False)
@@ -169,7 +169,7 @@ def test_questions_that_were_not_answered_wholly_are_asked_again_by_the_next_run
         "        down = Path('down').exists()\n"
         "        self.failed += len(questions) * down\n"
         "        return [Prediction(one.id, '' if down else 'captain0', error='none came' * down) for one in questions]\n"
-        "    def told(self): return {'retry': self.failed, 'not_asked': 0}\n"
+        "    def usage(self): return {'retry': self.failed, 'not_asked': 0}\n"
     )
     mine = experiment(reader={"name": "outside_of_stages:Unlucky"})
     write("down", "")

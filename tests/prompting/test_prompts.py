@@ -319,7 +319,7 @@ def test_a_demonstration_without_what_a_prompt_shows_is_refused_in_one_line():
 def test_the_samples_demonstrations_are_training_questions_with_passages_and_all_steps():
     written = load_demos("sample")
     train = {question.text: question for question in Sample().questions("train")}
-    assert written.setting == Sample().setting("train")
+    assert written.family == Sample().family("train")
     assert len(written.demos) == 4
     for demo in written.demos:
         assert demo.answer in train[demo.question].answers
@@ -334,8 +334,8 @@ def made(count):
 
 def test_drawn_demonstrations_depend_on_the_seed_alone():
     questions = made(50)
-    four = draw_demos(questions, 4, seed=1, setting="b/full")
-    assert four.setting == "b/full"
+    four = draw_demos(questions, 4, seed=1, family="b/full")
+    assert four.family == "b/full"
     assert draw_demos(questions[::-1], 8, seed=1).demos[:4] == four.demos
     assert draw_demos(questions, 4, seed=2).demos != four.demos
     first = four.demos[0]

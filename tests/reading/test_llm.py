@@ -58,7 +58,7 @@ def test_each_question_is_asked_with_its_passages_and_the_answer_is_taken_out_of
     first = asked(server)[0]
     assert [passage.text in first for passage in PASSAGES[:3]] == [True, True, False]
     assert first.index(PASSAGES[0].text) < first.index(PASSAGES[1].text)
-    assert reader.told()["spent"]["calls"] == 3
+    assert reader.usage()["spent"]["calls"] == 3
 
 
 def test_a_closed_book_is_shown_no_passage():
@@ -82,7 +82,7 @@ def test_passages_beyond_the_window_are_left_out_from_the_worst_on_and_counted()
         prediction = reader.answer(QUESTIONS[:1], [PASSAGES])[0]
     assert 0 < len(prediction.passage_ids) < 6
     assert prediction.passage_ids == tuple(f"p{n}" for n in range(len(prediction.passage_ids)))
-    assert reader.told()["left_out"] == 6 - len(prediction.passage_ids)
+    assert reader.usage()["left_out"] == 6 - len(prediction.passage_ids)
 
 
 def test_a_question_beyond_the_window_is_a_failure_and_nothing_is_asked():
@@ -93,7 +93,7 @@ def test_a_question_beyond_the_window_is_a_failure_and_nothing_is_asked():
     assert re.match(r"not asked: the question take", predictions[0].error)
     assert predictions[1].answer == "1"
     assert server.requests == 1
-    assert reader.told()["retry"] == 0  # another try would find it as long
+    assert reader.usage()["retry"] == 0  # another try would find it as long
 
 
 def test_what_the_prompts_rule_finds_no_answer_in_is_a_counted_failure():
@@ -103,7 +103,7 @@ def test_what_the_prompts_rule_finds_no_answer_in_is_a_counted_failure():
     assert prediction.answer == ""
     assert prediction.error.startswith("unparsed: ")
     assert prediction.completion == "I cannot say."
-    assert (reader.told()["unparsed"], reader.told()["retry"]) == (1, 0)
+    assert (reader.usage()["unparsed"], reader.usage()["retry"]) == (1, 0)
 
 
 def test_the_answer_most_samples_agree_on_counts():
@@ -130,7 +130,7 @@ def test_written_demonstrations_are_shown_before_the_question_and_carry_their_se
         reader.answer(QUESTIONS[:1], [PASSAGES[:1]])
     roles = [message["role"] for message in server.bodies[0]["messages"]]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
-    assert reader.setting == "sample"
+    assert reader.family == "sample"
 
 
 def test_drawn_demonstrations_are_training_questions_and_another_seed_draws_others():
@@ -188,7 +188,7 @@ def test_genread_samples_k_passages_and_a_failed_one_is_none():
         retriever = GenRead(model(server), temperature=0.9)
         rankings = retriever.search(QUESTIONS, 2)
     assert [len(one) for one in rankings] == [2, 0, 2]
-    assert retriever.told()["retry"] == 1
+    assert retriever.usage()["retry"] == 1
     with serving() as server, pytest.raises(IfqaError, match="reads passages"):
         GenRead(model(server), prompt="open-book")
 
@@ -265,8 +265,8 @@ def test_what_it_will_take_is_said_before_and_nothing_is_sent(closed):
 
 def test_demonstrations_of_the_other_setting_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("ifqa.reading.llm.load_demos", lambda name: type(
-        "Of", (), {"setting": "ifqa/few", "demos": ()})())  # fmt: skip
-    monkeypatch.setattr(Llm, "_shown", lambda self, asked: type("Of", (), {"setting": "ifqa/few", "demos": ()})())
+        "Of", (), {"family": "ifqa/few", "demos": ()})())  # fmt: skip
+    monkeypatch.setattr(Llm, "_shown", lambda self, asked: type("Of", (), {"family": "ifqa/few", "demos": ()})())
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments/x.toml").write_text(
         'benchmark = "ifqa"\nsplit = "full-dev"\n[reader]\nname = "llm"\ndemos = "sample"\n[llm]\nmodel = "gpt-4o-mini"\n'

@@ -163,7 +163,7 @@ def test_a_model_of_one_setting_is_refused_on_the_questions_of_the_other(place):
     build(model="model" if place.startswith("model") else "dpr/ctx_encoder")
     with pytest.raises(IfqaError, match="'dense' was trained on ifqa/few and may not be tested on ifqa/full"):
         open_retriever(experiment("full-dev"))
-    assert open_retriever(experiment("few-dev")).setting == "ifqa/few"
+    assert open_retriever(experiment("few-dev")).family == "ifqa/few"
 
 
 @pytest.mark.parametrize("name", ["dense", "fusion"])

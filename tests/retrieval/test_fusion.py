@@ -8,6 +8,7 @@ from ifqa.config.experiment import load_experiment, parse_experiment, retriever_
 from ifqa.config.variants import override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import open_retriever
+from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question
 from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
 from ifqa.retrieval.gold import Gold
@@ -16,7 +17,7 @@ from ifqa.retrieval.queries import Part
 ASKED = []  # of Scripted: (text, k)
 
 
-class Scripted:
+class Scripted(Retriever):
     """Ranks the passages it is told to; notes what it is asked."""
 
     def __init__(self, *, ranks: str = "a b c") -> None:
@@ -169,7 +170,7 @@ def test_what_a_part_makes_is_passed_on_once():
     assert [one.text for one in fused.made_passages(questions)] == ["one", "two"]
     found = {hit.passage_id for hits in fused.search(questions, 9) for hit in hits}
     assert {one.id for one in fused.made_passages(questions)} == found - {"a", "b", "c"}
-    assert not hasattr(Fusion(parts=[Part(Scripted(), 5)] * 2), "made_passages")
+    assert Fusion(parts=[Part(Scripted(), 5)] * 2).made_passages(questions) is None
 
 
 @pytest.mark.parametrize("method", ["rrf", "weighted"])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import open_retriever
+from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.gold import Gold
@@ -30,7 +31,7 @@ def fetch(ids):
     return [Passage(one, "", PASSAGES[one]) for one in ids]
 
 
-class Scripted:
+class Scripted(Retriever):
     """Always the same ranking; keeps what it was asked."""
 
     trained_on = ("abc",)

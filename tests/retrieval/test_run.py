@@ -28,7 +28,7 @@ def test_a_trec_run_makes_no_text_and_leaves_questions_out(tmp_path):
     (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
     run = Run(str(tmp_path / "run"))
     assert run.search(QUESTIONS, 1) == [[Hit("q", 2.0)], []]
-    assert not hasattr(run, "made_passages")
+    assert run.made_passages(QUESTIONS) is None
     with pytest.raises(IfqaError, match="wanted ids like c/dev/1, found b/dev/1"):
         run.search([Question("c/dev/1", "?")], 1)
 

@@ -190,7 +190,7 @@ def test_the_best_by_dev_is_kept_and_known(tmp_path: Path, start: str) -> None:
         for one, question in zip(reader.answer(*dev), dev[0], strict=True)
     ]  # fmt: skip
     assert manifest["made"]["dev_EM"] == pytest.approx(100 * sum(right) / 3)
-    assert (reader.setting, reader.label, reader.conventions.max_tokens) == ("ifqa/full", "", 40)
+    assert (reader.family, reader.label, reader.conventions.max_tokens) == ("ifqa/full", "", 40)
 
 
 def test_a_training_shorter_than_the_time_between_evaluations_is_evaluated_at_its_end(

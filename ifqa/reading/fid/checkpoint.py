@@ -31,7 +31,7 @@ class Checkpoint:
     model: "FusionInDecoder"
     tokenizer: Any
     conventions: Conventions
-    setting: str = ""
+    family: str = ""
     sources: frozenset[str] = frozenset()
 
 
@@ -51,7 +51,7 @@ def checkpoint_folder(name: str) -> Path:
     return folder
 
 
-def setting_of(folder: Path) -> str:
+def family_of(folder: Path) -> str:
     """What a checkpoint was trained on, as "ifqa/full"; empty for one that `ifqa train fid` did not make."""
     return _told(folder / "manifest.json")[1]
 
@@ -69,7 +69,7 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
     """
     quiet()
     folder = checkpoint_folder(name)
-    known, setting, sources = _told(folder / "manifest.json")
+    known, family, sources = _told(folder / "manifest.json")
     model, published = _load(folder)
     conventions = replace(Conventions(encoder_eos=not published), **known)
     texts = _tokenizer(tokenizer_folder(folder, tokenizer))
@@ -78,23 +78,23 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
             f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
             "name the one that belongs to it: --set reader.tokenizer=NAME"
         )
-    return Checkpoint(model, texts, conventions, setting, sources)
+    return Checkpoint(model, texts, conventions, family, sources)
 
 
 def _told(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
-    """Conventions, setting and sources of a checkpoint that `ifqa train fid` made; nothing of another."""
+    """Conventions, family and sources of a checkpoint that `ifqa train fid` made; nothing of another."""
     told = read_json(manifest) if manifest.exists() else {}
     if not isinstance(told, dict):
         raise IfqaError(f"{manifest}: wanted a table, found {type(told).__name__}; {MEND}")
-    conventions, setting, sources = told.get("conventions", {}), told.get("setting", ""), told.get("sources", {})
+    conventions, family, sources = told.get("conventions", {}), told.get("setting", ""), told.get("sources", {})
     kinds = {one.name: one.type for one in fields(Conventions)}
     if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
         wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))
         found = str(conventions)[:100]
         raise IfqaError(f"{manifest}: 'conventions' must be a table of {wanted}, found {found}; {MEND}")
-    if not isinstance(setting, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
+    if not isinstance(family, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
         raise IfqaError(f"{manifest}: 'setting' must be text and 'sources' a table of texts; {MEND}")
-    return conventions, setting, frozenset(sources.values())
+    return conventions, family, frozenset(sources.values())
 
 
 def _load(folder: Path) -> tuple["FusionInDecoder", bool]:

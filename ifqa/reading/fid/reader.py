@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.protocols import Advance, Place, Reader, silent
 from ifqa.records import Passage, Prediction, Question
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 _CHOICE = {"auto": None, "yes": True, "no": False}
 
 
-class Fid:
+class Fid(Reader):
     """Fusion-in-Decoder (Izacard & Grave 2021) with any checkpoint of T5's family; greedy decoding as the original.
 
     Which questions are read together, and how, changes no answer but for the rounding of bfloat16. A question without
@@ -38,9 +39,9 @@ class Fid:
             too small, and that said.
 
     Attributes:
-        setting: what the checkpoint was trained on, such as "ifqa/full"; empty if `ifqa train fid` did not make it.
+        family: what the checkpoint was trained on, such as "ifqa/full"; empty if `ifqa train fid` did not make it.
         trained_on: SHA-256 of the files its training questions came from.
-        label: said with its scores, where it was not trained on a setting of a benchmark.
+        label: said with its scores, where it was not trained on a benchmark.
 
     Raises:
         IfqaError: the checkpoint is not to be had or no T5, or a setting has a value that is not among those above.
@@ -51,8 +52,8 @@ class Fid:
 
     def __init__(
         self,
-        checkpoint: str = "",
-        tokenizer: str = "",
+        checkpoint: Place = "",
+        tokenizer: Place = "",
         max_tokens: int = 0,
         titles: str = "auto",
         encoder_eos: str = "auto",
@@ -83,8 +84,8 @@ class Fid:
 
         device = resolve_device(device)
         opened = open_checkpoint(checkpoint, tokenizer)
-        self.setting, self.trained_on = opened.setting, opened.sources
-        self.label = "" if self.setting else f"{checkpoint or DEFAULT} is not trained on IfQA"
+        self.family, self.trained_on = opened.family, opened.sources
+        self.label = "" if self.family else f"{checkpoint or DEFAULT} is not trained on IfQA"
         given: dict[str, Any] = {
             "max_tokens": max_tokens or None,
             "titles": _CHOICE[titles],
@@ -97,7 +98,9 @@ class Fid:
         self.max_answer_tokens, self.beams = max_answer_tokens, beams
         self.room = budget(self.model, beams, batch_tokens)
 
-    def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
 
         The evidence is in the order of the decoder's attention to it (see `FusionInDecoder.passage_scores`).
@@ -120,13 +123,13 @@ class Fid:
             room=self.room,
         )  # fmt: skip
         answers = self.tokenizer.batch_decode([one.tokens for one in readings], skip_special_tokens=True)
+        advance(len(questions))
         return [
             _prediction(question, several, reading, text)
             for question, several, reading, text in zip(questions, passages, readings, answers, strict=True)
         ]
 
-    @property
-    def passages_per_second(self) -> float:
+    def pace(self) -> float:
         """Measured here and now, for `ifqa check`."""
         question, passages = (
             Question("check", "If " + "it were so, " * 5 + "how long?"),
@@ -139,10 +142,10 @@ class Fid:
 
     @classmethod
     def trained(cls, checkpoint: str = "", **_: Any) -> str:
-        """The setting that a checkpoint was trained on, told without loading it; empty where it says nothing."""
-        from ifqa.reading.fid.checkpoint import checkpoint_folder, setting_of
+        """The family that a checkpoint was trained on, told without loading it; empty where it says nothing."""
+        from ifqa.reading.fid.checkpoint import checkpoint_folder, family_of
 
-        return setting_of(checkpoint_folder(checkpoint))
+        return family_of(checkpoint_folder(checkpoint))
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: Any) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
+from ifqa.protocols import Advance, Place, Reader, silent
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.answers import normalize
 from ifqa.storage.files import read_json, require, sha256
@@ -22,7 +23,7 @@ FILES = ("adapter_model.safetensors", "heads.safetensors")
 PASSAGE_CANDIDATES = 20  # candidates kept of a passage
 
 
-class Extractive:
+class Extractive(Reader):
     """Reads a span of the passages, or computes a number from one of theirs and one of the question's.
 
     Scores of all candidates of all of a question's passages go through one softmax; candidates that are equal after the
@@ -41,7 +42,7 @@ class Extractive:
         batch_tokens: tokens, with padding, that are read at a time; bounds the memory and never changes an answer.
 
     Attributes:
-        setting: what the weights were trained on, such as "ifqa/full": IfQA's other setting holds the same questions.
+        family: what the weights were trained on, such as "ifqa/full": IfQA's other family holds the same questions.
         trained_on: SHA-256 of the files the training questions came from.
 
     Raises:
@@ -50,11 +51,10 @@ class Extractive:
 
     version = 1
     not_identity = ("device", "batch_tokens")
-    passages_per_second = 20  # on two cores, for `ifqa check`
 
     def __init__(
         self,
-        weights: str = "",
+        weights: Place = "",
         rank_weight: float = 1.0,
         device: str = "auto",
         precision: str = "float32",
@@ -62,7 +62,7 @@ class Extractive:
     ) -> None:
         self.folder = Path(weights) if weights else SHIPPED
         self.manifest = _manifest(self.folder)
-        self.setting: str = self.manifest["setting"]
+        self.family = self.manifest["setting"]
         if precision not in ("float32", "bfloat16"):
             raise IfqaError(f"precision {precision!r} of reader 'extractive'; wanted 'float32' or 'bfloat16'")
         if not math.isfinite(rank_weight):
@@ -74,7 +74,9 @@ class Extractive:
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         self._model = _load(self.folder, resolve_device(device), precision)
 
-    def answer(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Prediction]:
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
 
         The prediction's evidence is the passage the answer has the most weight in, then the others by their best
@@ -96,16 +98,21 @@ class Extractive:
                     candidates[places[index]] = best_candidates(
                         pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES
                     )
+        advance(len(questions))
         return [
             self._choose(question, several, [candidates[number, place] for place in range(len(several))])
             for number, (question, several) in enumerate(zip(questions, passages, strict=True))
         ]
 
+    def pace(self) -> float:
+        """Passages a second on two cores, for `ifqa check`."""
+        return 20.0
+
     @classmethod
     def trained(cls, weights: str = "", **_: Any) -> str:
-        """The setting that the weights were trained on, told without loading them."""
-        setting: str = _manifest(Path(weights) if weights else SHIPPED)["setting"]
-        return setting
+        """The family that the weights were trained on, told without loading them."""
+        family: str = _manifest(Path(weights) if weights else SHIPPED)["setting"]
+        return family
 
     @classmethod
     def fingerprint(cls, weights: str = "", **_: Any) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
+from ifqa.protocols import Benchmark
 from ifqa.report.figures import check_figure, save
 from ifqa.report.stats.counts import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
 from ifqa.retrieval.clauses import split_question
@@ -60,9 +61,9 @@ def measure(benchmark: str, splits: Sequence[str] = ()) -> Measured:
         IfqaError: a split is unknown, is not there, or is not in its format.
     """
     source = load("benchmark", benchmark)()
-    if wrong := next((split for split in splits if split not in source.files), None):
-        raise unknown(f"split of {benchmark}", wrong, source.files)
-    chosen = splits or [split for split, file in source.files.items() if (source.folder / file).exists()]
+    if wrong := next((split for split in splits if split not in source.splits), None):
+        raise unknown(f"split of {benchmark}", wrong, source.splits)
+    chosen = splits or [split for split in source.splits if _is_there(source, split)]
     if not chosen:
         raise IfqaError(f"{benchmark}: none of its splits is in {source.folder}; run: ifqa data {benchmark}")
     questions = {split: source.questions(split) for split in chosen}
@@ -71,6 +72,13 @@ def measure(benchmark: str, splits: Sequence[str] = ()) -> Measured:
         for split, own in questions.items()
     }
     return Measured(benchmark, stats, shared(questions))
+
+
+def _is_there(benchmark: Benchmark, split: str) -> bool:
+    try:
+        return bool(benchmark.files(split))
+    except IfqaError:
+        return False
 
 
 def stats_json(measured: Measured) -> dict[str, Any]:

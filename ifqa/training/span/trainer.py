@@ -117,7 +117,7 @@ def train(
     rounds = [warm_up, *[examples] * epochs]
     steps = sum(-(-len(some) // batch) for some in rounds)
     wanted = {
-        "setting": material.setting,
+        "setting": material.family,
         "sources": material.sources,
         "settings": chosen,
         "questions": _identity(questions, rankings),

@@ -49,7 +49,7 @@ def test_the_header_with_the_namespaces_goes_before_every_piece(tmp_path: Path) 
     ],
     ids=["one stream", "streams that cut pages", "plain", "no dump", "damaged", "empty"],
 )
-def test_what_cannot_be_read_stream_by_stream_is_told_by_its_start(tmp_path: Path, data: bytes) -> None:
+def test_what_cannot_be_read_stream_by_stream_is_usage_of_its_start(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "d.xml.bz2").write_bytes(data)
     assert header(tmp_path / "d.xml.bz2") is None
 

@@ -188,7 +188,7 @@ def test_a_checkpoints_manifest_says_what_it_was_trained_on_and_how_it_reads(tmp
     told["conventions"] = {"max_tokens": 99, "titles": False}
     (tmp_path / "ours" / "manifest.json").write_text(json.dumps(told))
     opened = open_checkpoint(str(tmp_path / "ours"))
-    assert opened.setting == "ifqa/full"
+    assert opened.family == "ifqa/full"
     assert opened.sources == {"12", "34"}
     assert opened.conventions == Conventions(max_tokens=99, titles=False, encoder_eos=True)
     assert not opened.model.training

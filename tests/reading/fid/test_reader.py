@@ -181,7 +181,7 @@ def test_settings_of_a_checkpoint_hold_until_others_are_given(folder, tmp_path):
     (trained / "manifest.json").write_text(json.dumps(told))
     kept = Fid(str(trained), device="cpu")
     assert kept.conventions == Conventions(40, False, False)
-    assert (kept.setting, set(kept.trained_on), kept.label) == ("ifqa/few", {"ab"}, "")
+    assert (kept.family, set(kept.trained_on), kept.label) == ("ifqa/few", {"ab"}, "")
     given = Fid(str(trained), device="cpu", max_tokens=16, titles="yes", encoder_eos="yes")
     assert given.conventions == Conventions(16, True, True)
 
@@ -199,7 +199,7 @@ def test_titles_and_the_end_of_inputs_are_read_where_they_are_asked_for(folder, 
 
 def test_a_model_that_was_not_trained_on_the_questions_is_labelled(folder, reader):
     assert reader.label == f"{folder} is not trained on IfQA"
-    assert (reader.setting, reader.trained_on) == ("", frozenset())
+    assert (reader.family, reader.trained_on) == ("", frozenset())
 
 
 def test_bfloat16_answers_on_a_cpu_too(folder):

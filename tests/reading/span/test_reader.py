@@ -88,7 +88,7 @@ def test_a_passage_is_cut_where_the_network_ends(reader: Extractive) -> None:
 
 
 def test_weights_say_what_they_were_trained_on(reader: Extractive) -> None:
-    assert reader.setting == "ifqa/full"
+    assert reader.family == "ifqa/full"
     assert set(reader.manifest["settings"]) >= {"seed", "epochs", "rank"}
 
 

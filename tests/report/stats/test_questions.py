@@ -212,7 +212,7 @@ def test_what_is_not_there_is_named(release, tmp_path, monkeypatch):
 def test_the_tables_fit_80_columns_with_all_six_splits_and_show_the_paper(release, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     measured = measure("ifqa")
-    every = dict.fromkeys(IfQA.files, measured.splits["full-dev"])
+    every = dict.fromkeys(IfQA.paths, measured.splits["full-dev"])
     show(type(measured)("ifqa", every, {one: dict.fromkeys(every, 1_594) for one in every}))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80

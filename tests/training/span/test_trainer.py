@@ -82,7 +82,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     train(MATERIAL, tmp_path / "killed", **SETTINGS)
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
     assert "manifest.json" in weights(tmp_path / "whole")
-    assert Extractive(weights=str(tmp_path / "whole")).setting == "ifqa/full"
+    assert Extractive(weights=str(tmp_path / "whole")).family == "ifqa/full"
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
