@@ -21,6 +21,9 @@ Positive = Annotated[int, Field(ge=1)]
 Text = Annotated[str, Field(pattern=r"\S")]  # not empty
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0)]
+Temperature = Annotated[float, Field(ge=0, le=2)]
+Precision = Literal["auto", "float32", "bfloat16"]
+YesNo = Literal["auto", "yes", "no"]
 
 _SELF = ("self", "cls")
 _NAMES = {
@@ -197,6 +200,5 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     if kind == "array":
         return "a list of texts" if schema["items"].get("type") == "string" else "a list"
     bounds = [f"{words} {schema[key]}" for key, words in _BOUNDS.items() if key in schema]
-    return " ".join(
-        filter(None, [_NAMES.get(kind, kind), ", ".join(bounds), "that is not empty" * ("pattern" in schema)])
-    )
+    said = ", ".join(bounds).replace(", at most", " to" if "minimum" in schema else ", at most")
+    return " ".join(filter(None, [_NAMES.get(kind, kind), said, "that is not empty" * ("pattern" in schema)]))

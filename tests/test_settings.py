@@ -1,3 +1,4 @@
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
+from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
+from ifqa.plugins import load
+from ifqa.protocols import GIVEN
 from ifqa.settings import Natural, Positive, Share, Table, Text, check_settings, check_table, checked, settings_of
 
 
@@ -64,8 +68,8 @@ def outside(
         ({"order": 1}, "'order': wanted 'best first' or 'best last', found 1"),
         ({"samples": 0}, "'samples': wanted a whole number from 1, found 0"),
         ({"samples": "two"}, "'samples': wanted a whole number from 1, found 'two'"),
-        ({"share": 1.5}, "'share': wanted a number from 0, at most 1, found 1.5"),
-        ({"share": float("nan")}, "'share': wanted a number from 0, at most 1, found nan"),
+        ({"share": 1.5}, "'share': wanted a number from 0 to 1, found 1.5"),
+        ({"share": float("nan")}, "'share': wanted a number from 0 to 1, found nan"),
         ({"above": 1}, "'above': wanted a number above 0, below 1, found 1"),
         ({"above": float("inf")}, "'above': wanted a number above 0, below 1, found inf"),
         ({"names": "x"}, "'names': wanted a list of texts, found 'x'"),
@@ -186,6 +190,35 @@ def test_a_constructor_refuses_from_python_what_it_refuses_from_a_file():
     with pytest.raises(TypeError, match="llm"):
         Plug()
     assert settings_of(Plug.__init__) == {"samples": 1, "order": "a"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "wrong"),
+    [
+        ("retriever", "bm25", {"k1": -1.0}),
+        ("retriever", "bm25", {"b": float("nan")}),
+        ("retriever", "dense", {"nprobe": -1}),
+        ("retriever", "fusion", {"method": "rff"}),
+        ("retriever", "rerank", {"model_weight": 0}),
+        ("retriever", "genread", {"temperature": 2.5}),
+        ("reader", "extractive", {"precision": "float16"}),
+        ("reader", "fid", {"beams": 0}),
+        ("reader", "llm", {"sample": 2}),
+        ("llm", "openai", {"model": "m", "timeout": 0}),
+        ("llm", "hf", {"model": "m", "window": True}),
+        ("llm", "replay", {"path": "x", "window": -1}),
+    ],
+)
+def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong):
+    plugin = load(kind, name)
+    given = dict.fromkeys([one for one in inspect.signature(plugin).parameters if one in GIVEN])
+    with pytest.raises(IfqaError) as called:
+        plugin(**given, **wrong)
+    tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "reader": {"name": "extractive"}}
+    with pytest.raises(IfqaError) as read:
+        parse_experiment("x", tables | {kind: {"name": name, **wrong}}, "x.toml")
+    without_known = [str(one.value).partition(" known: ")[0] for one in (called, read)]
+    assert without_known[1] == f"x.toml: {without_known[0]}"
 
 
 def test_help_does_not_wait_for_the_models():

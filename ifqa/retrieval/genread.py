@@ -11,6 +11,7 @@ from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Hit, Passage, Question, Request
+from ifqa.settings import Temperature, checked
 from ifqa.storage.files import sha256
 
 
@@ -32,9 +33,8 @@ class GenRead(Retriever):
 
     version = 1
 
-    def __init__(self, llm: LanguageModel, prompt: str = "genread-generate", temperature: float = 0.0) -> None:
-        if not 0 <= temperature <= 2:
-            raise IfqaError(f"temperature of retriever 'genread': wanted a number from 0 to 2, found {temperature}")
+    @checked("setting of retriever 'genread'")
+    def __init__(self, llm: LanguageModel, prompt: str = "genread-generate", temperature: Temperature = 0.0) -> None:
         self.llm, self.prompt, self.temperature = llm, load_prompt(prompt), temperature
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
