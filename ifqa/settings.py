@@ -6,6 +6,7 @@ are checked and never converted: what is saved is what was written, and hashes a
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache, wraps
 from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
@@ -173,6 +174,8 @@ def _fit(
     name = str(min(wrong, key=lambda one: one["type"] != "missing")["loc"][0])
     schema = model.model_json_schema()["properties"][name]
     if name not in values:
+        if misspelt := get_close_matches(name, [str(one) for one in values if one not in names], n=1):
+            raise IfqaError(f"{opening}{unknown(what, misspelt[0], names)}")
         raise IfqaError(f"{opening}{what} {name!r} is missing; wanted {_wanted(schema)}")
     value, choices = values[name], _choices(schema)
     if choices and isinstance(value, str):

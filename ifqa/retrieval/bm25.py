@@ -22,7 +22,7 @@ from ifqa.settings import Natural, NotNegative, Share, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
 _FACTS = "bm25.json"  # beside Lucene's files: what a searcher has to know of the build
-_JavaFloat = Annotated[float, Field(ge=0, le=3e38)]
+_JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
 _BATCH = 64  # questions searched at once when the number of threads is left to Java; bounds the memory of the answers
 _BUFFER_MB = 256  # of passages held before a segment is written: small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in one question; Lucene's own 1,024 is a guard against queries nobody wrote

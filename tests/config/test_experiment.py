@@ -1,10 +1,13 @@
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import load_experiment, parse_experiment, search_settings
-from ifqa.config.variants import override, write_resolved
+from ifqa.config.experiment import Experiment, load_experiment, parse_experiment, search_settings
+from ifqa.config.variants import as_tables, override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import questions_of
 
@@ -132,6 +135,7 @@ def test_a_file_in_the_experiments_folder_is_as_good_as_its_name(tmp_path, monke
         ({"benchmark": "ifq"}, "unknown benchmark 'ifq'; did you mean 'ifqa'"),
         ({"splt": "dev"}, "x.toml: unknown key 'splt'; did you mean 'split'"),
         ({"retriever": "bm25"}, "'retriever': wanted a table, found 'bm25'"),
+        ({"retriever": {"nmae": "bm25"}}, r"x.toml: \[retriever\]: unknown key 'nmae'; did you mean 'name'"),
         ({"retriever": {}}, "'name' is missing; wanted text"),
         ({"reader": 5}, "wanted a table, found 5"),
         ({"table": 3}, "'table': wanted text, found 3"),
@@ -144,6 +148,33 @@ def test_a_file_in_the_experiments_folder_is_as_good_as_its_name(tmp_path, monke
 def test_a_wrong_experiment_is_refused_by_name(change, complaint):
     with pytest.raises(IfqaError, match=complaint):
         parse_experiment("x", SAMPLE | change, "x.toml")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["bm25", "fusion"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "k", "parts", "b"]), inner),
+    max_leaves=4,
+)
+KEYS = [one.name for one in fields(Experiment)]
+
+
+@settings(deadline=None)
+@given(st.sampled_from([*KEYS, "splt"]), st.sampled_from(["", "name", "k", "passages", "weights", "k1"]), VALUES)
+def test_any_value_of_a_file_is_taken_as_it_is_or_refused_in_one_line(key, inner, value):
+    tables = SAMPLE | {
+        key: {**SAMPLE.get(key, {}), inner: value} if inner and key in ("retriever", "reader") else value
+    }
+    experiment, refusal = None, ""
+    try:
+        experiment = parse_experiment("x", tables, "x.toml")
+    except IfqaError as error:
+        refusal = str(error)
+    assert refusal.isprintable()  # hence one line
+    if experiment:
+        again = parse_experiment("x", as_tables(experiment), "x.toml")
+        assert repr(again) == repr(experiment)
+        if inner and key in ("retriever", "reader"):
+            assert repr(vars(experiment)[key][inner]) == repr(value)
 
 
 def test_an_unknown_change_is_refused():
