@@ -202,6 +202,6 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     kind = schema.get("type", "")
     if kind == "array":
         return "a list of texts" if schema["items"].get("type") == "string" else "a list"
-    bounds = [f"{words} {schema[key]}" for key, words in _BOUNDS.items() if key in schema]
+    bounds = [f"{words} {schema[key]:.10g}" for key, words in _BOUNDS.items() if key in schema]
     said = ", ".join(bounds).replace(", at most", " to" if "minimum" in schema else ", at most")
     return " ".join(filter(None, [_NAMES.get(kind, kind), said, "that is not empty" * ("pattern" in schema)]))
