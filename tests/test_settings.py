@@ -1,7 +1,19 @@
-import pytest
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field
+
+from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.settings import check_settings, settings_of
+from ifqa.plugins import load
+from ifqa.protocols import GIVEN
+from ifqa.settings import Natural, Positive, Share, Table, Text, check_settings, check_table, checked, settings_of
 
 
 def build(passages, folder, *, k1: float = 0.9, threads: int = 0, stemmer: str = "porter", positions: bool = False):
@@ -13,10 +25,10 @@ def build(passages, folder, *, k1: float = 0.9, threads: int = 0, stemmer: str =
     [
         ({"k2": 1.0}, "unknown setting 'k2'; did you mean 'k1'"),
         ({"passages": "x"}, "unknown setting 'passages'"),
-        ({"k1": "high"}, "setting 'k1': wanted float, found 'high'"),
-        ({"k1": True}, "setting 'k1': wanted float, found True"),
-        ({"threads": 1.5}, "setting 'threads': wanted int, found 1.5"),
-        ({"positions": 1}, "setting 'positions': wanted bool, found 1"),
+        ({"k1": "high"}, "setting 'k1': wanted a number, found 'high'"),
+        ({"k1": True}, "setting 'k1': wanted a number, found True"),
+        ({"threads": 1.5}, "setting 'threads': wanted a whole number, found 1.5"),
+        ({"positions": 1}, "setting 'positions': wanted true or false, found 1"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(settings, complaint):
@@ -27,3 +39,190 @@ def test_a_wrong_setting_is_refused_by_name(settings, complaint):
 def test_right_settings_pass_and_defaults_are_known():
     check_settings("setting", build, {"k1": 1, "positions": True}, given=["passages", "folder"])
     assert settings_of(build) == {"k1": 0.9, "threads": 0, "stemmer": "porter", "positions": False}
+
+
+def outside(
+    path: Path,
+    order: Literal["best first", "best last"] = "best first",
+    samples: Positive = 1,
+    share: Share = 0.5,
+    above: Annotated[float, Field(gt=0, lt=1)] | None = None,
+    names: tuple[str, ...] = (),
+    either: float | Literal["auto"] = "auto",
+    device: "NoSuchName" = "cpu",  # noqa: F821
+    bare=3,
+    anything: Any = None,
+    copy: bool = False,
+    model_json: "str | None" = None,
+):
+    """Stands for a constructor from outside: what annotations may be."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({}, "setting 'path' is missing; wanted text"),
+        ({"pth": "x"}, "unknown setting 'pth'; did you mean 'path'"),
+        ({"path": 3}, "'path': wanted text, found 3"),
+        ({"order": "best frist"}, "'order': unknown value 'best frist'; did you mean 'best first'"),
+        ({"order": 1}, "'order': wanted 'best first' or 'best last', found 1"),
+        ({"samples": 0}, "'samples': wanted a whole number from 1, found 0"),
+        ({"samples": "two"}, "'samples': wanted a whole number from 1, found 'two'"),
+        ({"share": 1.5}, "'share': wanted a number from 0 to 1, found 1.5"),
+        ({"share": float("nan")}, "'share': wanted a number from 0 to 1, found nan"),
+        ({"above": 1}, "'above': wanted a number above 0, below 1, found 1"),
+        ({"above": float("inf")}, "'above': wanted a number above 0, below 1, found inf"),
+        ({"names": "x"}, "'names': wanted a list of texts, found 'x'"),
+        ({"names": [1]}, r"'names': wanted a list of texts, found \[1\]"),
+        ({"either": True}, "'either': wanted a number or 'auto', found True"),
+        ({"either": "aut"}, "'either': wanted a number or 'auto', found 'aut'"),
+        ({"device": 3}, "'device': wanted text, found 3"),
+        ({"bare": "3"}, "'bare': wanted a whole number, found '3'"),
+        ({"copy": 1}, "'copy': wanted true or false, found 1"),
+        ({"model_json": 1}, "'model_json': wanted text, found 1"),
+        ({"setting_0": 1}, "unknown setting 'setting_0'"),
+    ],
+)
+def test_an_annotation_says_what_a_setting_may_be(settings, complaint):
+    with pytest.raises(IfqaError, match=complaint) as caught:
+        check_settings("setting", outside, settings if complaint.startswith("setting") else {"path": "x"} | settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_fits_its_annotation_passes():
+    fitting = {"share": 1, "above": 0.5, "names": ["a"], "either": 2, "anything": [{}], "device": "cuda", "copy": True}
+    check_settings("setting", outside, {"path": Path("x"), **fitting})
+
+
+def test_annotations_kept_as_text_hold_too():
+    names: dict[str, Any] = {"__name__": "a_plugin_from_outside"}
+    exec(  # a module of its own, for this import changes all annotations of a file
+        "from __future__ import annotations\nfrom typing import Literal\n"
+        "def late(k1: float = 0.9, order: Literal['a', 'b'] = 'a', tensor: torch.Tensor | None = None): ...",
+        names,
+    )
+    check_settings("setting", names["late"], {"k1": 1, "order": "b", "tensor": 3})
+    with pytest.raises(IfqaError, match="'k1': wanted a number, found 'high'"):
+        check_settings("setting", names["late"], {"k1": "high"})
+
+
+def test_the_file_and_the_names_beside_are_told():
+    with pytest.raises(IfqaError, match=r"^x.toml: unknown setting 'kk'; did you mean 'k'\? known: b, k$"):
+        check_settings("setting", lambda b=1: b, {"kk": 1}, where="x.toml", beside=["k"])
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+KINDS = [bool, int, float, str, Natural, Share, Literal["a"], list[str], int | None, Any]
+
+
+@given(st.sampled_from(KINDS), PLAIN | st.lists(PLAIN), st.text(min_size=1))
+def test_any_value_passes_or_is_refused_in_one_line(kind, value, name):
+    def function(a): ...
+
+    function.__annotations__["a"] = kind
+    refusal = complaint(function, {"a": value})
+    if refusal:
+        assert refusal.startswith("x.toml: setting 'a': ")
+        assert refusal.isprintable()
+    else:
+        assert kind is not bool or value in (True, False)
+        assert kind not in (int, Natural) or (type(value) is int and (kind is int or value >= 0))
+        assert kind not in (float, Share) or (type(value) in (int, float) and abs(value) < float("inf"))
+    if name != "a":
+        assert complaint(function, {"a": value, name: 1}).startswith("x.toml: unknown setting ")
+
+
+def complaint(function, settings):
+    """What is said of settings; nothing where they pass."""
+    try:
+        check_settings("setting", function, settings, where="x.toml")
+    except IfqaError as error:
+        return str(error)
+    return ""
+
+
+class Point(Table):
+    """A table of a file."""
+
+    name: Text
+    at: list[int] = Field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("table", "complaint"),
+    [
+        (3, "x.toml: wanted a table, found 3"),
+        (None, "x.toml: wanted a table, found nothing"),
+        ({"name": " "}, "x.toml: key 'name': wanted text that is not empty, found ' '"),
+        ({"name": "a", "ta": []}, "x.toml: unknown key 'ta'; did you mean 'at'? known: at, name"),
+        ({"name": "a", 3: 4}, "x.toml: unknown key '3'; known: at, name"),
+        ({"name": "a", "at": [1.5]}, "x.toml: key 'at': wanted a list, found [1.5]"),
+    ],
+)
+def test_a_wrong_table_is_refused_in_one_line(table, complaint):
+    with pytest.raises(IfqaError) as caught:
+        check_table(Point, table, "x.toml")
+    assert str(caught.value) == complaint
+
+
+def test_a_table_that_fits_is_its_model():
+    assert check_table(Point, {"name": "a"}, "x.toml") == Point(name="a", at=[])
+
+
+class Plug:
+    """A plugin whose constructor is checked."""
+
+    @checked("setting of reader 'plug'")
+    def __init__(self, llm: object, samples: Positive = 1, order: Literal["a", "b"] = "a") -> None:
+        self.given = (llm, samples, order)
+
+
+def test_a_constructor_refuses_from_python_what_it_refuses_from_a_file():
+    assert Plug("llm", 2, order="b").given == ("llm", 2, "b")
+    for wrong in ({"samples": 0}, {"order": "c"}, {"sample": 1}):
+        with pytest.raises(IfqaError) as called:
+            Plug("llm", **wrong)
+        with pytest.raises(IfqaError) as read:
+            check_settings("setting of reader 'plug'", Plug.__init__, wrong, ["llm"])
+        assert str(called.value) == str(read.value)
+    with pytest.raises(IfqaError, match="'samples': wanted a whole number from 1, found 0"):
+        Plug("llm", 0)
+    with pytest.raises(TypeError, match="llm"):
+        Plug()
+    assert settings_of(Plug.__init__) == {"samples": 1, "order": "a"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "wrong"),
+    [
+        ("retriever", "bm25", {"k1": -1.0}),
+        ("retriever", "bm25", {"b": float("nan")}),
+        ("retriever", "dense", {"nprobe": -1}),
+        ("retriever", "fusion", {"method": "rff"}),
+        ("retriever", "rerank", {"model_weight": 0}),
+        ("retriever", "genread", {"temperature": 2.5}),
+        ("reader", "extractive", {"precision": "float16"}),
+        ("reader", "fid", {"beams": 0}),
+        ("reader", "llm", {"sample": 2}),
+        ("llm", "openai", {"model": "m", "timeout": 0}),
+        ("llm", "hf", {"model": "m", "window": True}),
+        ("llm", "replay", {"path": "x", "window": -1}),
+    ],
+)
+def test_a_plugin_refuses_the_same_from_python_and_from_a_file(kind, name, wrong):
+    plugin = load(kind, name)
+    given = dict.fromkeys([one for one in inspect.signature(plugin).parameters if one in GIVEN])
+    with pytest.raises(IfqaError) as called:
+        plugin(**given, **wrong)
+    tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "reader": {"name": "extractive"}}
+    with pytest.raises(IfqaError) as read:
+        parse_experiment("x", tables | {kind: {"name": name, **wrong}}, "x.toml")
+    without_known = [str(one.value).partition(" known: ")[0] for one in (called, read)]
+    assert without_known[1] == f"x.toml: {without_known[0]}"
+
+
+def test_help_does_not_wait_for_the_models():
+    code = "import sys, ifqa.cli.app as app\nsys.argv = ['ifqa', '--help']\ntry: app.main()\nfinally: assert 'pydantic' not in sys.modules"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "Usage" in told.stdout

@@ -6,18 +6,39 @@ beside, under the working directory.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any
 
-from ifqa.config.tables import as_table, check_keys, plain_name, text, whole_number
+from pydantic import Field
+
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.protocols import Indexed
-from ifqa.settings import check_settings
+from ifqa.settings import Natural, Table, Text, check_settings, check_table
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import find_resource, list_resources
+from ifqa.storage.resources import find_resource, list_resources, plain_name
 from ifqa.workers.tasks import Engine
 
-_CORPUS_KEYS = {"passages", "index", "about"}
+
+class CorpusTable(Table):
+    """A corpus file; `index` has a table for each index."""
+
+    passages: dict[str, Any]
+    index: dict[str, Any] = Field(default_factory=dict)
+    about: str = ""
+
+
+class PassagesTable(Table):
+    """[passages] of a corpus file."""
+
+    sources: Annotated[list[dict[str, Any]], Field(min_length=1, description="at least one [[passages.sources]]")]
+    engine: Engine = "local"
+    workers: Natural = 0
+
+
+class IndexTable(Table, extra="allow"):
+    """What an [index.NAME] has beside the settings of the retriever's `build`."""
+
+    retriever: Text
 
 
 @dataclass(frozen=True)
@@ -49,29 +70,19 @@ def load_corpus(name: str, root: Path = Path(), **changes: Any) -> Corpus:
     path = find_resource(f"indexes/{plain_name(name, 'corpus')}.toml", root)
     if path is None:
         raise unknown("corpus", name, list_resources("indexes", ".toml", root))
-    tables, where = read_toml(path), str(path)
-    check_keys(tables, _CORPUS_KEYS, f"{where}: key")
-    passages = as_table(tables.get("passages"), f"{where}: [passages]")
-    passages = passages | {key: value for key, value in changes.items() if value is not None}
-    check_keys(passages, {"sources", "engine", "workers"}, f"{where}: key of [passages]")
-    engine = passages.get("engine", "local")
-    if engine not in get_args(Engine):
-        place = "--engine" if changes.get("engine") else f"{where}: engine of [passages]"
-        raise unknown(place, str(engine), get_args(Engine))
-    workers = whole_number(passages, "workers", 0, 0, f"{where}: [passages]")
-    sources = passages.get("sources")
-    if not isinstance(sources, list) or not sources:
-        raise IfqaError(f"{where}: wanted at least one [[passages.sources]]")
-    indexes = as_table(tables.get("index", {}), f"{where}: [index]")
-    for index, value in indexes.items():
+    where = str(path)
+    file = check_table(CorpusTable, read_toml(path), where)
+    passages = check_table(PassagesTable, file.passages, f"{where}: [passages]")
+    changes = {key: value for key, value in changes.items() if value is not None}
+    passages = check_table(PassagesTable, passages.model_dump() | changes, f"--{' --'.join(changes)}")
+    for index, table in file.index.items():
         at = f"{where}: [index.{plain_name(index, 'index')}]"
-        table = as_table(value, at)
-        plug = load("retriever", text(table, "retriever", at))
+        retriever = check_table(IndexTable, table, at).retriever
+        plug = load("retriever", retriever)
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is where the passages lie; name the index otherwise")
         if not issubclass(plug, Indexed):
-            raise IfqaError(f"{at}: retriever {table['retriever']!r} has no index to build")
+            raise IfqaError(f"{at}: retriever {retriever!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}
-        check_settings(f"{where}: build setting of [index.{index}]", plug.build, own, given=["passages", "folder"])
-    tables_of_sources = tuple(as_table(source, f"{where}: [[passages.sources]]") for source in sources)
-    return Corpus(name, tables_of_sources, indexes, engine, workers, root)
+        check_settings("build setting", plug.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
+    return Corpus(name, tuple(passages.sources), file.index, passages.engine, passages.workers, root)

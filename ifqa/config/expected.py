@@ -1,11 +1,11 @@
 """What an experiment should score: values that were published or measured before, and how far off a score is."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.settings import NotNegative, Table, check_table
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
 SUBSETS = ("numeric", "other", "gold_read")  # of the questions, as `scoring.summary` has them
@@ -26,6 +26,15 @@ class Expected:
     retired: str = ""
 
 
+class ExpectedTable(Table):
+    """[expected.MEASURE] of an experiment file."""
+
+    value: float
+    tolerance: NotNegative = 0.0
+    source: str = ""
+    retired: str = ""
+
+
 def parse_expected(value: Any, where: str) -> tuple[Expected, ...]:
     """The values of an experiment's [expected]: a table for each measure, or several (`[[expected.EM]]`).
 
@@ -36,23 +45,11 @@ def parse_expected(value: Any, where: str) -> tuple[Expected, ...]:
         raise IfqaError(f"{where}: [expected] wants a table for each measure, found {value!r}")
     found = []
     for measure, tables in value.items():
-        at = f"[expected.{measure}]"
+        at = f"{where}: [expected.{measure}]"
         if (subset := measure.rpartition(".")[0]) and subset not in SUBSETS:
-            raise unknown(f"{where}: {at}: subset", subset, SUBSETS)
+            raise unknown(f"{at}: subset", subset, SUBSETS)
         for table in tables if isinstance(tables, list) else [tables]:
-            if not isinstance(table, dict):
-                raise IfqaError(f"{where}: {at}: wanted a table, found {table!r}")
-            known = {"value", "tolerance", "source", "retired"}
-            if strange := [key for key in table if key not in known]:
-                raise unknown(f"{where}: key of {at}", strange[0], known)
-            for number in (table.get("value"), table.get("tolerance", 0)):
-                if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
-                    raise IfqaError(f"{where}: {at} wants a number as value and as tolerance, found {number!r}")
-            if table.get("tolerance", 0) < 0:
-                raise IfqaError(f"{where}: tolerance of {at} must be 0 or more, found {table['tolerance']!r}")
-            for key in ("source", "retired"):
-                if not isinstance(table.get(key, ""), str):
-                    raise IfqaError(f"{where}: {key} of {at} must be text, found {table[key]!r}")
+            check_table(ExpectedTable, table, at)
             found.append(Expected(measure, **table))
     return tuple(found)
 

@@ -4,24 +4,62 @@ An experiment is `experiments/NAME.toml`: one whole file, no inheritance. What i
 beside, under the working directory.
 """
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import Field
+
 from ifqa.config.expected import Expected, parse_expected
-from ifqa.config.tables import as_table, check_keys, plain_name, text, whole_number
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
 from ifqa.protocols import GIVEN, Indexed
 from ifqa.retrieval.queries import rewrite
-from ifqa.settings import check_settings, settings_of
-from ifqa.storage.files import read_toml, texts_field
-from ifqa.storage.resources import find_resource, list_resources
+from ifqa.settings import Natural, NotNegative, Positive, Table, Text, check_settings, check_table, settings_of
+from ifqa.storage.files import read_toml
+from ifqa.storage.resources import find_resource, list_resources, plain_name
 
-_NOT_SEARCH = {"name", "index", "k", "query", "parts", "weight"}
-_NOT_READER = {"name", "passages"}
+
+class ExperimentTable(Table):
+    """An experiment file; the tables of its plugins are checked one by one."""
+
+    benchmark: Text
+    split: Text
+    corpus: str = ""
+    retriever: dict[str, Any] | None = None
+    reader: dict[str, Any] | None = None
+    llm: dict[str, Any] | None = None
+    seed: Natural = 0
+    expected: Any = Field(default_factory=dict)
+    limit: Natural = 0
+    about: str = ""
+    table: str = ""
+    questions: list[Text] = Field(default_factory=list)
+
+
+class RetrieverTable(Table, extra="allow"):
+    """What a [retriever] and its parts have beside the settings of the retriever itself."""
+
+    name: Text
+    index: Text | None = None
+    k: Positive | None = None
+    query: str = "question"
+    parts: Any = None
+    weight: NotNegative = 1.0
+
+
+class ReaderTable(Table, extra="allow"):
+    """What a [reader] has beside the settings of the reader itself."""
+
+    name: Text
+    passages: Positive = 5
+
+
+class LanguageModelTable(Table, extra="allow"):
+    """What an [llm] has beside the settings of the language model itself."""
+
+    name: Text = "openai"
 
 
 @dataclass(frozen=True)
@@ -90,12 +128,12 @@ class Experiment:
     @property
     def reader_settings(self) -> dict[str, Any]:
         """What the reader's constructor takes."""
-        return {key: value for key, value in (self.reader or {}).items() if key not in _NOT_READER}
+        return {key: value for key, value in (self.reader or {}).items() if key not in ReaderTable.model_fields}
 
 
 def search_settings(table: Mapping[str, Any]) -> dict[str, Any]:
     """What the constructor of a [retriever] or of a part takes."""
-    return {key: value for key, value in table.items() if key not in _NOT_SEARCH}
+    return {key: value for key, value in table.items() if key not in RetrieverTable.model_fields}
 
 
 def retriever_tables(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -126,26 +164,23 @@ def load_experiment(name: str, root: Path = Path()) -> Experiment:
 
 def parse_experiment(name: str, tables: Mapping[str, Any], where: str, root: Path = Path()) -> Experiment:
     """An experiment from its tables; `where` opens every error message."""
-    check_keys(tables, {one.name for one in fields(Experiment)} - {"name", "root"}, f"{where}: key")
-    retriever, reader = tables.get("retriever"), tables.get("reader")
-    if retriever is None and reader is None:
+    table = check_table(ExperimentTable, tables, where)
+    if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     experiment = Experiment(
         name=name,
-        benchmark=text(tables, "benchmark", where),
-        split=text(tables, "split", where),
-        corpus=text(tables, "corpus", where) if tables.get("corpus") else "",
-        retriever=None if retriever is None else _retriever(as_table(retriever, f"{where}: [retriever]"), where),
-        reader=None
-        if reader is None
-        else _reader(as_table(reader, f"{where}: [reader]"), retriever is not None, where),
-        llm=None if tables.get("llm") is None else _llm(as_table(tables["llm"], f"{where}: [llm]"), where),
-        seed=whole_number(tables, "seed", 0, 0, where),
-        expected=parse_expected(tables.get("expected", {}), where),
-        limit=whole_number(tables, "limit", 0, 0, where),
-        about=str(tables.get("about", "")),
-        table=text(tables, "table", where) if "table" in tables else "",
-        questions=texts_field(dict(tables), "questions", where) if "questions" in tables else (),
+        benchmark=table.benchmark,
+        split=table.split,
+        corpus=table.corpus,
+        retriever=None if table.retriever is None else _retriever(table.retriever, where),
+        reader=None if table.reader is None else _reader(table.reader, table.retriever is not None, where),
+        llm=None if table.llm is None else _llm(table.llm, where),
+        seed=table.seed,
+        expected=parse_expected(table.expected, where),
+        limit=table.limit,
+        about=table.about,
+        table=table.table,
+        questions=tuple(table.questions),
         root=root,
     )
     load("benchmark", experiment.benchmark)
@@ -160,26 +195,22 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str, root: Pat
 
 def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: int = 100) -> dict[str, Any]:
     """A retriever's table, checked and filled; `k` is what it is asked for if it does not say."""
-    name = text(table, "name", f"{where}: {at}")
+    common = check_table(RetrieverTable, table, f"{where}: {at}")
+    name, own = common.name, search_settings(table)
     plug = load("retriever", name)
-    own = {key: value for key, value in table.items() if key not in _NOT_SEARCH}
     check_settings(
-        f"{where}: setting of retriever {name!r}",
-        plug.__init__,
-        own,
-        given=GIVEN,
+        f"setting of retriever {name!r}", plug.__init__, own, GIVEN, where, beside=RetrieverTable.model_fields
     )
-    filled = {"name": name, "k": whole_number(table, "k", k, 1, f"{where}: {at}"), **settings_of(plug.__init__), **own}
+    filled = {"name": name, "k": common.k or k, **settings_of(plug.__init__), **own}
     if at != "[retriever]":
-        filled["weight"] = _weight(table, f"{where}: {at}")
+        filled["weight"] = common.weight
     elif "weight" in table:
         raise IfqaError(f"{where}: {at}: a weight is for the parts of another retriever; take it out")
-    query = table.get("query", "question")
-    rewrite([], query)
-    if query != "question":
-        filled["query"] = query
+    rewrite([], common.query)
+    if common.query != "question":
+        filled["query"] = common.query
     if issubclass(plug, Indexed):
-        filled["index"] = table.get("index", name)
+        filled["index"] = common.index or name
     elif "index" in table:
         raise IfqaError(f"{where}: retriever {name!r} searches no index; take 'index' out")
     if plug.default_parts:
@@ -189,32 +220,27 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
         if not isinstance(parts, list) or not parts:
             raise IfqaError(f"{where}: {name!r} wants [[{at.strip('[]')}.parts]], found {parts!r}")
         inner = f"[[{at.strip('[]')}.parts]]"
-        filled["parts"] = [_retriever(as_table(one, f"{where}: {inner}"), where, inner, filled["k"]) for one in parts]
+        filled["parts"] = [_retriever(one, where, inner, filled["k"]) for one in parts]
     elif "parts" in table:
         raise IfqaError(f"{where}: retriever {name!r} has no parts; take them out")
     return filled
 
 
-def _weight(table: dict[str, Any], where: str) -> float:
-    weight = table.get("weight", 1.0)
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < math.inf:
-        raise IfqaError(f"{where}: weight must be a number from 0, found {weight!r}")
-    return float(weight)
-
-
 def _reader(table: dict[str, Any], retrieves: bool, where: str) -> dict[str, Any]:
-    name = text(table, "name", f"{where}: [reader]")
+    if not retrieves:  # it reads no passages, whatever the table says
+        table = {key: value for key, value in table.items() if key != "passages"}
+    common = check_table(ReaderTable, table, f"{where}: [reader]")
+    name = common.name
     plug = load("reader", name)
-    own = {key: value for key, value in table.items() if key not in _NOT_READER}
-    check_settings(f"{where}: setting of reader {name!r}", plug.__init__, own, given=GIVEN)
-    passages = whole_number(table, "passages", 5, 1, f"{where}: [reader]") if retrieves else 0
-    return {"name": name, "passages": passages, **settings_of(plug.__init__), **own}
+    own = {key: value for key, value in table.items() if key not in ReaderTable.model_fields}
+    check_settings(f"setting of reader {name!r}", plug.__init__, own, GIVEN, where, beside=ReaderTable.model_fields)
+    return {"name": name, "passages": common.passages if retrieves else 0, **settings_of(plug.__init__), **own}
 
 
 def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
-    name = table.get("name", "openai")
-    plug = load("llm", text({"name": name}, "name", f"{where}: [llm]"))
+    name = check_table(LanguageModelTable, table, f"{where}: [llm]").name
+    plug = load("llm", name)
     own = {key: value for key, value in table.items() if key != "name"}
-    check_settings(f"{where}: setting of llm {name!r}", plug.__init__, own, given=GIVEN)
+    check_settings(f"setting of llm {name!r}", plug.__init__, own, GIVEN, where, beside=LanguageModelTable.model_fields)
     plug.refuse(**own)
     return {"name": name, **settings_of(plug.__init__), **own}

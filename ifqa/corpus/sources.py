@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Any, BinaryIO, get_args
+from typing import Annotated, Any, BinaryIO
+
+from pydantic import Field
 
 from ifqa.corpus.blocks import PACKED, Block, cut
 from ifqa.corpus.store import hash_id, id_bytes
@@ -17,7 +19,7 @@ from ifqa.corpus.wikipedia.ready import read_passages
 from ifqa.corpus.wikipedia.wikitext import Profile
 from ifqa.errors import IfqaError, unknown
 from ifqa.records import Passage, Question, gold_id, questions_identity
-from ifqa.settings import check_settings, settings_of
+from ifqa.settings import Positive, check_settings, settings_of
 from ifqa.storage.files import known_sha256, unpack
 from ifqa.storage.resources import find_resource
 
@@ -73,7 +75,7 @@ def dump(
     path: str,
     profile: Profile = "ifqa",
     disambiguation: Disambiguation = "keep",
-    words: int = 100,
+    words: Positive = 100,
     wrap: bool = True,
     *,
     pipe: Pipe | None = None,
@@ -116,7 +118,9 @@ def _in_turn(
         yield from cut(((page, position()) for page in pages), where, settings, tally)
 
 
-def articles(path: str, words: int = 100, wrap: bool = True, share: float = 1.0) -> Iterator[Block]:
+def articles(
+    path: str, words: Positive = 100, wrap: bool = True, share: Annotated[float, Field(gt=0, le=1)] = 1.0
+) -> Iterator[Block]:
     """Articles of plain text: JSON lines, WikiExtractor's JSON, parquet; a folder stands for all such files in it.
 
     Args:
@@ -154,7 +158,6 @@ FORMATS: dict[str, Callable[..., Iterator[Block]]] = {
     "passages": passages,
     "gold": gold,
 }
-_CHOICES = {"disambiguation": Disambiguation, "profile": Profile}
 
 
 def check(sources: Sequence[Source]) -> None:
@@ -174,19 +177,10 @@ def _check(source: Source) -> None:
     if not isinstance(kind, str) or kind not in FORMATS:
         raise unknown("format of a passage source", str(kind), FORMATS)
     settings = {key: value for key, value in source.items() if key != "format"}
-    check_settings(f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe", "questions"])
-    if source.get("words", 1) < 1:
-        raise IfqaError(f"setting of a {kind!r} source 'words': wanted at least 1, found {source['words']}")
-    if not 0 < source.get("share", 1) <= 1:
-        raise IfqaError(f"setting of a {kind!r} source 'share': wanted above 0, at most 1, found {source['share']}")
-    for setting, choices in _CHOICES.items():
-        if setting in source and source[setting] not in get_args(choices):
-            raise unknown(f"setting of a {kind!r} source {setting!r}", str(source[setting]), get_args(choices))
-    if kind == "gold":
-        if not isinstance(source["splits"], list) or not all(isinstance(part, str) for part in source["splits"]):
-            raise IfqaError(f"setting of a 'gold' source 'splits': wanted a list of names, found {source['splits']!r}")
-    else:
-        files_of(source)
+    check_settings(
+        f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe", "questions"], beside=["format"]
+    )
+    files_of(source)
 
 
 def blocks(source: Source, pipe: Pipe | None = None) -> Iterator[Block]:

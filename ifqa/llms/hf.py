@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError
 from ifqa.llms.completions import Store
 from ifqa.llms.decoding import Draws, Rows
 from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
@@ -15,8 +15,8 @@ from ifqa.models.hub import model_folder, quiet, weights_identity
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Place, silent
 from ifqa.records import Completion, Estimate, Request, Spent
+from ifqa.settings import Natural, Precision, checked
 
-PRECISIONS = ("auto", "float32", "bfloat16")
 _TOGETHER = 256  # prompts at a time: the logits of all of them are kept
 # What templates of Qwen3 and Llama 3 ask for: an answer alone, and a prompt that is the same on every day.
 _TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
@@ -50,17 +50,20 @@ class HF(LanguageModel):
     version = 1
     not_identity = ("device", "batch_tokens", "store")
 
+    @checked("setting of llm 'hf'")
     def __init__(
-        self, *, model: Place, device: str = "auto", precision: str = "auto", batch_tokens: int = 0, window: int = 0,
-        store: str = "completions", root: Path = Path(),
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        model: Place,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
+        window: Natural = 0,
+        store: str = "completions",
+        root: Path = Path(),
+    ) -> None:
         if not model.strip():
             raise IfqaError(f"hf: model is empty; {MEND}")
-        if precision not in PRECISIONS:
-            raise unknown("precision of model 'hf'", precision, PRECISIONS)
-        for setting, value in (("batch_tokens", batch_tokens), ("window", window)):
-            if value < 0:
-                raise IfqaError(f"hf: {setting} must be at least 0, found {value}")
         quiet()
         folder = model_folder(model)
         self.model = load_model(folder, device, precision)

@@ -6,14 +6,32 @@ import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from ifqa.errors import IfqaError
-from ifqa.storage.files import field, read_toml
+from pydantic import Field
+
+from ifqa.settings import Table, check_table
+from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource
 
 PRICES = "prices.toml"
+Dollars = Annotated[float, Field(ge=0, description="US dollars per million tokens")]
+
+
+class PricesTable(Table):
+    """A price file; `models` has a table for each model."""
+
+    dated: str
+    source: str
+    models: dict[str, Any]
+
+
+class PriceTable(Table):
+    """The prices of a model."""
+
+    input: Dollars
+    output: Dollars
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +71,13 @@ def price_of(model: str, url: str = "", root: Path = Path()) -> Price | None:
         IfqaError: the table is not one; the key is in the message.
     """
     path = find_resource(PRICES, root)
-    models: dict[str, Any] = {}
-    dated = source = ""
     if path:
-        table = read_toml(path)
-        models = field(table, "models", dict, str(path))
-        dated, source = field(table, "dated", str, str(path)), field(table, "source", str, str(path))
-    for name in (model, re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)):
-        if name in models:
-            where = f"{path}: models.{name!r}"
-            values = field(models, name, dict, f"{path}: models")
-            return Price(_dollars(values, "input", where), _dollars(values, "output", where), dated, source)
+        table = check_table(PricesTable, read_toml(path), str(path))
+        for name in (model, re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)):
+            if name in table.models:
+                price = check_table(PriceTable, table.models[name], f"{path}: models.{name!r}")
+                return Price(price.input, price.output, table.dated, table.source)
     return Price(0.0, 0.0, source="a server on this machine") if is_local(url) else None
-
-
-def _dollars(values: dict[str, Any], key: str, where: str) -> float:
-    value = values.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise IfqaError(f"{where}: {key} must be US dollars per million tokens, found {value!r}")
-    return float(value)
 
 
 class Room(NamedTuple):

@@ -5,8 +5,10 @@ import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
@@ -18,6 +20,7 @@ from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, promp
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, silent
 from ifqa.records import Completion, Estimate, Request, Spent
+from ifqa.settings import Natural, NotNegative, Positive, checked
 
 if TYPE_CHECKING:
     import openai
@@ -66,40 +69,29 @@ class OpenAI(LanguageModel):
         "base_url", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
     )  # fmt: skip
 
+    @checked("setting of llm 'openai'")
     def __init__(
         self,
         *,
-        model: str,
+        model: Annotated[str, Field(pattern=r"\S", description="its name at the server, as in 'gpt-4.1-mini'")],
         base_url: str = "",
-        concurrency: int = 8,
-        requests_per_minute: int = 0,
-        timeout: float = 60.0,
-        window: int = 0,
-        form: str = "auto",
-        retries: int = 6,
-        max_cost: float = 0.0,
-        max_total_tokens: int = 0,
+        concurrency: Positive = 8,
+        requests_per_minute: Natural = 0,
+        timeout: Annotated[float, Field(ge=0.001)] = 60.0,
+        window: Natural = 0,
+        form: Literal["auto", "chat", "completion"] = "auto",
+        retries: Natural = 6,
+        max_cost: NotNegative = 0.0,
+        max_total_tokens: Natural = 0,
         effort: str = "",
         store: str = "completions",
         root: Path = Path(),
         budget: Budget | None = None,
     ) -> None:
-        _check(model, base_url, form)
+        _check(base_url)
         for needed in ("openai", "tiktoken"):
             if find_spec(needed) is None:
                 raise IfqaError(f"llm 'openai' needs {needed}; install it with: pip install {needed}")
-        least = [
-            ("concurrency", concurrency, 1),
-            ("requests_per_minute", requests_per_minute, 0),
-            ("timeout", timeout, 0.001),
-            ("window", window, 0),
-            ("retries", retries, 0),
-            ("max_cost", max_cost, 0),
-            ("max_total_tokens", max_total_tokens, 0),
-        ]
-        for setting, value, bound in least:
-            if not value >= bound:
-                raise IfqaError(f"openai: {setting} must be at least {bound:g}, found {value}")
         self.model = model
         self.name = f"{model} effort {effort}" if effort else model
         self.url = base_url or OPENAI
@@ -126,9 +118,9 @@ class OpenAI(LanguageModel):
             self._cached += count
 
     @classmethod
-    def refuse(cls, *, model: str, base_url: str = "", form: str = "auto", **_: Any) -> None:
+    def refuse(cls, *, base_url: str = "", **_: Any) -> None:
         """Refuse what may stand in no file, before it is written into an experiment's: an address with a key in it."""
-        _check(model, base_url, form)
+        _check(base_url)
 
     def count(self, text: str) -> int:
         """Tokens of a text: exactly where the model's vocabulary is on this machine, else by a rule that gives more."""
@@ -258,11 +250,7 @@ class OpenAI(LanguageModel):
         return arguments
 
 
-def _check(model: str, base_url: str, form: str) -> None:
-    if not model.strip():
-        raise IfqaError("openai: model is empty; wanted its name at the server, as in 'gpt-4.1-mini'")
-    if form not in ("auto", "chat", "completion"):
-        raise IfqaError(f"openai: form must be auto, chat or completion, found {form!r}")
+def _check(base_url: str) -> None:
     try:
         parts = urlsplit(base_url)
     except ValueError as error:

@@ -10,6 +10,7 @@ from ifqa.llms.completions import VERSION, Store, content
 from ifqa.llms.tokens import at_most
 from ifqa.protocols import Advance, LanguageModel, Place, silent
 from ifqa.records import Completion, Estimate, Request, Spent
+from ifqa.settings import Natural, checked
 from ifqa.storage.files import create, field, read_jsonl, sha256, write
 from ifqa.storage.resources import list_resources
 
@@ -42,9 +43,8 @@ class Replay(LanguageModel):
     version = 1
     concurrent = True
 
-    def __init__(self, *, path: Place, window: int = 0) -> None:
-        if window < 0:
-            raise IfqaError(f"replay: window must be at least 0, found {window}")
+    @checked("setting of llm 'replay'")
+    def __init__(self, *, path: Place, window: Natural = 0) -> None:
         self.path = recording(path)
         self.window = window or WINDOW
         self._completions, models = _read(self.path)

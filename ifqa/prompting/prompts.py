@@ -22,12 +22,15 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.parsing import Parsed, Parser, Rule
 from ifqa.records import Passage
+from ifqa.settings import Positive, Table, Text, check_table
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources
 
@@ -35,10 +38,35 @@ Messages = tuple[tuple[str, str], ...]
 _Template = tuple[tuple[str, str], ...]  # literal text, and the placeholder after it or ""
 
 _BETWEEN = "\n\n"
-_TEXTS = ("about", "source", "user", "assistant")
-_OPTIONAL = ("system", "passage", "no_passages")
-_KEYS = (*_TEXTS, *_OPTIONAL, "reads_passages", "max_tokens", "stop", "steps", "calculator", "parse")
 _FILLED = ("answer", "factual", "background")
+
+
+class PromptTable(Table):
+    """A prompt file."""
+
+    about: Text
+    source: Text
+    reads_passages: bool
+    max_tokens: Positive
+    stop: Annotated[
+        list[Literal["\n"]], Field(max_length=1, description='[] or ["\\n"], for other stop strings cut answers')
+    ]
+    user: Text
+    assistant: Text
+    parse: dict[str, Any]
+    system: str = ""
+    passage: str = ""
+    no_passages: str = ""
+    steps: list[str] = Field(default_factory=list)
+    calculator: bool = False
+
+
+class ParseTable(Table):
+    """[parse] of a prompt file."""
+
+    rule: Rule
+    answer: str = ""
+    factual: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,47 +179,33 @@ def load_prompt(name: str, root: Path = Path()) -> Prompt:
 def parse_prompt(name: str, path: Path, table: Mapping[str, Any]) -> Prompt:
     """A prompt from its file's table; `path` opens every error message."""
     where = str(path)
-    _check_keys(table, _KEYS, f"{where}: key")
-    texts = {key: _of(table, key, str, where).strip() for key in _TEXTS}
-    texts |= {key: _of({key: "", **table}, key, str, where).strip() for key in _OPTIONAL}
-    reads = _of(table, "reads_passages", bool, where)
-    steps = tuple(_of({"steps": [], **table}, "steps", list, where))
-    stop = tuple(_of(table, "stop", list, where))
-    if stop not in ((), ("\n",)):
-        raise IfqaError(f'{where}: stop must be [] or ["\\n"], found {list(stop)!r}; other stop strings cut answers')
-    max_tokens = _of(table, "max_tokens", int, where)
-    if isinstance(max_tokens, bool) or max_tokens < 1:
-        raise IfqaError(f"{where}: max_tokens must be a whole number from 1, found {max_tokens!r}")
-    for key in ("passage", "no_passages"):
-        if bool(texts[key]) != reads:
+    asks = check_table(PromptTable, table, where)
+    parse = check_table(ParseTable, asks.parse, f"{where}: [parse]")
+    reads, passage, no_passages = asks.reads_passages, asks.passage.strip(), asks.no_passages.strip()
+    for key, text in (("passage", passage), ("no_passages", no_passages)):
+        if bool(text) != reads:
             wanted = (
                 "is missing, and the prompt reads passages" if reads else "is set, and the prompt reads no passages"
             )
             raise IfqaError(f"{where}: {key!r} {wanted}")
-    user = _template(texts["user"], "user", ["question", "passages"] if reads else ["question"], where)
-    parse = _of(table, "parse", dict, where)
-    _check_keys(parse, ("rule", "answer", "factual"), f"{where}: key of [parse]")
-    if parse.get("rule") not in get_args(Rule):
-        raise unknown(f"{where}: rule of [parse]", str(parse.get("rule")), get_args(Rule))
-    markers = {key: _of({key: "", **parse}, key, str, f"{where}: [parse]") for key in ("answer", "factual")}
-    calculator: bool = _of({"calculator": False, **table}, "calculator", bool, where)
+    user = _template(asks.user.strip(), "user", ["question", "passages"] if reads else ["question"], where)
     labels = re.findall(r"^[A-Z][\w ]*:", "{}".join(literal for literal, _ in user), re.MULTILINE)
     prompt = Prompt(
         name=name,
         path=path,
-        about=texts["about"],
-        source=texts["source"],
+        about=asks.about.strip(),
+        source=asks.source.strip(),
         reads_passages=reads,
-        max_tokens=max_tokens,
-        stop=stop,
-        steps=steps,
-        calculator=calculator,
-        system=texts["system"],
-        passage=_template(texts["passage"], "passage", ["text"] if reads else [], where, ["number", "title"]),
-        no_passages=texts["no_passages"],
+        max_tokens=asks.max_tokens,
+        stop=tuple(asks.stop),
+        steps=tuple(asks.steps),
+        calculator=asks.calculator,
+        system=asks.system.strip(),
+        passage=_template(passage, "passage", ["text"] if reads else [], where, ["number", "title"]),
+        no_passages=no_passages,
         user=user,
-        assistant=_template(texts["assistant"], "assistant", steps, where, _FILLED),
-        parser=Parser(parse["rule"], markers["answer"], markers["factual"], tuple(labels), calculator),
+        assistant=_template(asks.assistant.strip(), "assistant", asks.steps, where, _FILLED),
+        parser=Parser(parse.rule, parse.answer, parse.factual, tuple(labels), asks.calculator),
     )
     _check_parse(prompt, where)
     return prompt
@@ -241,21 +255,3 @@ def _without(template: _Template, name: str) -> _Template:
         kept.append(("" if dropped and placeholder else literal, "" if placeholder == name else placeholder))
         dropped = placeholder == name
     return tuple(kept)
-
-
-def _of(table: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
-    value = table.get(key)
-    blank = isinstance(value, str) and not value.strip() and key in _TEXTS
-    of_texts = not isinstance(value, list) or all(isinstance(one, str) for one in value)
-    if not isinstance(value, kind) or not of_texts or blank:
-        wanted = {str: "text", bool: "true or false", int: "a whole number", list: "a list of texts", dict: "a table"}[
-            kind
-        ]
-        raise IfqaError(f"{where}: {key!r} must be {wanted}, found {'nothing' if value is None else repr(value)}")
-    return value
-
-
-def _check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    for key in table:
-        if key not in known:
-            raise unknown(where, key, known)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError
 from ifqa.llms.completions import tokens_of
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
@@ -17,6 +17,7 @@ from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import Advance, LanguageModel, Reader, silent
 from ifqa.records import Completion, Passage, Prediction, Question, Request
 from ifqa.scoring.measures.answers import normalize
+from ifqa.settings import Natural, Positive, Temperature, checked
 from ifqa.storage.files import sha256
 
 
@@ -49,25 +50,19 @@ class Llm(Reader):
     learnt = "shows demonstrations of"
     chunk = 1 << 30  # questions: every completion is kept as it comes in, so nothing is gained by asking in parts
 
+    @checked("setting of reader 'llm'")
     def __init__(
         self,
         llm: LanguageModel,
         prompt: str = "open-book",
         demos: str = "",
-        shots: int = 0,
+        shots: Natural = 0,
         seed: int = 0,
-        samples: int = 1,
-        temperature: float = 0.0,
-        order: str = "best first",
+        samples: Positive = 1,
+        temperature: Temperature = 0.0,
+        order: Order = "best first",
         root: Path = Path(),
     ) -> None:
-        if order not in get_args(Order):
-            raise unknown("order of reader 'llm'", order, get_args(Order))
-        for what, value, least in (("samples", samples, 1), ("shots", shots, 0)):
-            if value < least:
-                raise IfqaError(f"{what} of reader 'llm': wanted {least} or more, found {value}")
-        if not 0 <= temperature <= 2:
-            raise IfqaError(f"temperature of reader 'llm': wanted a number from 0 to 2, found {temperature}")
         if samples > 1 and not temperature:
             raise IfqaError(f"reader 'llm': {samples} samples at temperature 0 are all the same; set temperature = 0.7")
         if bool(shots) > bool(demos):

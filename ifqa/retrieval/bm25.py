@@ -3,25 +3,26 @@
 k1 = 0.9 and b = 0.4 are pyserini's defaults (pyserini/search/lucene/_searcher.py:583), not Lucene's.
 """
 
-import math
 import os
 import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from ifqa.corpus.store import count_passages
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.protocols import Indexed
 from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.jvm import MEMORY, java, run
+from ifqa.settings import Natural, NotNegative, Share, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
-_STEMMERS = ("porter", "krovetz", "none")
 _FACTS = "bm25.json"  # beside Lucene's files: what a searcher has to know of the build
-_MOST = 3e38  # what a Java float holds
+_JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
 _BATCH = 64  # questions searched at once when the number of threads is left to Java; bounds the memory of the answers
 _BUFFER_MB = 256  # of passages held before a segment is written: small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in one question; Lucene's own 1,024 is a guard against queries nobody wrote
@@ -41,15 +42,16 @@ class BM25(Indexed):
     version = 1
     not_identity = ("threads", "memory_gb")
 
+    @checked("setting of retriever 'bm25'")
     def __init__(
         self,
         index: Path,
         *,
-        k1: float = 0.9,
-        b: float = 0.4,
-        title_weight: float = 0.0,
-        threads: int = 0,
-        memory_gb: float = 0.0,
+        k1: _JavaFloat = 0.9,
+        b: Share = 0.4,
+        title_weight: _JavaFloat = 0.0,
+        threads: Natural = 0,
+        memory_gb: NotNegative = 0.0,
     ) -> None:
         """Open an index; the first of a process starts the JVM.
 
@@ -65,10 +67,6 @@ class BM25(Indexed):
         Raises:
             IfqaError: no index, a damaged one or one without titles; a setting out of range; Java cannot start.
         """
-        _check_range("k1", k1, 0, _MOST)
-        _check_range("b", b, 0, 1)
-        _check_range("title_weight", title_weight, 0, _MOST)
-        _check_range("threads", threads, 0, math.inf)
         self._index, self._batch = require(index, "BM25 index"), threads or _BATCH
         facts = read_json(index / _FACTS) if (index / _FACTS).exists() else {}
         self._jnius = java(memory_gb)
@@ -132,15 +130,16 @@ class BM25(Indexed):
         return IfqaError(f"Lucene cannot read {self._index} ({kind}: {reason}); build it again with: ifqa index CORPUS")
 
     @classmethod
+    @checked("build setting of retriever 'bm25'", given=["passages", "folder"])
     def build(
         cls,
         passages: Path,
         folder: Path,
         *,
-        stemmer: str = "porter",
+        stemmer: Literal["porter", "krovetz", "none"] = "porter",
         title: bool = False,
-        threads: int = 0,
-        memory_gb: float = 0.0,
+        threads: Natural = 0,
+        memory_gb: NotNegative = 0.0,
     ) -> None:
         """Index a folder of passages, in a Java process of its own, several files at a time.
 
@@ -155,9 +154,6 @@ class BM25(Indexed):
         Raises:
             IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory.
         """
-        if stemmer not in _STEMMERS:
-            raise unknown("stemmer", stemmer, _STEMMERS)
-        _check_range("threads", threads, 0, math.inf)
         files = sorted(require(passages, "passages folder").glob("passages-*.jsonl"))
         count = sum(map(count_passages, files))
         if not count:
@@ -190,12 +186,6 @@ class BM25(Indexed):
     def forecast(cls, passages: int, **_: Any) -> Cost:
         """What `build` will take: told from what 410,612 passages took on two cores."""
         return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
-
-
-def _check_range(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high or value == math.inf:
-        upwards = f"{low} to {high}" if high < math.inf else f"{low} upwards"
-        raise IfqaError(f"BM25's {name}: wanted a number from {upwards}, found {value}")
 
 
 def _link(target: Path, link: Path) -> None:

@@ -6,7 +6,7 @@ which is the cosine where the model normalises.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.filesize import decimal
 
@@ -16,6 +16,7 @@ from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.vectors import encode
 from ifqa.retrieval.vectors.store import Ids, Vectors
+from ifqa.settings import Natural, NotNegative, Precision, YesNo, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
 from ifqa.workers.tasks import Engine
@@ -31,8 +32,15 @@ class Dense(Indexed):
     not_identity = ("device", "engine", "workers", "memory_gb")
     resumes = True
 
+    @checked("setting of retriever 'dense'")
     def __init__(
-        self, index: Path, *, nprobe: int = 0, ef_search: int = 0, device: str = "auto", memory_gb: float = 0.0
+        self,
+        index: Path,
+        *,
+        nprobe: Natural = 0,
+        ef_search: Natural = 0,
+        device: str = "auto",
+        memory_gb: NotNegative = 0.0,
     ) -> None:
         """Open an index and its model.
 
@@ -101,6 +109,7 @@ class Dense(Indexed):
         return rankings
 
     @classmethod
+    @checked("build setting of retriever 'dense'", given=["passages", "folder"])
     def build(
         cls,
         passages: Path,
@@ -110,16 +119,16 @@ class Dense(Indexed):
         query_model: Place = "",
         query_prefix: str | None = None,
         passage_prefix: str | None = None,
-        titles: str = "auto",
-        max_tokens: int = 0,
-        precision: str = "auto",
+        titles: YesNo = "auto",
+        max_tokens: Natural = 0,
+        precision: Precision | Literal["int8"] = "auto",
         factory: str = "",
-        train_sample: int = 0,
+        train_sample: Natural = 0,
         keep_vectors: bool = True,
-        seed: int = 0,
+        seed: Natural = 0,
         device: str = "auto",
         engine: Engine = "local",
-        workers: int = 0,
+        workers: Natural = 0,
     ) -> None:
         """Encode a folder of passages, and build a FAISS index over the vectors if one is wanted.
 

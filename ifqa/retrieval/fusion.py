@@ -1,14 +1,13 @@
 """Several retrievers' rankings as one: by rank (RRF) or by score."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.queries import Part, usage_of
-
-METHODS = ("rrf", "weighted")
+from ifqa.settings import Natural, checked
 
 
 class Fusion(Retriever):
@@ -17,7 +16,10 @@ class Fusion(Retriever):
     version = 1
     default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "bm25"}, {"name": "dense"}]
 
-    def __init__(self, *, parts: Sequence[Part], method: str = "weighted", rrf_k: int = 60) -> None:
+    @checked("setting of retriever 'fusion'")
+    def __init__(
+        self, *, parts: Sequence[Part], method: Literal["rrf", "weighted"] = "weighted", rrf_k: Natural = 60
+    ) -> None:
         """Take the parts.
 
         Args:
@@ -29,12 +31,10 @@ class Fusion(Retriever):
         Raises:
             IfqaError: fewer than two parts, or a setting out of range.
         """
-        if method not in METHODS:
-            raise unknown("method of fusion", method, METHODS)
         if len(parts) < 2:
             raise IfqaError(f"fusion wants two [[retriever.parts]] or more, found {len(parts)}")
-        if rrf_k < 0 or any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
-            raise IfqaError("fusion wants rrf_k and weights from 0, and one weight above it")
+        if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
+            raise IfqaError("fusion wants weights from 0, and one weight above it")
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
         self.trained_on = tuple(one for part in parts for one in part.retriever.trained_on)
 

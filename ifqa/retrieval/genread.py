@@ -12,6 +12,7 @@ from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Hit, Passage, Question, Request
+from ifqa.settings import Temperature, checked
 from ifqa.storage.files import sha256
 
 
@@ -33,11 +34,14 @@ class GenRead(Retriever):
 
     version = 1
 
+    @checked("setting of retriever 'genread'")
     def __init__(
-        self, llm: LanguageModel, prompt: str = "genread-generate", temperature: float = 0.0, root: Path = Path()
+        self,
+        llm: LanguageModel,
+        prompt: str = "genread-generate",
+        temperature: Temperature = 0.0,
+        root: Path = Path(),
     ) -> None:
-        if not 0 <= temperature <= 2:
-            raise IfqaError(f"temperature of retriever 'genread': wanted a number from 0 to 2, found {temperature}")
         self.llm, self.prompt, self.temperature = llm, load_prompt(prompt, root), temperature
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")

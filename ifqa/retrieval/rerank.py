@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Place, Retriever
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.queries import Part, rewrite, usage_of
+from ifqa.settings import checked
 
 WEIGHT = 0.5  # of the model: on a held-out quarter of full-train better than the model alone (README)
 
@@ -20,6 +23,7 @@ class Rerank(Retriever):
     not_identity = ("device",)
     default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "fusion"}]
 
+    @checked("setting of retriever 'rerank'")
     def __init__(
         self,
         *,
@@ -27,7 +31,7 @@ class Rerank(Retriever):
         passages: Callable[[Sequence[str]], list[Passage]],
         model: Place = cross_encoder.OWN,
         reads: str = "question",
-        model_weight: float = WEIGHT,
+        model_weight: Annotated[float, Field(gt=0, le=1)] = WEIGHT,
         device: str = "auto",
     ) -> None:
         """Take the part, and load the model.
@@ -48,8 +52,6 @@ class Rerank(Retriever):
             raise IfqaError(
                 f'rerank wants one [[retriever.parts]], found {len(parts)}; fuse several with "fusion" first'
             )
-        if not 0 < model_weight <= 1:
-            raise IfqaError(f"rerank's model_weight: wanted above 0, at most 1, found {model_weight}")
         rewrite([], reads)
         self._part, self._fetch, self._reads, self._weight = parts[0], passages, reads, model_weight
         self._model = cross_encoder.CrossEncoder(model, device)

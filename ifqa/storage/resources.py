@@ -1,6 +1,9 @@
 """Tracked files that ship with the program, such as `experiments/sample.toml`, and where they are looked for."""
 
+import re
 from pathlib import Path
+
+from ifqa.errors import IfqaError
 
 PACKAGE = Path(__file__).parent.parent
 BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings; in a wheel also the tracked files
@@ -13,6 +16,13 @@ def find_resource(name: str, root: Path = Path()) -> Path | None:
     package under `bundled/`. None when it is in none of them.
     """
     return next((place / name for place in _places(root) if (place / name).is_file()), None)
+
+
+def plain_name(name: str, what: str) -> str:
+    """A name that may be a folder: it leads nowhere else."""
+    if not re.fullmatch(r"\w[\w.+=~-]{0,199}", name):
+        raise IfqaError(f"{what} {name!r}: wanted a name of letters, digits and . _ - that names no other folder")
+    return name
 
 
 def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, Path]:

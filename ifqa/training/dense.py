@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
@@ -15,12 +17,12 @@ from ifqa.models.hub import NAME, model_folder, weights_identity
 from ifqa.progress import say
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.recall import covers, word_grams
+from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.storage.files import read_json
 from ifqa.training import recipes, resume
 from ifqa.training.material import Material
 from ifqa.training.negatives import hard_negatives
 
-_COUNTS = ("epochs", "batch", "max_tokens", "checkpoint_every")  # 1 or more
 _MACHINE = ("device", "micro_batch", "checkpoint_every")  # of these, another value is no other training
 
 
@@ -48,21 +50,21 @@ class Recipe:
 
     model: str = NAME
     two_encoders: bool = False
-    scale: float = 20.0
-    epochs: int = 3
-    batch: int = 32
-    negatives: int = 1
-    pool: int = 20
+    scale: Annotated[float, Field(ge=0.01)] = 20.0
+    epochs: Positive = 3
+    batch: Positive = 32
+    negatives: Natural = 1
+    pool: Natural = 20
     shuffle_positives: bool = True
-    learning_rate: float = 2e-5
-    warmup: float = 0.1
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    max_tokens: int = 256
-    seed: int = 0
-    micro_batch: int = 0
+    learning_rate: NotNegative = 2e-5
+    warmup: NotNegative = 0.1
+    weight_decay: NotNegative = 0.01
+    clip: NotNegative = 1.0
+    max_tokens: Positive = 256
+    seed: Natural = 0
+    micro_batch: Natural = 0
     device: str = "cpu"
-    checkpoint_every: int = 100
+    checkpoint_every: Positive = 100
 
 
 RECIPES = {
@@ -84,7 +86,8 @@ def resolve(recipe: str = "small", **changes: Any) -> Recipe:
         IfqaError: there is no such recipe, setting or device, or a value is out of range.
     """
     chosen = recipes.changed(RECIPES, recipe, changes)
-    recipes.require(chosen, dict.fromkeys(_COUNTS, 1) | {"scale": 0.01, "pool": chosen.negatives})
+    if chosen.pool < chosen.negatives:
+        raise IfqaError(f"training setting pool: wanted {chosen.negatives} or more, the negatives, found {chosen.pool}")
     return replace(chosen, device=resolve_device(chosen.device))
 
 

@@ -4,9 +4,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import identity_of
 from ifqa.progress import say
@@ -15,14 +15,14 @@ from ifqa.reading.fid.text import MAX_ANSWER, Conventions, check, padded, passag
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.answers import exact_match
 from ifqa.scoring.measures.recall import covers
+from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import recipes, resume
 from ifqa.training.material import Material
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-GOLD = ("retrieved", "included")
-_COUNTS = ("passages", "steps", "batch", "device_batch", "max_tokens", "evaluate_every")  # 1 or more
+Gold = Literal["retrieved", "included"]
 _MACHINE = ("device", "device_batch", "micro_batch", "recompute")  # of these, another value is no other training
 
 
@@ -50,21 +50,21 @@ class Recipe:
     """
 
     model: str = "google/flan-t5-base"
-    passages: int = 20
-    gold: str = "retrieved"
-    steps: int = 1000
-    batch: int = 32
-    learning_rate: float = 1e-4
-    warmup: float = 0.1
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    max_tokens: int = 250
+    passages: Positive = 20
+    gold: Gold = "retrieved"
+    steps: Positive = 1000
+    batch: Positive = 32
+    learning_rate: NotNegative = 1e-4
+    warmup: NotNegative = 0.1
+    weight_decay: NotNegative = 0.01
+    clip: NotNegative = 1.0
+    max_tokens: Positive = 250
     titles: bool = True
-    evaluate_every: int = 100
-    seed: int = 0
+    evaluate_every: Positive = 100
+    seed: Natural = 0
     device: str = "auto"
-    device_batch: int = 1
-    micro_batch: int = 16
+    device_batch: Positive = 1
+    micro_batch: Natural = 16
     recompute: bool = True
 
 
@@ -86,9 +86,6 @@ def resolve(recipe: str = "ifqa", **changes: Any) -> Recipe:
         IfqaError: there is no such recipe, setting or device, or a value is out of range.
     """
     chosen = recipes.changed(RECIPES, recipe, changes)
-    if chosen.gold not in GOLD:
-        raise unknown("training setting gold", chosen.gold, GOLD)
-    recipes.require(chosen, dict.fromkeys(_COUNTS, 1))
     check(Conventions(chosen.max_tokens))
     if chosen.batch % (size := chosen.device_batch * resume.world()[1]):
         raise IfqaError(

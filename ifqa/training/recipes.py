@@ -1,10 +1,10 @@
 """Trainings by name: a recipe is a frozen dataclass of all settings, some of which a user changes."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import unknown
 from ifqa.settings import check_settings
 
 Recipe = TypeVar("Recipe", bound=Any)
@@ -14,20 +14,9 @@ def changed(recipes: Mapping[str, Recipe], recipe: str, changes: Mapping[str, An
     """A recipe with some of its settings changed.
 
     Raises:
-        IfqaError: there is no such recipe or setting, or a value is of the wrong type.
+        IfqaError: there is no such recipe or setting, or a value is of the wrong type or size.
     """
     if recipe not in recipes:
         raise unknown("recipe", str(recipe), recipes)
     check_settings("training setting", type(recipes[recipe]), changes)
     return replace(recipes[recipe], **changes)
-
-
-def require(chosen: Any, least: Mapping[str, float]) -> None:
-    """Refuse numbers below their least, which is 0 if nothing else is said.
-
-    Raises:
-        IfqaError: one is below.
-    """
-    for name, value in asdict(chosen).items():
-        if not isinstance(value, str | bool) and value < least.get(name, 0):
-            raise IfqaError(f"training setting {name}: wanted {least.get(name, 0)} or more, found {value}")

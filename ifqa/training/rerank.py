@@ -11,6 +11,7 @@ from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
 from ifqa.models.minilm import LINEAR
 from ifqa.progress import say
 from ifqa.records import Passage, Question
+from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import create, write
 from ifqa.training import resume
 from ifqa.training.material import Material
@@ -20,20 +21,21 @@ MAX_TOKENS = 256  # question and passage together; 100-word passages have 139 in
 _RELEVANT = 20.0  # ListNet's label of the positive against 0: its softmax is then one-hot
 
 
+@checked("training setting", given=["material", "folder"])
 def train(
     material: Material,
     folder: Path,
     *,
-    seed: int = 0,
-    epochs: int = 2,
-    rank: int = 32,
-    learning_rate: float = 1e-3,
-    negatives: int = 3,
-    pool: int = 20,
-    batch: int = 8,
-    weight_decay: float = 0.01,
+    seed: Natural = 0,
+    epochs: Positive = 2,
+    rank: Positive = 32,
+    learning_rate: NotNegative = 1e-3,
+    negatives: Positive = 3,
+    pool: Positive = 20,
+    batch: Positive = 8,
+    weight_decay: NotNegative = 0.01,
     device: str = "cpu",
-    checkpoint_every: int = 100,
+    checkpoint_every: Positive = 100,
 ) -> None:
     """Train, and write peft's `adapter_model.safetensors`, `adapter_config.json` and a `manifest.json`.
 
@@ -58,10 +60,6 @@ def train(
     questions, rankings = material.questions, material.rankings
     settings = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
                 "pool": pool, "batch": batch, "weight_decay": weight_decay, "max_tokens": MAX_TOKENS}  # fmt: skip
-    for name in ("epochs", "rank", "negatives", "pool", "batch", "checkpoint_every"):
-        value = settings.get(name, checkpoint_every)
-        if value < 1:
-            raise IfqaError(f"training setting {name}: wanted 1 or more, found {value}")
     wanted = {
         "setting": material.family,
         "sources": material.sources,

@@ -252,11 +252,11 @@ def test_bad_questions_are_refused(work, changes, words):
     ("arguments", "words"),
     [
         (["ask", "  "], ["the question is empty"]),
-        (["run", "mine", "--k", "0"], ["k must be a whole number from 1, found 0"]),
+        (["run", "mine", "--k", "0"], ["'k': wanted a whole number from 1, found 0"]),
         (["run", "mine", "--k", "many"], ["--k", "valid integer"]),
         (["run", "mine", "--retriever", "bm52"], ["did you mean 'bm25'"]),
         (["run", "mine", "--reader", "extractiv"], ["did you mean 'extractive'"]),
-        (["run", "mine", "--set", "retriever.k2=1"], ["'k2'", "did you mean 'k1'"]),
+        (["run", "mine", "--set", "retriever.k11=1"], ["'k11'", "did you mean 'k1'"]),
         (["run", "mine", "--set", "nonsense"], ["KEY=VALUE"]),
         (["run", "mien"], ["did you mean 'mine'"]),
         (["passages", "mien"], ["did you mean 'mine'"]),

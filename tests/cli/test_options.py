@@ -110,7 +110,7 @@ def test_a_group_of_verbs_without_a_verb_shows_its_help(group, ifqa):
 
 def test_no_passages_to_read_are_refused_and_not_taken_for_the_default(ifqa):
     told = ifqa("run", "mine", "--passages", "0")
-    assert (told.code, "passages must be a whole number from 1, found 0" in told.err) == (2, True)
+    assert (told.code, "'passages': wanted a whole number from 1, found 0" in told.err) == (2, True)
 
 
 def test_bare_ifqa_shows_the_help_and_a_short_flag_the_version(ifqa):

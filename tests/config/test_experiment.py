@@ -1,10 +1,13 @@
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import load_experiment, parse_experiment, search_settings
-from ifqa.config.variants import override, write_resolved
+from ifqa.config.experiment import Experiment, load_experiment, parse_experiment, search_settings
+from ifqa.config.variants import as_tables, override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import questions_of
 
@@ -124,26 +127,54 @@ def test_a_file_in_the_experiments_folder_is_as_good_as_its_name(tmp_path, monke
     ("change", "complaint"),
     [
         ({"retriever": {"name": "bm52"}}, "unknown retriever 'bm52'; did you mean 'bm25'"),
-        ({"retriever": {"name": "bm25", "kay1": 1}}, "unknown x.toml: setting of retriever 'bm25' 'kay1'"),
-        ({"retriever": {"name": "bm25", "k": 0}}, "k must be a whole number from 1, found 0"),
+        ({"retriever": {"name": "bm25", "kay1": 1}}, "x.toml: unknown setting of retriever 'bm25' 'kay1'"),
+        ({"retriever": {"name": "bm25", "k": 0}}, "'k': wanted a whole number from 1, found 0"),
         ({"retriever": {"name": "gold", "index": "bm25"}}, "searches no index"),
-        ({"reader": {"name": "extractive", "passages": 0}}, "passages must be a whole number from 1"),
+        ({"reader": {"name": "extractive", "passages": 0}}, "'passages': wanted a whole number from 1"),
         ({"corpus": ""}, "name the corpus"),
         ({"benchmark": "ifq"}, "unknown benchmark 'ifq'; did you mean 'ifqa'"),
-        ({"splt": "dev"}, "unknown x.toml: key 'splt'; did you mean 'split'"),
-        ({"retriever": "bm25"}, "wanted a table, found 'bm25'"),
-        ({"retriever": {}}, "wanted name ="),
+        ({"splt": "dev"}, "x.toml: unknown key 'splt'; did you mean 'split'"),
+        ({"retriever": "bm25"}, "'retriever': wanted a table, found 'bm25'"),
+        ({"retriever": {"nmae": "bm25"}}, r"x.toml: \[retriever\]: unknown key 'nmae'; did you mean 'name'"),
+        ({"retriever": {}}, "'name' is missing; wanted text"),
         ({"reader": 5}, "wanted a table, found 5"),
-        ({"table": 3}, "wanted table ="),
-        ({"questions": "sample/dev/1"}, "'questions' must be list, found str"),
+        ({"table": 3}, "'table': wanted text, found 3"),
+        ({"questions": "sample/dev/1"}, "'questions': wanted a list of texts, found 'sample/dev/1'"),
         ({"reader": {"name": "predictions", "path": 5}}, "'path': wanted text, found 5"),
         ({"reader": {"name": "predictions"}}, "'path' is missing"),
-        ({"seed": -1}, "seed must be a whole number from 0"),
+        ({"seed": -1}, "'seed': wanted a whole number from 0"),
     ],
 )
 def test_a_wrong_experiment_is_refused_by_name(change, complaint):
     with pytest.raises(IfqaError, match=complaint):
         parse_experiment("x", SAMPLE | change, "x.toml")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from(["bm25", "fusion"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "k", "parts", "b"]), inner),
+    max_leaves=4,
+)
+KEYS = [one.name for one in fields(Experiment)]
+
+
+@settings(deadline=None)
+@given(st.sampled_from([*KEYS, "splt"]), st.sampled_from(["", "name", "k", "passages", "weights", "k1"]), VALUES)
+def test_any_value_of_a_file_is_taken_as_it_is_or_refused_in_one_line(key, inner, value):
+    tables = SAMPLE | {
+        key: {**SAMPLE.get(key, {}), inner: value} if inner and key in ("retriever", "reader") else value
+    }
+    experiment, refusal = None, ""
+    try:
+        experiment = parse_experiment("x", tables, "x.toml")
+    except IfqaError as error:
+        refusal = str(error)
+    assert refusal.isprintable()  # hence one line
+    if experiment:
+        again = parse_experiment("x", as_tables(experiment), "x.toml")
+        assert repr(again) == repr(experiment)
+        if inner and key in ("retriever", "reader"):
+            assert repr(vars(experiment)[key][inner]) == repr(value)
 
 
 def test_an_unknown_change_is_refused():
@@ -160,7 +191,7 @@ def test_an_unknown_change_is_refused():
             "[[passages.sources]]\nformat='dump'\npath='x'\n[index.b]\nretriever='bm25'\nstemer='x'\n",
             "did you mean 'stemmer'",
         ),
-        ("[passages]\nsources = ['a']\n", "wanted a table, found 'a'"),
+        ("[passages]\nsources = ['a']\n", r"wanted at least one \[\[passages.sources\]\], found \['a'\]"),
         ("index = 3\n[[passages.sources]]\n", "wanted a table, found 3"),
         ("[[passages.sources]]\n[index.passages]\nretriever='bm25'\n", "where the passages lie"),
         ("[[passages.sources]]\n[index.'../x']\nretriever='bm25'\n", "names no other folder"),

@@ -339,8 +339,8 @@ def test_it_is_a_plug_whose_settings_are_checked(opened):
     assert load("llm", "hf") is HF
     check_settings("setting of llm 'hf'", HF.__init__, {"model": "x", "window": 3, "store": "y"})
     for settings, said in [
-        ({"precision": "int8"}, "unknown precision"), ({"window": -1}, "window must be at least 0"),
-        ({"batch_tokens": -5}, "batch_tokens must be at least 0"), ({"model": " "}, "model is empty"),
+        ({"precision": "int8"}, "'precision': unknown value 'int8'"), ({"window": -1}, "'window': wanted a whole number from 0"),
+        ({"batch_tokens": -5}, "'batch_tokens': wanted a whole number from 0"), ({"model": " "}, "model is empty"),
         ({"window": 600}, "window is 600, and .* has no more than 512"), ({"device": "tpu"}, "unknown device"),
     ]:  # fmt: skip
         with pytest.raises(IfqaError, match=said):

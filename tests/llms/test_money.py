@@ -61,10 +61,10 @@ def test_every_model_of_our_table_has_a_price_above_nothing():
     [
         ("[models", "not TOML"),
         ('dated = ""\nsource = ""\n', "'models' is missing"),
-        (TABLE.replace("12.5", '"12.5"'), "output must be US dollars per million tokens, found '12.5'"),
+        (TABLE.replace("12.5", '"12.5"'), "'output': wanted US dollars per million tokens, found '12.5'"),
         (TABLE.replace("12.5", "-1"), "found -1"),
         (TABLE.replace("12.5", "nan"), "found nan"),
-        (TABLE.replace("output", "out"), "output must be"),
+        (TABLE.replace("output", "out"), "unknown key 'out'; did you mean 'output'"),
         (TABLE.replace('dated = "2026-01-02"', ""), "'dated' is missing"),
     ],
 )

@@ -287,12 +287,12 @@ def test_the_key_is_in_no_file_no_line_and_no_traceback(name, capfd, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"concurrency": 0}, "concurrency must be at least 1, found 0"),
-        ({"max_cost": -1.0}, "max_cost must be at least 0"),
-        ({"max_cost": float("nan")}, "max_cost must be at least 0, found nan"),
-        ({"timeout": 0.0}, "timeout must be at least"),
-        ({"form": "text"}, "form must be auto, chat or completion, found 'text'"),
-        ({"model": " "}, "model is empty"),
+        ({"concurrency": 0}, "'concurrency': wanted a whole number from 1, found 0"),
+        ({"max_cost": -1.0}, "'max_cost': wanted a number from 0, found -1"),
+        ({"max_cost": float("nan")}, "'max_cost': wanted a number from 0, found nan"),
+        ({"timeout": 0.0}, "'timeout': wanted a number from 0.001"),
+        ({"form": "text"}, "'form': unknown value 'text'; known: auto, chat"),
+        ({"model": " "}, "'model': wanted its name at the server"),
         ({"base_url": "localhost:8000"}, "base_url must begin with http"),
         ({"base_url": "http://me:sk-secret@host/v1"}, "put the key into OPENAI_API_KEY"),
         ({"base_url": "http://[::1"}, "base_url is no address"),

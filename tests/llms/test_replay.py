@@ -107,7 +107,7 @@ def test_it_is_a_plug_whose_settings_are_checked(tmp_path):
     path = str(written(tmp_path / "a.jsonl"))
     assert Replay(path=path, window=2048).window == 2048
     assert Replay(path=path).count("Wick was dug from 1803 to 1811") >= 8
-    with pytest.raises(IfqaError, match="window must be at least 0"):
+    with pytest.raises(IfqaError, match="'window': wanted a whole number from 0, found"):
         Replay(path=path, window=-1)
 
 

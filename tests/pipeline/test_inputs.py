@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ifqa.config.corpus import load_corpus
+from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
@@ -10,6 +10,7 @@ from ifqa.pipeline.inputs import (
     check_predictions,
     predictions_of,
     rankings_of,
+    sources_of,
 )
 from ifqa.pipeline.opening import Session, open_reader, open_retriever, refuse_other_families, was_trained_on
 from ifqa.pipeline.stages import build_passages
@@ -183,3 +184,18 @@ def test_a_text_that_no_file_can_hold_is_the_readers_fault(key, text):
     predictions = [replace(Prediction(question.id, "a"), **{key: text}) for question in QUESTIONS]
     with pytest.raises(IfqaError, match="reader 'mine'"):
         check_predictions("mine", QUESTIONS, [[]] * len(QUESTIONS), predictions)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "split", "complaint"),
+    [
+        ("sampel", "dev", "unknown benchmark 'sampel'; did you mean 'sample'"),
+        ("sample", "dve", "unknown split of sample 'dve'; did you mean 'dev'"),
+        ("ifqa", "full-dev", "dev.json is not there; run: ifqa data ifqa"),
+    ],
+)
+def test_gold_passages_of_questions_that_are_not_there_are_refused(tmp_path, monkeypatch, benchmark, split, complaint):
+    monkeypatch.chdir(tmp_path)
+    source = {"format": "gold", "benchmark": benchmark, "splits": [split]}
+    with pytest.raises(IfqaError, match=complaint):
+        sources_of(Corpus("mine", (source,), {}))

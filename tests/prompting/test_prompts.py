@@ -124,19 +124,19 @@ def test_a_missing_placeholder_is_refused_by_name(template, placeholder):
 def test_a_missing_key_is_refused_by_name(key):
     changed = table()
     del changed[key]
-    assert f"{key!r} must be" in refusal(changed)
+    assert f"{key!r} is missing; wanted " in refusal(changed)
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
         ({"stop": ["Question:"]}, "other stop strings cut answers"),
-        ({"stop": "\n"}, "'stop' must be a list"),
-        ({"steps": [3]}, "'steps' must be a list of texts"),
+        ({"stop": "\n"}, "'stop': wanted []"),
+        ({"steps": [3]}, "'steps': wanted a list of texts"),
         ({"max_tokens": 0}, "from 1"),
         ({"max_tokens": True}, "from 1"),
         ({"max_tokens": "many"}, "whole number"),
-        ({"about": " "}, "'about' must be text"),
+        ({"about": " "}, "'about': wanted text"),
         ({"user": "{question"}, "a brace that is text is written twice"),
         ({"passage": ""}, "'passage' is missing"),
         ({"no_passages": ""}, "'no_passages' is missing"),

@@ -114,7 +114,7 @@ def test_passages_that_the_part_makes_are_read_and_passed_on():
     ("settings", "message"),
     [
         ({"parts": []}, r"wants one \[\[retriever.parts\]\], found 0"),
-        ({"model_weight": 0.0}, "model_weight: wanted above 0"),
+        ({"model_weight": 0.0}, "'model_weight': wanted a number above 0, at most 1"),
         ({"reads": "claws"}, "unknown query 'claws'; known: main"),
         ({"model": "no/such model"}, "neither a folder here nor a name of the hub"),
         ({"device": "tpu"}, "unknown device 'tpu'"),

@@ -218,11 +218,11 @@ def test_recipes_are_as_published() -> None:
     [
         ({"recipe": "drp"}, "unknown recipe 'drp'; did you mean 'dpr'"),
         ({"epoch": 1}, "unknown training setting 'epoch'; did you mean 'epochs'"),
-        ({"batch": 0}, "batch: wanted 1 or more, found 0"),
-        ({"epochs": 1.5}, "'epochs': wanted int, found 1.5"),
-        ({"negatives": 21}, "pool: wanted 21 or more, found 20"),
+        ({"batch": 0}, "'batch': wanted a whole number from 1, found 0"),
+        ({"epochs": 1.5}, "'epochs': wanted a whole number from 1, found 1.5"),
+        ({"negatives": 21}, "pool: wanted 21 or more, the negatives, found 20"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
-        ({"scale": 0}, "scale: wanted 0.01 or more, found 0"),
+        ({"scale": 0}, "'scale': wanted a number from 0.01, found 0"),
         ({"model": "nowhere/to-be-found"}, "nowhere/to-be-found"),
     ],
 )

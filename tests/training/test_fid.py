@@ -225,15 +225,15 @@ def test_a_checkpoint_of_the_other_setting_is_refused(tmp_path: Path, start: str
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"steps": 0}, "steps: wanted 1 or more"),
+        ({"steps": 0}, "'steps': wanted a whole number from 1"),
         ({"batch": 3}, "batch: wanted a multiple of 2"),
-        ({"gold": "first"}, "gold 'first'; known: included, retrieved"),
+        ({"gold": "first"}, "'gold': unknown value 'first'; known: included, retrieved"),
         ({"max_tokens": 4}, "max_tokens: wanted 16 or more"),
         ({"device": "tpu"}, "device 'tpu'"),
         ({"recipe": "larg"}, "recipe 'larg'"),
         ({"step": 3}, "did you mean 'steps'"),
         ({"model": "nowhere/at-all"}, "nowhere/at-all"),
-        ({"warmup": "long"}, "warmup.*wanted float"),
+        ({"warmup": "long"}, "warmup.*wanted a number"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_one_line(

@@ -4,16 +4,17 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from ifqa.errors import IfqaError, unknown
+from pydantic import Field
+
 from ifqa.protocols import Advance, Place, Reader, silent
 from ifqa.records import Passage, Prediction, Question
+from ifqa.settings import Natural, Positive, Precision, YesNo, checked
 
 if TYPE_CHECKING:
     from ifqa.reading.fid.answer import Reading
 
-PRECISIONS = ("auto", "float32", "bfloat16")
 _CHOICE = {"auto": None, "yes": True, "no": False}
 
 
@@ -50,31 +51,20 @@ class Fid(Reader):
     version = 1
     not_identity = ("device", "batch_tokens")
 
+    @checked("setting of reader 'fid'")
     def __init__(
         self,
         checkpoint: Place = "",
         tokenizer: Place = "",
-        max_tokens: int = 0,
-        titles: str = "auto",
-        encoder_eos: str = "auto",
-        max_answer_tokens: int = 50,
-        beams: int = 1,
+        max_tokens: Natural = 0,
+        titles: YesNo = "auto",
+        encoder_eos: YesNo = "auto",
+        max_answer_tokens: Annotated[int, Field(ge=2)] = 50,
+        beams: Positive = 1,
         device: str = "auto",
-        precision: str = "auto",
-        batch_tokens: int = 0,
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
     ) -> None:
-        for what, value, known in (
-            ("titles", titles, _CHOICE), ("encoder_eos", encoder_eos, _CHOICE), ("precision", precision, PRECISIONS)
-        ):  # fmt: skip
-            if value not in known:
-                raise unknown(f"{what} of reader 'fid'", value, known)
-        for what, number, least in (
-            ("max_tokens", max_tokens, 0), ("max_answer_tokens", max_answer_tokens, 2), ("beams", beams, 1),
-            ("batch_tokens", batch_tokens, 0),
-        ):  # fmt: skip
-            if number < least:
-                raise IfqaError(f"{what} of reader 'fid': wanted {least} or more, found {number}")
-
         import torch
 
         from ifqa.models.devices import half_precision, resolve_device

@@ -5,13 +5,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.protocols import Advance, Place, Reader, silent
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.answers import normalize
+from ifqa.settings import Positive, checked
 from ifqa.storage.files import read_json, require, sha256
 from ifqa.storage.resources import BUNDLED
 
@@ -52,23 +53,18 @@ class Extractive(Reader):
     version = 1
     not_identity = ("device", "batch_tokens")
 
+    @checked("setting of reader 'extractive'")
     def __init__(
         self,
         weights: Place = "",
         rank_weight: float = 1.0,
         device: str = "auto",
-        precision: str = "float32",
-        batch_tokens: int = 8192,
+        precision: Literal["float32", "bfloat16"] = "float32",
+        batch_tokens: Positive = 8192,
     ) -> None:
         self.folder = Path(weights) if weights else SHIPPED
         self.manifest = _manifest(self.folder)
         self.family = self.manifest["setting"]
-        if precision not in ("float32", "bfloat16"):
-            raise IfqaError(f"precision {precision!r} of reader 'extractive'; wanted 'float32' or 'bfloat16'")
-        if not math.isfinite(rank_weight):
-            raise IfqaError(f"rank_weight {rank_weight} of reader 'extractive'; wanted a number")
-        if batch_tokens < 1:
-            raise IfqaError(f"batch_tokens {batch_tokens} of reader 'extractive'; wanted a number above 0")
         self.rank_weight = rank_weight
         self.batch_tokens = batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())

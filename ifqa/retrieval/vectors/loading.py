@@ -1,26 +1,26 @@
 """From a model's name to an encoder that is ready: any sentence-transformers model, or DPR's pair of encoders."""
 
 import importlib.util
+from typing import Literal
 
-from ifqa.errors import IfqaError, unknown
+from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import model_folder, question_model, quiet
 from ifqa.retrieval.vectors.dpr import open_dpr
 from ifqa.retrieval.vectors.encoder import Encoder
 from ifqa.retrieval.vectors.sentence_transformer import open_sentence_transformer
+from ifqa.settings import Precision, YesNo, checked
 from ifqa.storage.files import read_json
 
-PRECISIONS = ("auto", "float32", "bfloat16", "int8")
-TITLES = ("auto", "yes", "no")
 
-
+@checked("setting of the encoder", given=["max_tokens"])  # which a model of word vectors has without end
 def open_encoder(
     model: str,
     *,
     query_model: str = "",
-    titles: str = "auto",
+    titles: YesNo = "auto",
     max_tokens: int = 0,
-    precision: str = "auto",
+    precision: Precision | Literal["int8"] = "auto",
     device: str = "auto",
     query_prefix: str | None = None,
     passage_prefix: str | None = None,
@@ -40,32 +40,24 @@ def open_encoder(
     Raises:
         IfqaError: the model is not to be had, does not load, or a setting does not fit it.
     """
-    for what, value, known in (("precision", precision, PRECISIONS), ("titles", titles, TITLES)):
-        if value not in known:
-            raise unknown(what, value, known)
-    for what, prefix in (("query_prefix", query_prefix), ("passage_prefix", passage_prefix)):
-        if prefix is not None and not isinstance(prefix, str):
-            raise IfqaError(f"{what}: wanted text, found {prefix!r}")
-    if max_tokens < 0:
-        raise IfqaError(f"max_tokens: wanted 0 (the model's own) or more, found {max_tokens}")
     quiet()
     device, folder = resolve_device(device), model_folder(model)
     if precision == "int8" and device != "cpu":
         raise IfqaError(
             f"precision 'int8' is for a CPU, and the device is {device}; take bfloat16, or device = \"cpu\""
         )
-    precision = resolve_precision(precision, device, model)
+    resolved = resolve_precision(precision, device, model)
     config = read_json(folder / "config.json") if (folder / "config.json").exists() else {}
     if not isinstance(config, dict):
         raise IfqaError(f"{folder / 'config.json'}: wanted a table, found {type(config).__name__}")
     if config.get("model_type") == "dpr":
-        if precision == "int8" or query_prefix or passage_prefix:
+        if resolved == "int8" or query_prefix or passage_prefix:
             raise IfqaError("DPR's encoders take no prefix, and no precision int8; leave the settings out")
-        return open_dpr(model, folder, query_model, titles, max_tokens, precision, device)
+        return open_dpr(model, folder, query_model, titles, max_tokens, resolved, device)
     if query_model:
         raise IfqaError(f"query_model is for DPR's pair of encoders; {model} encodes questions itself")
     return open_sentence_transformer(
-        model, folder, titles, max_tokens, precision, device, query_prefix, passage_prefix
+        model, folder, titles, max_tokens, resolved, device, query_prefix, passage_prefix
     )  # fmt: skip
 
 

@@ -2,14 +2,14 @@
 
 import hashlib
 import json
-import math
 import random
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from ifqa.errors import IfqaError
@@ -20,6 +20,7 @@ from ifqa.progress import bar, say
 from ifqa.reading.span.network import Pair, SpanModel, make_pair
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.answers import normalize
+from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import create, read_json, write, write_json
 from ifqa.training.material import Material
 from ifqa.training.span.practice import practice_questions
@@ -58,21 +59,22 @@ class Example:
         return torch.logsumexp(torch.cat(every), 0) - torch.logsumexp(torch.stack(right), 0)
 
 
+@checked("training setting", given=["material", "folder", "progress"])
 def train(
     material: Material,
     folder: Path,
     *,
-    seed: int = 0,
-    epochs: int = 4,
-    rank: int = 32,
-    learning_rate: float = 1e-3,
-    negatives: int = 1,
-    batch: int = 8,
-    dropout: float = 0.1,
-    practice: int = 2,
-    weight_decay: float = 0.01,
+    seed: Natural = 0,
+    epochs: Positive = 4,
+    rank: Positive = 32,
+    learning_rate: NotNegative = 1e-3,
+    negatives: Natural = 1,
+    batch: Positive = 8,
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1,
+    practice: Natural = 2,
+    weight_decay: NotNegative = 0.01,
     device: str = "cpu",
-    checkpoint_every: int = 100,
+    checkpoint_every: Positive = 100,
     progress: Callable[[str], None] = say,
 ) -> dict[str, Any]:
     """Train, and write `adapter_model.safetensors` and `adapter_config.json` (peft's), `heads.safetensors`, `manifest.json`.
@@ -101,7 +103,6 @@ def train(
         IfqaError: nothing to train on, a setting out of range, or `folder` holds another training, finished or not.
     """
     questions, rankings = material.questions, material.rankings
-    _check_settings(epochs, rank, learning_rate, negatives, batch, dropout, practice, weight_decay, checkpoint_every)
     chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
               "batch": batch, "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
     examples = [Example(question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
@@ -156,21 +157,6 @@ def train(
     manifest = _save(folder, wanted, model, {"examples": len(examples), "steps": steps, "precision": str(precision)})
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return manifest
-
-
-def _check_settings(
-    epochs: int, rank: int, learning_rate: float, negatives: int, batch: int, dropout: float, practice: int,
-    weight_decay: float, checkpoint_every: int,
-) -> None:  # fmt: skip
-    for name, value, least in (
-        ("epochs", epochs, 1), ("rank", rank, 1), ("batch", batch, 1), ("checkpoint_every", checkpoint_every, 1),
-        ("negatives", negatives, 0), ("practice", practice, 0), ("learning_rate", learning_rate, 0),
-        ("weight_decay", weight_decay, 0), ("dropout", dropout, 0),
-    ):  # fmt: skip
-        if not least <= value < math.inf or (name == "dropout" and value >= 1):
-            raise IfqaError(
-                f"training setting {name}: wanted {least} or more{', below 1' * (name == 'dropout')}, found {value}"
-            )
 
 
 def _batches(examples: Sequence[Example], size: int, seed: int, epoch: int) -> list[list[Example]]:

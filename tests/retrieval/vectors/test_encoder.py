@@ -179,10 +179,10 @@ def test_a_model_of_word_vectors_opens_again_by_its_own_facts(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"precision": "float16"}, "unknown precision 'float16'; did you mean 'bfloat16'"),
+        ({"precision": "float16"}, "'precision': unknown value 'float16'; did you mean 'bfloat16'"),
         ({"device": "cdua"}, "unknown device 'cdua'; did you mean 'cuda'"),
         ({"device": "cuda"}, "'cuda' was asked for, and torch finds none here"),
-        ({"max_tokens": -1}, "max_tokens: wanted 0"),
+        ({"max_tokens": -1}, "max_tokens: wanted 3 to"),
         ({"max_tokens": 1}, "max_tokens"),  # too few for a text and its marks
         ({"max_tokens": 1000}, "max_tokens"),  # more than the model has positions
         ({"query_model": "x"}, "query_model is for DPR"),

@@ -118,3 +118,9 @@ def test_practice_comes_before_the_real_questions(tmp_path: Path) -> None:
 def test_questions_without_any_target_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match="gold passage"):
         train(Material(QUESTIONS[3:], RANKINGS[3:], "ifqa/full"), tmp_path, **SETTINGS)
+
+
+def test_a_setting_out_of_range_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(IfqaError, match="training setting 'dropout': wanted a number from 0, below 1, found 1"):
+        train(Material(QUESTIONS, RANKINGS, "ifqa/full"), tmp_path / "made", **(SETTINGS | {"dropout": 1.0}))
+    assert not (tmp_path / "made").exists()
