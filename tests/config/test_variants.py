@@ -181,7 +181,7 @@ def test_a_variant_asks_the_questions_that_its_base_asks():
         (CLOSED, {"llm": "opanai"}, "unknown llm 'opanai'; did you mean 'openai'?"),
         (OPEN, {"retriever": "gold", "retriever.k1": 1.0}, "setting of retriever 'gold' 'k1'"),
         (OPEN, {"retriever.query": "name"}, "unknown query 'name'; did you mean 'names'?"),
-        (OPEN, {"retriever.k1": "high"}, "'k1': wanted a number, found 'high'"),
+        (OPEN, {"retriever.k1": "high"}, "'k1': wanted a number from 0, found 'high'"),
         (OPEN, {"k": 0}, "'k': wanted a whole number from 1, found 0"),
         (OPEN, {"k": 2, "retriever.k": 3}, "k is given twice: --k 2 and retriever.k=3"),
         (OPEN, {"limit": 0}, "--limit must be a whole number from 1, found 0"),
