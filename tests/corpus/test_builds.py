@@ -271,8 +271,11 @@ def test_a_build_needs_no_standard_input():
     ("source", "message"),
     [
         ({"format": "dump", "path": "no*.xml"}, "no\\*.xml holds no dump"),
-        ({"format": "dump", "path": "d.xml", "profile": "best"}, "setting of a 'dump' source 'profile' 'best'"),
-        ({"format": "dump", "path": "d.xml", "disambiguation": "maybe"}, "'disambiguation' 'maybe'"),
+        (
+            {"format": "dump", "path": "d.xml", "profile": "best"},
+            "setting of a 'dump' source 'profile': unknown value 'best'",
+        ),
+        ({"format": "dump", "path": "d.xml", "disambiguation": "maybe"}, "'disambiguation': unknown value 'maybe'"),
         ({"format": "passages", "path": "no.tsv"}, "no.tsv is not in"),
         ({"format": "dump", "path": "d.xml", "pipe": 1}, "'pipe'"),
     ],

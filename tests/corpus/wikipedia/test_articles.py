@@ -188,5 +188,5 @@ def test_a_larger_share_holds_a_smaller_one(tmp_path, monkeypatch):
     assert ids(0.2) < ids(0.5) < ids(1.0) == {one["id"] for one in articles}
     assert 150 < len(ids(0.5)) < 250
     for wrong in (0.0, -1.0, 1.5):
-        with pytest.raises(IfqaError, match="'share': wanted above 0, at most 1"):
+        with pytest.raises(IfqaError, match="'share': wanted a number above 0, at most 1"):
             sources.check([{"format": "articles", "path": "a.jsonl", "share": wrong}])
