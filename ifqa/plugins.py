@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.protocols import AnyMeasure, Measure, RankingMeasure, SetMeasure
 
 _TABLES = {
     "benchmark": "ifqa.benchmarks",
     "retriever": "ifqa.retrieval",
     "reader": "ifqa.reading",
     "llm": "ifqa.llms",
+    "measure": "ifqa.scoring.measures",
 }
 
 _EXTRAS = {
@@ -26,7 +28,7 @@ _EXTRAS = {
 
 
 def names(kind: str) -> dict[str, str]:
-    """Name -> "module:Class" of the plugs of a kind ("benchmark", "retriever", "reader") that ship with ifqa."""
+    """Name -> "module:Class" of the plugs of a kind ("benchmark", "retriever", "reader", "measure") that ship with ifqa."""
     table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGS
     return table
 
@@ -37,12 +39,31 @@ def load(kind: str, name: str) -> type[Any]:
     Raises:
         IfqaError: nothing has that name, or the extra it needs is not installed.
     """
+    plug: type[Any] = _named(kind, name)
+    return plug
+
+
+def load_measure(name: str) -> AnyMeasure:
+    """The measure behind a name, or behind "my_module:MEASURE".
+
+    Raises:
+        IfqaError: as `load`, or what has that name is no measure.
+    """
+    found = _named("measure", name)
+    if not isinstance(found, Measure | RankingMeasure | SetMeasure):
+        what = f"the class {found.__name__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
+        raise IfqaError(f"measure {name!r}: wanted a Measure, RankingMeasure or SetMeasure, found {what}")
+    return found
+
+
+def _named(kind: str, name: str) -> Any:
+    """What "module:Class" names, or a name that stands for such."""
     target = name if ":" in name else names(kind).get(name)
     if target is None:
         raise unknown(kind, name, names(kind))
     module_name, _, class_name = target.partition(":")
     if not re.fullmatch(r"[\w.]*\w:\w+", target) or target.startswith("."):
-        raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:Class")
+        raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}")
     if ":" in name and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a tinkerer's my_module.py lies where they work
     try:
@@ -58,8 +79,7 @@ def load(kind: str, name: str) -> type[Any]:
         raise IfqaError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
     if not hasattr(module, class_name):
         raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {class_name!r}")
-    plug: type[Any] = getattr(module, class_name)
-    return plug
+    return getattr(module, class_name)
 
 
 def takes(kind: str, name: str, argument: str) -> bool:

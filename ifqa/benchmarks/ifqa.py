@@ -9,30 +9,39 @@ A record of the release (`dataset/full_split/dev.json`):
 (2400/700/700) and *few* (600/1600/1600), which are re-cuts of the same 3,800 questions: full-train holds 56% of few-test.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.records import Prediction, Question
-from ifqa.scoring.measures.answers import contains, exact_match, f1
+from ifqa.protocols import Benchmark
+from ifqa.records import Question
+from ifqa.scoring.measures.answer_recall import ANSWER
+from ifqa.scoring.measures.contains import CONTAINS
+from ifqa.scoring.measures.exact_match import EM
+from ifqa.scoring.measures.f1 import F1
+from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
+from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.storage.files import read_json, text_field, texts_field
 
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
 
 
-class IfQA:
+class IfQA(Benchmark):
     """The public release, as `ifqa data` puts it into `data/ifqa/`."""
 
     name = "ifqa"
-    version = 1
+    measures = (EM, F1, CONTAINS, GOLD_ANY, GOLD_ALL, ANSWER)
+    subsets = (NUMERIC, OTHER)
     files: ClassVar[dict[str, str]] = {
         f"{setting}-{part}": f"{setting}_split/{part}.json"
         for setting in ("full", "few")
         for part in ("train", "dev", "test")
     }
+    splits = tuple(files)
     #: file -> (URL, SHA-256). The test files' checksums are not pinned: development never touches them.
-    downloads: ClassVar[dict[str, tuple[str, str | None]]] = {
+    downloads: Mapping[str, tuple[str, str | None]] = {
         file: (f"{_RELEASE}/{file}", checksum)
         for file, checksum in {
             "full_split/train.json": "f97bf0684a628265ffea2998a58a6d9805756269c185799517c2a0d98b6d4da5",
@@ -74,16 +83,6 @@ class IfQA:
     def setting(self, split: str) -> str:
         """What a model trained on this split may be tested on: "ifqa/full" or "ifqa/few"."""
         return f"{self.name}/{split.partition('-')[0]}"
-
-    def score(self, question: Question, prediction: Prediction) -> dict[str, float]:
-        """EM, F1 (SQuAD's, best over the answers) and containment, 0 to 1; a failed prediction scores 0 on all."""
-        if prediction.failed:
-            return {"EM": 0.0, "F1": 0.0, "contains": 0.0}
-        return {
-            "EM": exact_match(prediction.answer, question.answers),
-            "F1": f1(prediction.answer, question.answers),
-            "contains": contains(prediction.answer, question.answers),
-        }
 
 
 @lru_cache(maxsize=4)  # a command asks for its split at every stage; a file that was changed is read again

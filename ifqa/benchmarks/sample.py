@@ -1,5 +1,6 @@
 """The sample: this project's own questions on its own small encyclopedia, in the format of IfQA."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from ifqa.benchmarks.ifqa import IfQA
@@ -11,7 +12,8 @@ class Sample(IfQA):
 
     name = "sample"
     files: ClassVar[dict[str, str]] = {"train": "train.json", "dev": "dev.json"}
-    downloads: ClassVar[dict[str, tuple[str, str | None]]] = {}
+    splits = tuple(files)
+    downloads: Mapping[str, tuple[str, str | None]] = {}
     missing = "the installation is broken; install ifqa again"
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from ifqa.config.tables import as_table, check_keys, plain_name, text, whole_num
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
 from ifqa.retrieval.queries import rewrite
+from ifqa.scoring.declared import declared
 from ifqa.settings import check_settings, settings_of
 from ifqa.storage.files import read_toml, texts_field
 from ifqa.storage.resources import find_resource, list_resources
@@ -31,7 +32,8 @@ class Experiment:
     the same make with a "weight" each; `reader` is {"name", "passages", **settings} or None for a retrieval experiment.
     `llm` is {"name", **settings} of the language model that a reader or a retriever asks, or None.
     All settings are there, defaults too, but for "query", which is there when it is not "question". `questions` are the ids
-    of the only ones asked, or empty for all of the split; `table` is the heading under which a report lists it.
+    of the only ones asked, or empty for all of the split; `table` is the heading under which a report lists it; `measures` are
+    names of measures beside those that the benchmark declares.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Experiment:
     about: str = ""
     table: str = ""
     questions: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -122,6 +125,8 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experi
     retriever, reader = tables.get("retriever"), tables.get("reader")
     if retriever is None and reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
+    measures = texts_field(dict(tables), "measures", where) if "measures" in tables else ()
+    by = declared(text(tables, "benchmark", where), measures)
     experiment = Experiment(
         name=name,
         benchmark=text(tables, "benchmark", where),
@@ -133,13 +138,13 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str) -> Experi
         else _reader(as_table(reader, f"{where}: [reader]"), retriever is not None, where),
         llm=None if tables.get("llm") is None else _llm(as_table(tables["llm"], f"{where}: [llm]"), where),
         seed=whole_number(tables, "seed", 0, 0, where),
-        expected=parse_expected(tables.get("expected", {}), where),
+        expected=parse_expected(tables.get("expected", {}), where, by),
         limit=whole_number(tables, "limit", 0, 0, where),
         about=str(tables.get("about", "")),
         table=text(tables, "table", where) if "table" in tables else "",
         questions=texts_field(dict(tables), "questions", where) if "questions" in tables else (),
+        measures=measures,
     )
-    load("benchmark", experiment.benchmark)
     if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
         raise IfqaError(f"{where}: {asking!r} asks a language model; name one: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:

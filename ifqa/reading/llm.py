@@ -14,7 +14,7 @@ from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_de
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.records import Completion, Passage, Prediction, Question, Request
-from ifqa.scoring.measures.answers import normalize
+from ifqa.scoring.measures.normalize import normalize
 from ifqa.storage.files import sha256
 
 

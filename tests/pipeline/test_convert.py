@@ -18,7 +18,8 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert
 from ifqa.pipeline.inputs import passages_of, questions_of
 from ifqa.records import gold_id
-from ifqa.scoring.measures.recall import covers, score_ranking
+from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.summary import score_ranking
 from ifqa.storage.resources import BUNDLED
 
 GOLD = 'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'

@@ -7,7 +7,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.pipeline import stages
 from ifqa.report.browse import answer_spans, browse, cut
-from ifqa.scoring.measures.recall import has_answer
+from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 # Letters that fold, accents composed and not, in both orders; what is joined, what parts tokens, what is no character.

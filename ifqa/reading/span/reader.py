@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.records import Passage, Prediction, Question
-from ifqa.scoring.measures.answers import normalize
+from ifqa.scoring.measures.normalize import normalize
 from ifqa.storage.files import read_json, require, sha256
 from ifqa.storage.resources import BUNDLED
 

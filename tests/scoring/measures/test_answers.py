@@ -10,7 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.measures.answers import contains, exact_match, f1, is_numeric, normalize
+from ifqa.scoring.measures.contains import contains
+from ifqa.scoring.measures.exact_match import exact_match
+from ifqa.scoring.measures.f1 import f1
+from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.numeric import is_numeric
 
 untimed = settings(deadline=None)
 SEEDS = [

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.records import Question
-from ifqa.scoring.measures.recall import ceiling, chance_floor, covers, has_answer, score_ranking, word_grams
+from ifqa.scoring.measures.answer_recall import ceiling, chance_floor
+from ifqa.scoring.measures.covers import covers, word_grams
+from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.summary import score_ranking
 
 untimed = settings(deadline=None)
 
