@@ -300,7 +300,7 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(searched, name):
     rankings = [read_run(searched / "x.trec")[one.id] for one in questions]
     texts = [[one.text for one in several] for several in passages_of(experiment, rankings)]
     for k in (1, 3):
-        ours = [score_ranking(*pair, cutoffs=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]
+        ours = [score_ranking(*pair, depths=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]
         theirs = ir_measures.calc_aggregate([Success @ k], qrels, run)[Success @ k]
         assert theirs == pytest.approx(statistics.mean(ours))
 

@@ -184,7 +184,7 @@ def test_a_gold_passage_counts_as_read_only_where_the_reader_was_given_it():
     stages.run(experiment(corpus="few", retriever=run, reader=LAST | {"passages": 1}))
     per_question = rows("experiments/mine/score/per_question.jsonl")
     assert [one["gold_read"] for one in per_question] == [True, False, True, True, False]
-    assert scores()["gold_read"]["questions"] == 3
+    assert scores()["subsets"]["gold_read"]["questions"] == 3
 
 
 def test_a_limited_experiment_says_of_how_many_questions():

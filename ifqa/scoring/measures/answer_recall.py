@@ -40,7 +40,7 @@ def ceiling(question: Question) -> float:
     return float(any(has_answer(text, question.answers) for text in question.gold_passages))
 
 
-def chance_floor(questions: Sequence[Question], cutoffs: Sequence[int] = ANSWER.depths) -> dict[str, float]:
+def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.depths) -> dict[str, float]:
     """Answer recall, "answer@K" for each K, expected of K random gold passages of other questions; exact, 0..1.
 
     Drawn without repetition from the distinct gold passages of all `questions` but the question's own; where there are
@@ -52,12 +52,12 @@ def chance_floor(questions: Sequence[Question], cutoffs: Sequence[int] = ANSWER.
     if not questions:
         raise IfqaError("found no questions, wanted at least one for a chance floor; name a split that has some")
     pool = {text: token_line(text) for question in questions for text in question.gold_passages}
-    sums = dict.fromkeys(cutoffs, 0.0)
+    sums = dict.fromkeys(depths, 0.0)
     for question in questions:
         answers = [line for line in map(token_line, question.answers) if line != " "]
         others = [line for text, line in pool.items() if text not in question.gold_passages]
         misses = sum(not any(answer in line for answer in answers) for line in others)
-        for k in cutoffs:
+        for k in depths:
             drawn = min(k, len(others))
             sums[k] += 1 - math.comb(misses, drawn) / math.comb(len(others), drawn)
     return {f"answer@{k}": total / len(questions) for k, total in sums.items()}
