@@ -114,7 +114,8 @@ class _Scored:
             means[key] = _percent(mean_interval(values, self.seed, units=of))
             if len(values) < len(self.rows):  # gold recall of questions without gold passages, which IfQA has none of
                 means[key]["questions"] = len(values)
-        return means | self._sets()
+        means |= self._sets()
+        return {key: means[key] for key in self.by.keys(means)}
 
     def macro(self) -> dict[str, dict[str, float]]:
         """Every measure's mean over groups, likewise; over the groups it is defined for, counted where not all are."""

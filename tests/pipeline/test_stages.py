@@ -63,6 +63,7 @@ def test_a_second_run_touches_no_file():
     [
         ({"about": "Another.", "table": "Table 3", "expected": {"EM": {"value": 1.0}}}, set()),
         ({"seed": 1}, {"score"}),
+        ({"measures": ["accuracy"]}, {"score"}),
         ({"reader": FILE | {"passages": 1}}, {"read", "score"}),
         ({"reader": FILE | {"path": "others.jsonl"}}, {"read", "score"}),
         ({"retriever": GOLD | {"k": 1}}, {"retrieve", "read", "score"}),

@@ -369,9 +369,9 @@ def test_a_card_shows_answers_ranks_and_passages(chromium, report):
         "[...document.querySelectorAll('.card tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))"
     )
     assert rows == [
-        ["A alpha", "Bob", "0", "0.00", "1"],
-        ["B beta", "Zoë Lee", "1", "1.00", "1"],
-        [f"C {NASTY}", LONG_WORD, "0", "0.00", "–"],
+        ["A alpha", "Bob", "0", "0", "1"],
+        ["B beta", "Zoë Lee", "1", "1", "1"],
+        [f"C {NASTY}", LONG_WORD, "0", "0", "–"],
     ]
     unfold(chromium)
     assert chromium.value("[...document.querySelectorAll('.passage.covers .text')].length") == 3
