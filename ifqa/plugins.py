@@ -14,7 +14,22 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.protocols import GIVEN, Benchmark, Indexed, LanguageModel, Learned, Place, Plugin, Reader, Retriever, silent
+from ifqa.protocols import (
+    GIVEN,
+    AnyMeasure,
+    Benchmark,
+    Indexed,
+    LanguageModel,
+    Learned,
+    Measure,
+    Place,
+    Plugin,
+    RankingMeasure,
+    Reader,
+    Retriever,
+    SetMeasure,
+    silent,
+)  # fmt: skip
 
 Kind = Literal["benchmark", "retriever", "reader", "llm"]
 
@@ -23,6 +38,7 @@ _TABLES = {
     "retriever": "ifqa.retrieval",
     "reader": "ifqa.reading",
     "llm": "ifqa.llms",
+    "measure": "ifqa.scoring.measures",
 }
 #: Kind -> its role, and the one method that a class from outside must have.
 _ROLES: dict[str, tuple[type[Plugin], str]] = {
@@ -39,7 +55,7 @@ _EXTRAS = {
 
 
 def names(kind: str) -> dict[str, str]:
-    """Name -> "module:Class" of the plugins of a kind ("benchmark", "retriever", "reader", "llm") that ship with ifqa."""
+    """Name -> "module:Class" of what ships with ifqa of a kind ("benchmark", "retriever", "reader", "llm", "measure")."""
     table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGS
     return table
 
@@ -120,6 +136,19 @@ def code_of(plugin: type[Plugin]) -> str:
     return hashlib.sha256(Path(inspect.getfile(plugin)).read_bytes()).hexdigest()
 
 
+def load_measure(name: str) -> AnyMeasure:
+    """The measure behind a name, or behind "my_module:MEASURE".
+
+    Raises:
+        IfqaError: as `load`, or what has that name is no measure.
+    """
+    found = _find("measure", name)
+    if not isinstance(found, Measure | RankingMeasure | SetMeasure):
+        what = f"the class {found.__name__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
+        raise IfqaError(f"measure {name!r}: wanted a Measure, RankingMeasure or SetMeasure, found {what}")
+    return found
+
+
 def _find(kind: str, name: str) -> object:
     """What a name stands for, imported."""
     target = name if ":" in name else names(kind).get(name)
@@ -127,7 +156,7 @@ def _find(kind: str, name: str) -> object:
         raise unknown(kind, name, names(kind))
     module_name, _, attribute = target.partition(":")
     if not re.fullmatch(r"[\w.]*\w:\w+", target) or target.startswith("."):
-        raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:Class")
+        raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}")
     if ":" in name and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a tinkerer's my_module.py lies where they work
     try:

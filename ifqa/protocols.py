@@ -164,6 +164,7 @@ class Measure:
         in_tables: whether tables of results show it, as they do a headline.
         best: which end is good.
         unit: what the bootstrap resamples: "question", "group", or the name of a label.
+        about: what it is, in half a sentence, for the head of a report.
     """
 
     name: str
@@ -172,6 +173,7 @@ class Measure:
     in_tables: bool = False
     best: Literal["high", "low"] = "high"
     unit: str = "question"
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,7 @@ class RankingMeasure:
     """A score of one ranking at several depths, 0 to 1, called `name@depth`; else as Measure.
 
     `of` is given the question, the texts of its passages, best first, and the depths; it leaves out a depth, or all, where
-    it is not defined. Tables of results show the depths of `tables`.
+    it is not defined. Tables of results show the depths of `tables`, under `title` where that is not the name.
     """
 
     name: str
@@ -189,13 +191,17 @@ class RankingMeasure:
     headline: bool = False
     best: Literal["high", "low"] = "high"
     unit: str = "question"
+    title: str = ""
+    about: str = ""
 
 
 @dataclass(frozen=True)
 class SetMeasure:
     """A score of many answers at once, 0 to 1: a calibration error, the consistency of several questions; else as Measure.
 
-    `of` is given questions and their predictions, failed ones among them, and is None where it is not defined.
+    `of` is given questions and their predictions, failed ones among them, and is None where it is not defined. In a resample
+    a unit that was drawn again has another name, in its questions' ids too, so that a measure which goes unit by unit
+    counts it again.
     """
 
     name: str
@@ -204,6 +210,7 @@ class SetMeasure:
     in_tables: bool = False
     best: Literal["high", "low"] = "high"
     unit: str = "question"
+    about: str = ""
 
 
 AnyMeasure = Measure | RankingMeasure | SetMeasure
@@ -211,18 +218,22 @@ AnyMeasure = Measure | RankingMeasure | SetMeasure
 
 @dataclass(frozen=True)
 class Subset:
-    """Some of a benchmark's questions, over which scores are given apart; `in_tables`: in tables of results too."""
+    """Some of a benchmark's questions, over which scores are given apart; `in_tables`: in tables of results too.
+
+    `about` says which they are, for the head of a report: "the questions with a numeric answer".
+    """
 
     name: str
     holds: Callable[[Question], bool]
     in_tables: bool = False
+    about: str = ""
 
 
 class Benchmark(Plugin):
     """Questions, and how answers to them are scored."""
 
     name: str = ""
-    measures: Sequence[AnyMeasure] = ()  # none: exact match, F1, containment, gold recall and answer recall
+    measures: Sequence[AnyMeasure] = ()  # none: those of `ifqa.scoring.declared.defaults`, with its subsets
     subsets: Sequence[Subset] = ()
     groups: str = ""  # what `Question.group` is ("dataset"); scores are then given by group, and averaged over groups
     folder: Path = Path()  # where its files lie
@@ -237,10 +248,6 @@ class Benchmark(Plugin):
 
     def questions(self, split: str) -> list[Question]:
         """The questions of a split, in an order that stays."""
-        raise NotImplementedError
-
-    def score(self, question: Question, prediction: Prediction) -> dict[str, float]:
-        """Scores of one answer, 0 to 1, by their names."""
         raise NotImplementedError
 
     def files(self, split: str) -> Sequence[Path]:

@@ -15,6 +15,11 @@ def test_every_listed_plug_is_there(kind):
         assert plugins.load(kind, name).__doc__
 
 
+def test_every_listed_measure_is_there_under_its_name():
+    for name in plugins.names("measure"):
+        assert plugins.load_measure(name).name == name
+
+
 def test_an_unknown_name_gets_the_nearest_known_one():
     with pytest.raises(IfqaError, match="unknown retriever 'bm52'; did you mean 'bm25'"):
         plugins.load("retriever", "bm52")
@@ -112,3 +117,30 @@ def test_what_is_no_plugin_of_its_kind_is_refused_by_name(outside):
         plugins.load("retriever", f"{outside}:Plain")
     with pytest.raises(IfqaError, match="wanted a class, found Plain"):
         plugins.load("reader", f"{outside}:not_a_class")
+
+
+MEASURES = """
+from ifqa.protocols import Measure
+
+SHORT = Measure("short", lambda question, prediction: float(len(prediction.answer) < 9))
+LIMIT = 9
+
+
+class Short:
+    pass
+"""
+
+
+def test_a_measure_from_the_working_directory_is_named_by_module_and_object(tmp_path, monkeypatch):
+    (tmp_path / "measures_of_tests.py").write_text(MEASURES)
+    monkeypatch.chdir(tmp_path)
+    assert plugins.load_measure("measures_of_tests:SHORT").name == "short"
+    for name, complaint in {
+        "EMM": "unknown measure 'EMM'; did you mean 'EM'",
+        "measures_of_tests:LIMIT": "wanted a Measure, RankingMeasure or SetMeasure, found an object of type int",
+        "measures_of_tests:Short": "found the class Short",
+        "measures_of_tests:LONG": "has no 'LONG'",
+        "measures_of_tests:": "wanted a name, or my_module:MEASURE",
+    }.items():
+        with pytest.raises(IfqaError, match=complaint):
+            plugins.load_measure(name)

@@ -28,8 +28,8 @@ from ifqa.retrieval.vectors.approximate import Approximate, build
 from ifqa.retrieval.vectors.exact import Exact
 from ifqa.retrieval.vectors.factory import PART, index_bytes, train_bytes
 from ifqa.retrieval.vectors.store import Filling, Ids, Vectors
-from ifqa.scoring.measures.recall import score_ranking
 from ifqa.scoring.statistics import paired_randomization
+from ifqa.scoring.summary import score_ranking
 
 CUTOFFS = (1, 5, 20)
 FACTORIES = ["Flat", "SQfp16", "SQ8", "HNSW32", "IVF256,SQ8", "IVF256,PQ48", "OPQ96,IVF256,PQ96"]

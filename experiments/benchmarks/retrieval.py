@@ -26,8 +26,8 @@ from ifqa.retrieval.cross_encoder import OWN, CrossEncoder
 from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
 from ifqa.retrieval.queries import Part
 from ifqa.retrieval.rerank import reordered
-from ifqa.scoring.measures.recall import score_ranking
 from ifqa.scoring.statistics import mean_interval, paired_randomization
+from ifqa.scoring.summary import score_ranking
 
 CUTOFFS = (1, 5, 20, 100)
 K = 100

@@ -1,4 +1,4 @@
-"""Benchmarks by name. A benchmark is one class with `questions(split)` and `score(question, prediction)`."""
+"""Benchmarks by name. A benchmark is one class with `questions(split)`, and it declares its measures."""
 
 PLUGS = {
     "ifqa": "ifqa.benchmarks.ifqa:IfQA",

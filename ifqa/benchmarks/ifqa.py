@@ -15,8 +15,13 @@ from typing import Any, ClassVar
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Benchmark
-from ifqa.records import Prediction, Question
-from ifqa.scoring.measures.answers import contains, exact_match, f1
+from ifqa.records import Question
+from ifqa.scoring.measures.answer_recall import ANSWER
+from ifqa.scoring.measures.contains import CONTAINS
+from ifqa.scoring.measures.exact_match import EM
+from ifqa.scoring.measures.f1 import F1
+from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
+from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 from ifqa.storage.files import read_json, text_field, texts_field
 
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
@@ -26,7 +31,8 @@ class IfQA(Benchmark):
     """The public release, as `ifqa data` puts it into `data/ifqa/`."""
 
     name = "ifqa"
-    version = 1
+    measures = (EM, F1, CONTAINS, GOLD_ANY, GOLD_ALL, ANSWER)
+    subsets = (NUMERIC, OTHER)
     paths: ClassVar[dict[str, str]] = {
         f"{setting}-{part}": f"{setting}_split/{part}.json"
         for setting in ("full", "few")
@@ -88,16 +94,6 @@ class IfQA(Benchmark):
     def family(self, split: str) -> str:
         """What a model trained on this split may be tested on: "ifqa/full" or "ifqa/few"."""
         return f"{self.name}/{split.partition('-')[0]}"
-
-    def score(self, question: Question, prediction: Prediction) -> dict[str, float]:
-        """EM, F1 (SQuAD's, best over the answers) and containment, 0 to 1; a failed prediction scores 0 on all."""
-        if prediction.failed:
-            return {"EM": 0.0, "F1": 0.0, "contains": 0.0}
-        return {
-            "EM": exact_match(prediction.answer, question.answers),
-            "F1": f1(prediction.answer, question.answers),
-            "contains": contains(prediction.answer, question.answers),
-        }
 
 
 @lru_cache(maxsize=4)  # a command asks for its split at every stage; a file that was changed is read again

@@ -103,7 +103,7 @@ def compare(
     first: Annotated[str, typer.Argument(help="An experiment that was scored.")],
     second: Annotated[str, typer.Argument(help="Another one over the same questions.")],
     measure: Annotated[
-        str, typer.Option(help="Measure whose largest differences are shown; none: F1, or gold_any@5.")
+        str, typer.Option(help="Measure whose largest differences are shown; none: the benchmark's headline.")
     ] = "",
     show: Annotated[int, typer.Option(min=0, help="How many of those.")] = 10,
     json: Json = False,

@@ -5,15 +5,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.scoring.declared import GOLD_READ, MACRO, Declared
 from ifqa.settings import NotNegative, Table, check_table
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
-SUBSETS = ("numeric", "other", "gold_read")  # of the questions, as `scoring.summary` has them
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A value of one measure, in percent: "EM", "gold_any@20", or over a subset of the questions "numeric.EM", "gold_read.EM".
+    """A value of one measure, in percent: "EM", "gold_any@20", or over a part of the questions "numeric.EM", "gold_read.EM".
+
+    A part is a subset that the benchmark declares, or "gold_read"; where it has groups, one of them, or "macro".
 
     `retired` names the model it was published for, where nobody can ask that any more: the value then stands beside a
     score and judges nothing.
@@ -35,8 +37,10 @@ class ExpectedTable(Table):
     retired: str = ""
 
 
-def parse_expected(value: Any, where: str) -> tuple[Expected, ...]:
+def parse_expected(value: Any, where: str, by: Declared) -> tuple[Expected, ...]:
     """The values of an experiment's [expected]: a table for each measure, or several (`[[expected.EM]]`).
+
+    What groups there are only the questions tell, so a benchmark with groups may have a part of any name.
 
     Raises:
         IfqaError: a key is unknown or a value is not a number; `where` opens the message.
@@ -46,8 +50,9 @@ def parse_expected(value: Any, where: str) -> tuple[Expected, ...]:
     found = []
     for measure, tables in value.items():
         at = f"{where}: [expected.{measure}]"
-        if (subset := measure.rpartition(".")[0]) and subset not in SUBSETS:
-            raise unknown(f"{at}: subset", subset, SUBSETS)
+        part, parts = measure.rpartition(".")[0], [*(one.name for one in by.subsets), GOLD_READ]
+        if part and part not in parts and not by.groups:
+            raise unknown(f"{at}: subset", part, parts)
         for table in tables if isinstance(tables, list) else [tables]:
             check_table(ExpectedTable, table, at)
             found.append(Expected(measure, **table))
@@ -65,10 +70,18 @@ def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, 
 
 def measured(scores: Mapping[str, Any], measure: str) -> dict[str, float] | None:
     """Value and interval of a measure in an experiment's scores, as `summarise` gives them; None if it has it not."""
-    subset, _, name = measure.rpartition(".")
-    found = scores.get(subset, {}) if subset else scores
-    mean: dict[str, float] | None = found.get("measures", {}).get(name)
+    part, _, name = measure.rpartition(".")
+    mean: dict[str, float] | None = part_of(scores, part).get("measures", {}).get(name)
     return mean
+
+
+def part_of(scores: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    """The scores over a part of the questions: a subset, "macro", or a group; all of them where it is empty."""
+    if not part:
+        return scores
+    several: dict[str, Any] = scores.get("groups", {}) | {MACRO: scores.get(MACRO, {})} | scores["subsets"]
+    found: Mapping[str, Any] = several.get(part, {})
+    return found
 
 
 def verdict(scores: Mapping[str, Any], expected: Expected) -> str:

@@ -16,6 +16,7 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
 from ifqa.protocols import GIVEN, Indexed
 from ifqa.retrieval.queries import rewrite
+from ifqa.scoring.declared import declared
 from ifqa.settings import Natural, NotNegative, Positive, Table, Text, check_settings, check_table, settings_of
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources, plain_name
@@ -36,6 +37,7 @@ class ExperimentTable(Table):
     about: str = ""
     table: str = ""
     questions: list[Text] = Field(default_factory=list)
+    measures: list[Text] = Field(default_factory=list)
 
 
 class RetrieverTable(Table, extra="allow"):
@@ -70,8 +72,8 @@ class Experiment:
     the same make with a "weight" each; `reader` is {"name", "passages", **settings} or None for a retrieval experiment.
     `llm` is {"name", **settings} of the language model that a reader or a retriever asks, or None.
     All settings are there, defaults too, but for "query", which is there when it is not "question". `questions` are the ids
-    of the only ones asked, or empty for all of the split; `table` is the heading under which a report lists it.
-    `root` is the folder that all its paths count from.
+    of the only ones asked, or empty for all of the split; `table` is the heading under which a report lists it; `measures` are
+    names of measures beside those that the benchmark declares. `root` is the folder that all its paths count from.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Experiment:
     table: str = ""
     questions: tuple[str, ...] = ()
     root: Path = Path()
+    measures: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -167,6 +170,8 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str, root: Pat
     table = check_table(ExperimentTable, tables, where)
     if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
+    measures = tuple(table.measures)
+    by = declared(table.benchmark, measures)
     experiment = Experiment(
         name=name,
         benchmark=table.benchmark,
@@ -176,14 +181,14 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str, root: Pat
         reader=None if table.reader is None else _reader(table.reader, table.retriever is not None, where),
         llm=None if table.llm is None else _llm(table.llm, where),
         seed=table.seed,
-        expected=parse_expected(table.expected, where),
+        expected=parse_expected(table.expected, where, by),
         limit=table.limit,
         about=table.about,
         table=table.table,
         questions=tuple(table.questions),
         root=root,
+        measures=measures,
     )
-    load("benchmark", experiment.benchmark)
     if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
         raise IfqaError(f"{where}: {asking!r} asks a language model; name one: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:

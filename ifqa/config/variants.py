@@ -125,7 +125,8 @@ def as_tables(experiment: Experiment) -> dict[str, Any]:
         for key in keys
         if (value := getattr(experiment, key)) not in ("", None) and (key, value) != ("limit", 0)
     }
-    lists = {"questions": list(experiment.questions), "expected": expected_tables(experiment.expected)}
+    named = {"questions": list(experiment.questions), "measures": list(experiment.measures)}
+    lists = named | {"expected": expected_tables(experiment.expected)}
     return tables | {key: value for key, value in lists.items() if value}
 
 

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question
-from ifqa.scoring.measures.recall import has_answer
+from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import create, field, require, text_field, unicode_text, unpack, write
 
 _CHUNK = 1 << 20  # bytes read at a time; an entry of 100 passages is some 70 KB

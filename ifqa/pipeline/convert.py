@@ -26,7 +26,7 @@ from ifqa.progress import bar, say
 from ifqa.records import Hit, Question, gold_id
 from ifqa.retrieval.run import Run
 from ifqa.scoring.coverage import GoldGrams
-from ifqa.scoring.measures.recall import COVERED_SHARE, covers
+from ifqa.scoring.measures.covers import COVERED_SHARE, covers
 from ifqa.storage.files import require
 
 _FILES = (".json", ".jsonl", ".trec", ".tsv", ".gz", ".xz", ".bz2", ".pkl")

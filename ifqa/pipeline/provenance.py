@@ -4,8 +4,11 @@ Inputs are named by the hash of what *they* were made from, so a change anywhere
 written here.
 """
 
+import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,8 +23,10 @@ from ifqa.protocols import Plugin
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring import summary
+from ifqa.scoring.declared import declared
 from ifqa.settings import settings_of
 from ifqa.storage import artifacts
+from ifqa.storage.files import sha256
 
 
 def wanted_passages(corpus: Corpus, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -89,13 +94,43 @@ def wanted_read(experiment: Experiment) -> dict[str, Any]:
 
 
 def wanted_score(experiment: Experiment) -> dict[str, Any]:
-    """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer."""
+    """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer.
+
+    So are the measures that the experiment names, and the files from outside that measures and subsets are in.
+    """
     benchmark = {"name": experiment.benchmark, "code": code_of(load("benchmark", experiment.benchmark))}
-    wanted = {"stage": "score", "version": summary.VERSION, "seed": experiment.seed, "benchmark": benchmark}
+    wanted: dict[str, Any] = {"stage": "score", "version": summary.VERSION}
+    wanted |= {"seed": experiment.seed, "benchmark": benchmark} | _measures(experiment)
     wanted |= _questions(experiment) | _run(experiment)
     if experiment.reader:
         wanted["predictions"] = _stage(experiment, "read", wanted_read)
     return wanted
+
+
+def _measures(experiment: Experiment) -> dict[str, Any]:
+    """The measures that an experiment adds, and SHA-256 by module of the files that are not of this package."""
+    by = declared(experiment.benchmark, experiment.measures)
+    modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
+    modules |= {_module(one.of) for one in by.measures} | {_module(one.holds) for one in by.subsets}
+    files = {name: sha256(_file(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
+    named = {"measures": list(experiment.measures)} if experiment.measures else {}
+    return named | ({"measured_by": files} if files else {})
+
+
+def _module(function: Callable[..., Any]) -> str:
+    """The module that a function is in; of a partial one, or an object that is called, what it is made from."""
+    while isinstance(function, partial):
+        function = function.func
+    return function.__module__ if inspect.isroutine(function) else type(function).__module__
+
+
+def _file(module: str) -> Path:
+    try:
+        return Path(inspect.getfile(sys.modules[module]))
+    except TypeError as error:
+        raise IfqaError(
+            f"module {module!r} is built in and has no file; name a measure of a module of yours"
+        ) from error
 
 
 def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) -> dict[str, Any]:

@@ -5,6 +5,7 @@ finished, and either finds that its own artifact was made from exactly that alre
 """
 
 import os
+from collections.abc import Iterable
 from dataclasses import asdict
 from functools import partial
 from itertools import islice
@@ -35,10 +36,11 @@ from ifqa.pipeline.provenance import (
     wanted_score,
 )
 from ifqa.pipeline.system import System
-from ifqa.plugins import load_indexed, open_benchmark, settings_at
+from ifqa.plugins import load_indexed, settings_at
 from ifqa.progress import bar, say
-from ifqa.records import Hit
+from ifqa.records import Hit, Prediction
 from ifqa.scoring import summary
+from ifqa.scoring.declared import declared
 from ifqa.storage.artifacts import lock, make, read_manifest, take_over
 from ifqa.storage.files import json_line, keep_whole_lines, write, write_json, write_jsonl
 from ifqa.workers.tasks import run as run_all
@@ -185,20 +187,20 @@ def score(experiment: Experiment) -> Path:
     with make(folder, lambda: wanted_score(experiment), experiment.relatives("score")) as work:
         if work is None:
             return folder
-        rows: list[dict[str, Any]] = [{"id": question.id} | summary.kind(question) for question in questions]
-        depth = experiment.retriever["k"] if experiment.retriever else None
-        if depth:
-            given = experiment.reader["passages"] if experiment.reader else 0
-            texts = (
-                [one.text for one in several] for several in passages_of(experiment, rankings_of(experiment, questions))
-            )
-            for row, question, found in zip(rows, questions, texts, strict=True):
-                row |= summary.retrieval(question, found, depth, given)
-        if experiment.reader:
-            benchmark = open_benchmark(experiment.benchmark, experiment.root)
-            for row, question, prediction in zip(rows, questions, predictions_of(experiment, questions), strict=True):
-                row |= summary.reading(prediction, benchmark.score(question, prediction))
-        scores = summary.summarise(rows, questions, depth, experiment.seed)
+        by = declared(experiment.benchmark, experiment.measures)
+        texts: Iterable[list[str] | None] = [None] * len(questions)
+        if experiment.retriever:
+            several = passages_of(experiment, rankings_of(experiment, questions))
+            texts = ([passage.text for passage in passages] for passages in several)
+        depth = experiment.retriever["k"] if experiment.retriever else 0
+        given = experiment.reader["passages"] if experiment.reader else 0
+        predictions = predictions_of(experiment, questions) if experiment.reader else []
+        answers: list[Prediction | None] = [*predictions] or [None] * len(questions)
+        rows = [
+            summary.row(question, by, found, depth, given, prediction)
+            for question, found, prediction in zip(questions, texts, answers, strict=True)
+        ]
+        scores = summary.summarise(rows, questions, by, depth, experiment.seed, predictions)
         made = [one["made"] for stage in experiment.stages if (one := read_manifest(experiment.folder / stage))]
         worst = max(made, key=lambda one: one.get("retry", 0))
         scores |= {count: worst.get(count, 0) for count in ("not_asked", "retry")} | {"of": split_size(experiment)}

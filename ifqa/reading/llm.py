@@ -16,7 +16,7 @@ from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import Advance, LanguageModel, Reader, silent
 from ifqa.records import Completion, Passage, Prediction, Question, Request
-from ifqa.scoring.measures.answers import normalize
+from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Natural, Positive, Temperature, checked
 from ifqa.storage.files import sha256
 

@@ -4,19 +4,23 @@
 the second on, is marked; or a string, where nothing is. Per benchmark and split:
 
     {"name": "ifqa full-dev",
+     "measures": [{"name", "digits" after the point, "best": 1, or 0 where low is best}], the headline first,
+     "subsets": [{"name", "told": 1 if it stands beside its questions}],
      "experiments": [{"name", "about", "read": passages a question, "deep": rank up to which gold passages are looked for,
                       "answers": whether it has a reader}],
-     "questions": [{"id", "q": pieces, "a": answers, "n": 1 if numeric, "g": [pieces of each gold passage],
+     "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
-                    "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "em", "f1",
+                    "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error,
+                           "m": [its score in each of the measures, or null],
                            "p": [which of the passages, best first], "g": rank of the first gold one among them,
-                           "c": else the least K with gold_any@K}]}]}
+                           "c": else the least K with gold recall at K}]}]}
 
 What is empty is left out of an entry of "p" and "e".
 """
 
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,9 +28,10 @@ from ifqa.config.experiment import Experiment
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.measures.answers import is_numeric
-from ifqa.scoring.measures.recall import covers, has_answer
-from ifqa.scoring.summary import cutoffs_within
+from ifqa.scoring.declared import Declared, declared
+from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.measures.gold_recall import GOLD_ANY
+from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_jsonl
 
@@ -53,10 +58,11 @@ def browse(experiments: Sequence[Experiment]) -> dict[str, Any]:
 def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, Any]:
     asked = [questions_of(experiment) for experiment in experiments]
     longest_first = sorted(asked, key=len, reverse=True)
-    cards = {question.id: _card(question) for questions in longest_first for question in questions}
+    by = _declared(experiments)
+    cards = {question.id: _card(question, by) for questions in longest_first for question in questions}
     known: dict[str, dict[Passage, int]] = {question_id: {} for question_id in cards}
     for number, (experiment, questions) in enumerate(zip(experiments, asked, strict=True)):
-        for question, entry, passages in _entries(experiment, questions):
+        for question, entry, passages in _entries(experiment, questions, by):
             card, own = cards[question.id], known[question.id]
             for passage in passages:
                 if passage not in own:  # ids alone may mean another passage in another corpus
@@ -67,17 +73,46 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, Any]:
             if gold:
                 entry.pop("c", None)
             card["e"].append(_filled({"x": number}, entry | {"p": read, "g": gold}))
-    return {"name": name, "experiments": [*map(_about, experiments)], "questions": [*cards.values()]}
+    return {
+        "name": name,
+        "measures": _measures(by, [entry for card in cards.values() for entry in card["e"]]),
+        "subsets": [{"name": one.name, "told": int(one.in_tables)} for one in by.subsets],
+        "experiments": [*map(_about, experiments)],
+        "questions": [*cards.values()],
+    }
+
+
+def _declared(experiments: Sequence[Experiment]) -> Declared:
+    """What the experiments of one benchmark are scored by, the measures of all of them."""
+    several = [declared(one.benchmark, one.measures) for one in experiments]
+    return replace(several[0], measures=tuple(dict.fromkeys(one for by in several for one in by.measures)))
+
+
+def _shown(by: Declared) -> list[str]:
+    """The measures of a single answer that tables show, the headline first."""
+    return by.shown([one.name for one in by.answers])
+
+
+def _measures(by: Declared, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same as the page has them: whole numbers where no answer has a part of one."""
+    found = []
+    for number, name in enumerate(_shown(by)):
+        values = [entry["m"][number] for entry in entries if "m" in entry]
+        whole = all(value is None or value == int(value) for value in values)
+        found.append({"name": by.marked(name), "digits": 0 if whole else 2, "best": int(by.best(name))})
+    return found
 
 
 def _about(experiment: Experiment) -> dict[str, Any]:
     read, depth = _read(experiment), experiment.retriever["k"] if experiment.retriever else 0
+    by = declared(experiment.benchmark, experiment.measures)
+    depths = [one for one in GOLD_ANY.depths if one <= depth] if GOLD_ANY in by.rankings else []
     return {
         "name": experiment.name,
         "about": experiment.about,
         "answers": experiment.reader is not None,
         "read": read,
-        "deep": max([read, *cutoffs_within(depth)]),
+        "deep": max([read, *depths]),
     }
 
 
@@ -89,12 +124,12 @@ def _read(experiment: Experiment) -> int:
     return count
 
 
-def _card(question: Question) -> dict[str, Any]:
+def _card(question: Question, by: Declared) -> dict[str, Any]:
     return {
         "id": question.id,
         "q": _question(question.text),
         "a": list(question.answers),
-        "n": int(is_numeric(question.answers)),
+        "n": [number for number, one in enumerate(by.subsets) if one.holds(question)],
         "g": [cut(text, answer_spans(text, question.answers)) for text in question.gold_passages],
         "p": [],
         "e": [],
@@ -115,12 +150,12 @@ def _passage(passage: Passage, question: Question) -> dict[str, Any]:
 
 
 def _filled(needed: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """A score of 0 is something, an empty text, list or rank is nothing."""
-    return needed | {key: value for key, value in more.items() if value or isinstance(value, float)}
+    """Without the empty texts, lists and ranks."""
+    return needed | {key: value for key, value in more.items() if value}
 
 
 def _entries(
-    experiment: Experiment, questions: Sequence[Question]
+    experiment: Experiment, questions: Sequence[Question], by: Declared
 ) -> Iterator[tuple[Question, dict[str, Any], list[Passage]]]:
     """What an experiment made of each question, and the passages it read, best first."""
     rows = {row["id"]: row for _, row in read_jsonl(experiment.folder / "score" / "per_question.jsonl")}
@@ -129,15 +164,14 @@ def _entries(
     if experiment.reader:
         predictions = predictions_of(experiment, questions)
     for question, prediction, passages in zip(questions, predictions, several, strict=True):
-        yield question, _scores(rows.get(question.id, {})) | _answer(prediction), passages
+        yield question, _scores(rows.get(question.id, {}), _shown(by)) | _answer(prediction), passages
 
 
-def _scores(row: dict[str, Any]) -> dict[str, Any]:
-    """EM and F1, and the least K at which a gold passage is among the first K."""
-    cutoffs = [int(name.partition("@")[2]) for name in row if name.startswith("gold_any@") and row[name]]
-    return {key: float(row[name]) for key, name in (("em", "EM"), ("f1", "F1")) if name in row} | {
-        "c": min(cutoffs, default=0)
-    }
+def _scores(row: dict[str, Any], shown: Sequence[str]) -> dict[str, Any]:
+    """The score in each of the measures, and the least K at which a gold passage is among the first K."""
+    depths = [depth for depth in GOLD_ANY.depths if row.get(f"{GOLD_ANY.name}@{depth}")]
+    scores = [row.get(name) for name in shown]
+    return ({"m": scores} if any(one is not None for one in scores) else {}) | {"c": min(depths, default=0)}
 
 
 def _answer(prediction: Prediction | None) -> dict[str, Any]:
@@ -157,7 +191,7 @@ def cut(text: str, spans: Sequence[tuple[int, int]]) -> Pieces:
 def answer_spans(text: str, answers: Collection[str]) -> list[tuple[int, int]]:
     """Where in the text an answer's tokens stand one after the other: (start, end) in characters, rising, joined if they touch.
 
-    There is a span exactly if `scoring.retrieval.has_answer` finds one. A span never parts a letter from its accents.
+    There is a span exactly if `scoring.measures.has_answer` finds one. A span never parts a letter from its accents.
     """
     if not has_answer(text, answers):
         return []

@@ -1,5 +1,6 @@
 """Two experiments over the same questions: who is better at what, how surely, and on which questions."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,11 +9,14 @@ from rich.table import Table
 
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.inputs import questions_of
+from ifqa.pipeline.inputs import predictions_of, questions_of
 from ifqa.pipeline.provenance import finished
+from ifqa.protocols import SetMeasure
+from ifqa.records import Question
 from ifqa.report.screen import plain
+from ifqa.scoring.declared import Declared, declared, units
+from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
-from ifqa.scoring.summary import NOT_MEASURES
 from ifqa.storage.files import read_jsonl
 
 Rows = dict[str, dict[str, Any]]
@@ -23,7 +27,8 @@ class Difference:
     """What a second experiment has more than a first in one measure, over the questions both have it for.
 
     `first`, `second`, `more` and the ends of its 95% bootstrap interval are in percent; `p` is two-sided, of a paired
-    randomisation test; `won`, `lost` and `tied` count the second's questions.
+    randomisation test; both resample what the measure says. `won`, `lost` and `tied` count the second's questions, which
+    are None of a measure over sets.
     """
 
     measure: str
@@ -33,9 +38,9 @@ class Difference:
     low: float
     high: float
     p: float
-    won: int
-    lost: int
-    tied: int
+    won: int | None
+    lost: int | None
+    tied: int | None
 
 
 def compare(first: Experiment, second: Experiment) -> list[Difference]:
@@ -45,10 +50,15 @@ def compare(first: Experiment, second: Experiment) -> list[Difference]:
         IfqaError: one of them is not scored, their questions are not the same, or they share no measure.
     """
     rows, others = _same_questions(first, second)
-    names = [name for name in _measures(rows) if name in _measures(others)]
-    if not names:
+    by, questions = _declared(first), {one.id: one for one in questions_of(first)}
+    found = [_difference(key, by, rows, others, questions, first.seed) for key in _shared(by, rows, others)]
+    if first.reader and second.reader:
+        second_has = _declared(second).sets
+        found += [one for each in by.sets if each in second_has for one in _of_set(each, first, second)]
+    if not found:
         raise IfqaError(f"{first.name} and {second.name} have no measure in common: one reads, the other retrieves")
-    return [_difference(name, rows, others, first.seed) for name in names]
+    order = by.keys([one.measure for one in found])
+    return sorted(found, key=lambda one: order.index(one.measure))
 
 
 def largest_differences(
@@ -60,7 +70,7 @@ def largest_differences(
         IfqaError: as `compare`, or the measure is not one of both.
     """
     rows, others = _same_questions(first, second)
-    known = [name for name in _measures(rows) if name in _measures(others)]
+    known = _shared(_declared(first), rows, others)
     if measure not in known:
         raise unknown("measure of both experiments", measure, known)
     apart = {one: abs(others[one][measure] - rows[one][measure]) for one in rows if measure in rows[one]}
@@ -71,33 +81,36 @@ def largest_differences(
 def show_comparison(first: Experiment, second: Experiment, measure: str, count: int) -> None:
     """Print the table, and the questions on which the two differ most in one measure."""
     console = Console(highlight=False)
-    differences = compare(first, second)
-    shown = largest_differences(first, second, measure or _telling(differences), count)
+    differences, by = compare(first, second), _declared(first)
+    chosen = measure or _telling(by, differences)
+    shown = largest_differences(first, second, chosen, count) if chosen else []
     table = Table(title=f"A: {first.name}\nB: {second.name}", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for column in ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied"):
         table.add_column(column, justify="left" if column == "measure" else "right", no_wrap=True)
     for one in differences:
         p = f"{one.p:.3f}" if one.p >= 0.001 else "< 0.001"
         cells = [f"{one.first:.1f}", f"{one.second:.1f}", f"{one.more:+.1f}", f"{one.low:+.1f} to {one.high:+.1f}", p]
-        table.add_row(one.measure, *cells, *map(str, (one.won, one.lost, one.tied)))
+        counts = ["-" if number is None else str(number) for number in (one.won, one.lost, one.tied)]
+        table.add_row(by.marked(one.measure), *cells, *counts)
     console.print(table)
-    total = differences[0].won + differences[0].lost + differences[0].tied
-    console.print(f"{total:,} questions; p of a paired randomisation test, intervals by bootstrap.", soft_wrap=True)
     texts = {question.id: question for question in questions_of(first)}
+    console.print(
+        f"{len(texts):,} questions; p of a paired randomisation test, intervals by bootstrap.", soft_wrap=True
+    )
     for question_id, row, other in shown:
-        name, question = measure or _telling(differences), texts[question_id]
+        question = texts[question_id]
         wanted = f"[dim]{question_id}, wanted: {plain(' / '.join(question.answers))}[/dim]"
         console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
         for letter, values in (("A", row), ("B", other)):
             answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
-            console.print(f"  {letter} {name} {100 * values[name]:.0f}{answer}", soft_wrap=True)
+            console.print(f"  {letter} {chosen} {100 * values[chosen]:.0f}{answer}", soft_wrap=True)
 
 
 def comparison_json(first: Experiment, second: Experiment, measure: str, count: int) -> dict[str, Any]:
     """The same as JSON has it; of each question its rows of `per_question.jsonl`, the first experiment's as "a"."""
     differences = compare(first, second)
-    chosen = measure or _telling(differences)
-    shown = largest_differences(first, second, chosen, count)
+    chosen = measure or _telling(_declared(first), differences)
+    shown = largest_differences(first, second, chosen, count) if chosen else []
     return {
         "a": first.name,
         "b": second.name,
@@ -106,9 +119,13 @@ def comparison_json(first: Experiment, second: Experiment, measure: str, count: 
     }
 
 
-def _telling(differences: list[Difference]) -> str:
-    names = [one.measure for one in differences]
-    return next((name for name in ("F1", "gold_any@5") if name in names), names[0])
+def _declared(experiment: Experiment) -> Declared:
+    return declared(experiment.benchmark, experiment.measures)
+
+
+def _telling(by: Declared, differences: list[Difference]) -> str:
+    """The measure by which questions differ: the headline, if it is one of questions; empty where none is."""
+    return by.headline([one.measure for one in differences if one.won is not None])
 
 
 def _same_questions(first: Experiment, second: Experiment) -> tuple[Rows, Rows]:
@@ -128,16 +145,33 @@ def _rows(experiment: Experiment) -> Rows:
     return {row["id"]: row for _, row in read_jsonl(folder / "per_question.jsonl")}
 
 
-def _measures(rows: Rows) -> list[str]:
-    return list(dict.fromkeys(name for row in rows.values() for name in row if name not in NOT_MEASURES))
+def _shared(by: Declared, rows: Rows, others: Rows) -> list[str]:
+    """The measures of questions that both sides have."""
+    here, there = ({name for row in side.values() for name in row} for side in (rows, others))
+    return by.keys(here & there)
 
 
-def _difference(name: str, rows: Rows, others: Rows, seed: int) -> Difference:
-    both = [one for one in rows if name in rows[one] and name in others[one]]
-    first, second = ([side[one][name] for one in both] for side in (rows, others))
-    more, low, high = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed)
-    percents = [round(100 * value, 2) for value in (sum(first) / len(both), sum(second) / len(both), more, low, high)]
-    p = paired_randomization(first, second, seed)
-    a, b, more, low, high = percents
-    won, lost, tied = won_lost_tied(second, first)
-    return Difference(name, a, b, more, low, high, p, won, lost, tied)
+def _difference(
+    key: str, by: Declared, rows: Rows, others: Rows, questions: Mapping[str, Question], seed: int
+) -> Difference:
+    both = [one for one in rows if key in rows[one] and key in others[one]]
+    of = units(by.measure(key), [questions[one] for one in both])
+    first, second = ([side[one][key] for one in both] for side in (rows, others))
+    more, low, high = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of)
+    p = paired_randomization(first, second, seed, units=of)
+    counts = won_lost_tied(second, first) if by.best(key) else won_lost_tied(first, second)
+    a, b, more, low, high = _percents(sum(first) / len(both), sum(second) / len(both), more, low, high)
+    return Difference(key, a, b, more, low, high, p, *counts)
+
+
+def _of_set(measure: SetMeasure, first: Experiment, second: Experiment) -> Iterator[Difference]:
+    """A measure over sets, of the answers of both; nothing where it is not defined."""
+    questions = questions_of(first)
+    said, other = predictions_of(first, questions), predictions_of(second, questions)
+    if found := set_difference(measure, questions, said, other, first.seed):
+        a, b, more, low, high = _percents(found.first, found.second, found.more, found.low, found.high)
+        yield Difference(measure.name, a, b, more, low, high, found.p, None, None, None)
+
+
+def _percents(*shares: float) -> list[float]:
+    return [round(100 * share, 2) for share in shares]

@@ -43,7 +43,7 @@ class _Scale:
         return _HEIGHT - _BOTTOM - (value - self.low) / (self.high - self.low) * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def recall_curve(label: str, measures: Mapping[str, Any], name: str = "gold_any") -> Curve | None:
+def recall_curve(label: str, measures: Mapping[str, Any], name: str) -> Curve | None:
     """The curve of the measures NAME@K in a scores.json's "measures"; None where there is not one."""
     ks = sorted(int(key.partition("@")[2]) for key in measures if key.partition("@")[0] == name and "@" in key)
     points = [(k, measures[f"{name}@{k}"]) for k in ks]

@@ -43,16 +43,18 @@
     return question.hay;
   }
 
-  const scored = (question) => question.e.filter((one) => one.em !== undefined);
-  const isRight = (one) => one.em === 1;
+  // The first of the measures is the headline: an answer is right that scores best by it.
+  const score = (one, n) => (one.m && one.m[n] !== null ? one.m[n] : undefined);
+  const scored = (question) => question.e.filter((one) => score(one, 0) !== undefined);
+  const isRight = (one) => score(one, 0) === split.measures[0]?.best;
 
-  /** How far experiments are apart on a question: in F1, and where that is equal in EM. */
+  /** How far experiments are apart on a question: in the measures beside the headline, and where that is equal in it. */
   function apart(question) {
-    const range = (key) => {
-      const values = scored(question).map((one) => one[key]);
+    const ranges = split.measures.map((_, n) => {
+      const values = question.e.map((one) => score(one, n)).filter((value) => value !== undefined);
       return values.length ? Math.max(...values) - Math.min(...values) : 0;
-    };
-    return range("f1") + range("em") / 1000;
+    });
+    return ranges.slice(1).reduce((sum, range) => sum + range, 0) + (ranges[0] || 0) / 1000;
   }
 
   function missed(question, name) {
@@ -64,13 +66,15 @@
     all: () => true,
     differ: (question) => scored(question).some(isRight) && !scored(question).every(isRight),
     wrong: (question) => scored(question).length > 0 && !scored(question).some(isRight),
-    numeric: (question) => question.n === 1,
   };
 
   function filter() {
     const words = plain(tools.search.value).split(/\s+/).filter(Boolean);
     const value = tools.show.value;
-    const wanted = shows[value] || ((question) => missed(question, value.slice("not:".length)));
+    const name = value.slice(value.indexOf(":") + 1);
+    const of = split.subsets.findIndex((one) => one.name === name);
+    const within = value.startsWith("in:") ? (question) => question.n.includes(of) : (question) => missed(question, name);
+    const wanted = shows[value] || within;
     if (single) found = split.questions.filter((question) => question.id === single);
     else found = split.questions.filter((one) => wanted(one) && words.every((word) => haystack(one).includes(word)));
     if (!single && tools.sort.value === "apart") {
@@ -104,7 +108,8 @@
     const golds = question.g.length ? goldPassages(question) : null;
     const link = make("a", { href: `#q=${escapeHash(question.id)}`, title: "A link to this question" }, question.id);
     return make("article", { class: "card" },
-      make("p", { class: "where" }, link, question.n ? make("span", {}, "numeric") : null,
+      make("p", { class: "where" }, link,
+        question.n.map((n) => (split.subsets[n].told ? make("span", {}, split.subsets[n].name) : null)),
         tally ? make("span", {}, tally) : null),
       make("h3", {}, marked(question.q, "supposed")),
       make("p", { class: "wanted" }, make("span", {}, "Wanted "), ...wanted),
@@ -114,13 +119,14 @@
   function answers(question) {
     const reading = split.experiments.some((one) => one.answers);
     const finding = split.experiments.some((one) => one.deep) && question.g.length;
-    const head = ["experiment", ...(reading ? ["answer", "EM", "F1"] : []), ...(finding ? ["gold at rank"] : [])];
-    const numbers = ["EM", "F1", "gold at rank"];
+    const measures = split.measures.map((one) => one.name);
+    const head = ["experiment", ...(reading ? ["answer", ...measures] : []), ...(finding ? ["gold at rank"] : [])];
+    const numbers = [...measures, "gold at rank"];
     const rows = question.e.map((one) => {
       const about = split.experiments[one.x];
       const cells = [make("th", { scope: "row", title: about.about },
         make("span", { class: "letter" }, letter(one.x)), " ", about.name)];
-      if (reading) cells.push(said(one, about), number(one.em, 0), number(one.f1, 2));
+      if (reading) cells.push(said(one, about), ...split.measures.map((of, n) => number(score(one, n), of.digits)));
       if (finding) cells.push(goldRank(one, about));
       return make("tr", { class: isRight(one) ? "right" : "" }, cells);
     });
@@ -218,12 +224,14 @@
     if (select.selectedIndex < 0) select.selectedIndex = 0;
   }
 
-  /** Take up a split: its name, and its experiments among the filters. */
+  /** Take up a split: its name, and its subsets and experiments among the filters. */
   function choose(one) {
     split = one;
     tools.split.value = split.name;
     const kept = tools.show.value;
     tools.show.querySelectorAll("optgroup").forEach((group) => group.remove());
+    const subsets = split.subsets.map((of) => make("option", { value: `in:${of.name}` }, of.name));
+    if (subsets.length) tools.show.append(make("optgroup", { label: "questions" }, subsets));
     const options = split.experiments.flatMap((about) =>
       about.read ? [make("option", { value: `not:${about.name}` }, about.name)] : []);
     if (options.length) tools.show.append(make("optgroup", { label: "no gold passage for" }, options));

@@ -78,7 +78,6 @@ placeholder="words of question, answer or id"></label>
 <option value="all">all questions</option>
 <option value="differ">right and wrong</option>
 <option value="wrong">all wrong</option>
-<option value="numeric">numeric answers</option>
 </select></label>
 <label>Order<select id="sort">
 <option value="file">as in the file</option>

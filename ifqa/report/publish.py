@@ -11,6 +11,7 @@ from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
 from ifqa.report.results import RECORDS, Result, gather, read_records, updated
 from ifqa.report.table import grids, markdown, readme_table
+from ifqa.scoring.declared import declared
 from ifqa.scoring.summary import partial
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, json_line, write
@@ -41,7 +42,10 @@ def publish(into: Path | None, shown: Sequence[str], check: bool) -> Iterator[Pa
             if not any(one.experiment.name == name for one in here):
                 raise IfqaError(f"{name} is not finished here; finish it first: ifqa run {name}")
         tables = grids(results)
-        texts = {RECORDS: b"".join(map(json_line, updated(recorded, results))).decode(), RESULTS: markdown(tables)}
+        texts = {
+            RECORDS: b"".join(map(json_line, updated(recorded, results))).decode(),
+            RESULTS: markdown(tables, results),
+        }
         if into:
             texts[into] = _replaced(into, readme_table(results))
         if RESULTS.exists() and not _text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
@@ -79,16 +83,21 @@ def _replaced(path: Path, table: str) -> str:
 
 
 def _figures(results: Sequence[Result]) -> Iterator[str]:
-    """Recall@K of the retrievers of a whole split over the same passages: over others it would be another measure."""
+    """The retrievers of a whole split over the same passages, over others it would be another measure: a curve each."""
     together: dict[str, list[Result]] = {}
     for one in results:
         if one.experiment.corpus and one.scores and not partial(one.scores):
             passages = f"{one.made['passages']:,} passages of {one.experiment.corpus}"
             together.setdefault(f"{one.experiment.benchmark} {one.experiment.split}, {passages}", []).append(one)
     for over, several in together.items():
-        measured = [recall_curve(one.experiment.name, (one.scores or {})["measures"]) for one in several]
-        if curves := [curve for curve in measured if curve]:
-            yield recall_svg(f"Gold recall at K, {over}", curves)
+        by = [declared(one.experiment.benchmark, one.experiment.measures) for one in several]
+        for measure in dict.fromkeys(one for each in by for one in each.rankings if one.tables):
+            measured = [
+                recall_curve(one.experiment.name, (one.scores or {})["measures"], measure.name) for one in several
+            ]
+            if curves := [curve for curve in measured if curve]:
+                title = measure.title or measure.name
+                yield recall_svg(f"{title[:1].upper()}{title[1:]} at K, {over}", curves)
 
 
 def _about(results: Sequence[Result]) -> str:

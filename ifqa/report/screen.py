@@ -1,7 +1,7 @@
 """What the command line shows: scores, one answer with its evidence, and what there is to name."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,13 @@ from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.records import Answer, Hit, Passage
+from ifqa.scoring.declared import GOLD_READ, Declared, declared
 from ifqa.scoring.summary import partial
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import list_resources
+
+_MOST = 3  # subsets that have columns of their own; more have rows
 
 
 def show_scores(experiment: Experiment, folder: Path) -> int:
@@ -27,13 +30,19 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(title.rstrip(), soft_wrap=True)
-    console.print(_scores_table(scores))
-    line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores 0)"
+    by = declared(experiment.benchmark, experiment.measures)
+    console.print(_scores_table(scores, by))
+    for table in _parts_tables(scores, by):
+        console.print()
+        console.print(table)
+    low = any(one.best == "low" for one in by.measures)
+    worst = "0, or 1 where low is best, as an arrow marks" if low else "0"
+    line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
     if "ceiling" in scores:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
     console.print(line, soft_wrap=True)
-    for line in _beside(experiment, scores):
+    for line in _beside(experiment, scores, by):
         console.print(line, soft_wrap=True)
     for stage in experiment.stages:
         for told in _told(stage, (read_manifest(experiment.folder / stage) or {"made": {}})["made"]):
@@ -89,28 +98,47 @@ def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
         yield f"  {'; '.join(told)}."
 
 
-def _scores_table(scores: dict[str, Any]) -> Table:
-    """A row for each measure: all questions with the 95% interval, numeric ones, the others."""
+def _scores_table(scores: dict[str, Any], by: Declared) -> Table:
+    """A row for each measure: all questions with the 95% interval, and the subsets, unless they are too many for columns."""
     table = Table(box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("measure")
-    counts = {
-        "all": scores["questions"],
-        "numeric": scores["numeric"]["questions"],
-        "other": scores["other"]["questions"],
-    }
-    for column in ("all", "95% interval", "numeric", "other"):
+    subsets = [one.name for one in by.subsets] if len(by.subsets) <= _MOST else []
+    counts = {"all": scores["questions"]} | {name: scores["subsets"][name]["questions"] for name in subsets}
+    for column in ("all", "95% interval", *subsets):
         table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
-    for name, mean in scores["measures"].items():
-        parts = [scores[part]["measures"].get(name) for part in ("numeric", "other")]
-        table.add_row(name, _value(mean), f"{mean['low']:.1f} - {mean['high']:.1f}", *map(_value, parts))
+    for key, mean in scores["measures"].items():
+        parts = [scores["subsets"][name]["measures"].get(key) for name in subsets]
+        table.add_row(by.marked(key), _value(mean), _interval(mean), *map(_value, parts))
     return table
 
 
-def _beside(experiment: Experiment, scores: dict[str, Any]) -> Iterator[str]:
+def _parts_tables(scores: dict[str, Any], by: Declared) -> Iterator[Table]:
+    """The headline subset by subset, where these are too many for columns; and group by group, with both averages."""
+    headline = by.headline(scores["measures"])
+    if len(by.subsets) > _MOST:
+        yield _parts_table("subset", headline, by, [(one.name, scores["subsets"][one.name]) for one in by.subsets])
+    if "groups" in scores:
+        several = sum(headline in one["measures"] for one in scores["groups"].values())
+        macro = ("macro", scores["macro"] | {"questions": f"mean of {several}"})
+        yield _parts_table(by.groups, headline, by, [*scores["groups"].items(), macro, ("micro", scores)])
+
+
+def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, dict[str, Any]]]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    table.add_column(plain(kind))
+    for column in ("questions", by.marked(key), "95% interval"):
+        table.add_column(column, justify="right")
+    for name, part in parts:
+        mean, count = part["measures"].get(key), part["questions"]
+        table.add_row(plain(name), f"{count:,}" if isinstance(count, int) else count, _value(mean), _interval(mean))
+    return table
+
+
+def _beside(experiment: Experiment, scores: dict[str, Any], by: Declared) -> Iterator[str]:
     """What stands beside the scores: those over the questions whose gold passage was read, and the expected values."""
-    some = scores.get("gold_read", {"questions": 0})
-    if some["questions"]:
-        found = [f"{name} {_value(some['measures'].get(name))}" for name in ("EM", "F1")]
+    some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
+    found = [f"{by.marked(key)} {_value(some['measures'][key])}" for key in by.shown(some["measures"])]
+    if some["questions"] and found:
         yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(found)}."
     for one in experiment.expected:
         found_here = _value(measured(scores, one.measure))
@@ -121,6 +149,10 @@ def _beside(experiment: Experiment, scores: dict[str, Any]) -> Iterator[str]:
 
 def _value(mean: dict[str, float] | None) -> str:
     return f"{mean['value']:.1f}" if mean else "-"
+
+
+def _interval(mean: dict[str, float] | None) -> str:
+    return f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else "-"
 
 
 def show_answer(answer: Answer) -> None:
@@ -193,7 +225,7 @@ def list_json() -> dict[str, Any]:
     }
     listed["variants"] = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
     listed["benchmarks"] = {name: list(open_benchmark(name).splits) for name in names("benchmark")}
-    listed |= {f"{kind}s": list(names(kind)) for kind in ("retriever", "reader", "llm")}
+    listed |= {f"{kind}s": list(names(kind)) for kind in ("retriever", "reader", "llm", "measure")}
     for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
         listed[kind] = sorted(list_resources(folder, ending))
     return listed

@@ -1,25 +1,28 @@
 """Results as tables: RESULTS.md, and the one of a README."""
 
-from collections.abc import Callable, Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, verdict
+from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
 from ifqa.progress import duration
+from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
 from ifqa.scoring import summary
+from ifqa.scoring.declared import GOLD_READ, MACRO, Declared, declared
+
+Cell = Callable[[Result], str]
 
 NOT_RUN, STALE = "not run", "stale"
-_DEPTHS = (1, 5, 20, 100)
-_RECALL = "gold recall @" + " / @".join(map(str, _DEPTHS))
+_WIDTH = 127  # characters of a line of RESULTS.md's head
 _HEAD = """# Results
 
 Written by `ifqa report` from finished experiments; a change by hand is lost. `ifqa report --check` fails where this is stale.
 
 Scores are in percent, over all questions of an experiment; a failed question counts as wrong. In brackets stand 95% bootstrap
 intervals; where every question scores the same, the bootstrap knows of no other score, and the interval is that score alone.
-"Gold recall @K": a gold passage is among the first K. "Numeric": the questions with a numeric answer. "Gold read": those for
-which a gold passage was among those that the reader was given.
+{legend}
 
 The verdict on a score beside what was published or measured before: **OK**, within the tolerance; **near**, the expected value
 lies in the interval; **off**, neither; **model retired**, the model of the published value can be asked no more, and the value
@@ -49,35 +52,37 @@ def grids(results: Sequence[Result]) -> list[Grid]:
     return [*tables, _made([one for title in order for one in by_title[title] if one.scores])]
 
 
-def markdown(tables: Iterable[Grid]) -> str:
-    """RESULTS.md."""
+def markdown(tables: Iterable[Grid], results: Sequence[Result]) -> str:
+    """RESULTS.md: those tables of these results, and what their columns are."""
     sections = []
     for one in tables:
         note = f"\n{_cell(one.note)}\n" if one.note else ""
         sections.append(f"## {_cell(one.title)}\n\n{_markdown_table(one)}{note}")
-    return "\n".join([_HEAD, *sections])
+    legend = textwrap.fill(" ".join(_legend(results)), _WIDTH, break_on_hyphens=False)
+    return "\n".join([_HEAD.replace("{legend}\n", f"{legend}\n" if legend else ""), *sections])
 
 
 def readme_table(results: Iterable[Result]) -> str:
     """What was measured on whole splits, in the form for a README; without variants, whose files are not kept."""
-    columns = ("experiment", "passages", _RECALL, "EM", "F1", "command")
+    chosen = [one for one in results if one.scores and not summary.partial(one.scores) and not one.experiment.variant]
+    measures = _rankings(chosen) | _answers(chosen)
     rows = tuple(
         (
             one.experiment.about.removesuffix(".") or one.experiment.name,
             _passages(one),
-            _recall(one),
-            _mean(one, "EM"),
-            _mean(one, "F1"),
+            *(cell(one) for cell in measures.values()),
             f"`ifqa run {one.experiment.name}`",
         )
-        for one in sorted(results, key=lambda one: (one.experiment.table, one.experiment.name))
-        if one.scores and not summary.partial(one.scores) and not one.experiment.variant
+        for one in sorted(chosen, key=lambda one: (one.experiment.table, one.experiment.name))
     )
-    return _markdown_table(Grid("", "", columns, rows))
+    return _markdown_table(Grid("", "", ("experiment", "passages", *measures, "command"), rows))
 
 
 def _scores(title: str, results: Sequence[Result]) -> Grid:
-    cells = {column: [cell(one) for one in results] for column, cell in _COLUMNS.items()}
+    columns: dict[str, Cell] = {"experiment": lambda one: one.experiment.name, "verdict": _verdict}
+    columns |= _answers(results) | _rankings(results) | {"published or expected": _expectations}
+    columns |= _parts(results) | {"passages": _passages}
+    cells = {column: [cell(one) for one in results] for column, cell in columns.items()}
     told = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no other of blanks
     return Grid(title, _sources(results), tuple(told), tuple(zip(*told.values(), strict=True)))
 
@@ -130,30 +135,66 @@ def _passages(one: Result) -> str:
     )
 
 
-def _recall(one: Result) -> str:
-    means = [measured(one.scores, f"gold_any@{k}") if one.scores else None for k in _DEPTHS]
+def _declared(results: Iterable[Result]) -> list[Declared]:
+    """What the experiments are scored by, each once."""
+    return list(dict.fromkeys(declared(one.experiment.benchmark, one.experiment.measures) for one in results))
+
+
+def _answers(results: Sequence[Result]) -> dict[str, Cell]:
+    """A column for each measure of answers that tables show."""
+    several = _declared(results)
+    shown = [(by, key) for by in several for key in by.shown([one.name for one in by.measures])]
+    return {by.marked(key): partial(_mean, measure=key) for by, key in shown}
+
+
+def _rankings(results: Sequence[Result]) -> dict[str, Cell]:
+    """A column for each measure of rankings, with those of its depths that tables show."""
+    several = [one for by in _declared(results) for one in by.rankings if one.tables]
+    return {f"{_title(one)} @{' / @'.join(map(str, one.tables))}": partial(_depths, measure=one) for one in several}
+
+
+def _parts(results: Sequence[Result]) -> dict[str, Cell]:
+    """A column for each part of the questions that tables show, with the headline over it."""
+    columns: dict[str, Cell] = {}
+    for by in _declared(results):
+        key = by.headline([one.name for one in by.measures])
+        for part in [*(one.name for one in by.subsets if one.in_tables), GOLD_READ, MACRO] if key else ():
+            columns[f"{by.marked(key)}, {part.replace('_', ' ')}"] = partial(_mean, measure=f"{part}.{key}")
+    return columns
+
+
+def _legend(results: Sequence[Result]) -> Iterator[str]:
+    """What the columns are, as far as it is declared."""
+    several, told = _declared(results), dict[str, str]()
+    for by in several:
+        told |= {f"{_title(one)} @K": one.about for one in by.rankings if one.tables}
+        told |= {one.name: one.about for one in by.measures if one.name in by.shown([one.name])}
+        told |= {one.name: one.about for one in by.subsets if one.in_tables}
+    if any(GOLD_READ in (one.scores or {"subsets": ()})["subsets"] for one in results):
+        told["gold read"] = "those for which a gold passage was among those that the reader was given"
+    if any(by.groups for by in several):
+        told["macro"] = "the mean over the groups of a benchmark, each of which counts the same"
+    if any("↓" in column for column in _answers(results)):
+        told["↓"] = "low is best"
+    return (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in told.items() if about)
+
+
+def _title(measure: RankingMeasure) -> str:
+    return (measure.title or measure.name) + (" ↓" if measure.best == "low" else "")
+
+
+def _depths(one: Result, measure: RankingMeasure) -> str:
+    means = [measured(one.scores, f"{measure.name}@{k}") if one.scores else None for k in measure.tables]
     return " / ".join(f"{mean['value']:.1f}" if mean else "-" for mean in means) if any(means) else ""
 
 
 def _mean(one: Result, measure: str) -> str:
     if one.scores is None or (mean := measured(one.scores, measure)) is None:
         return ""
-    subset = measure.rpartition(".")[0]
-    count = f" of {one.scores[subset]['questions']:,}" if subset else ""
-    return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]{count}"
-
-
-_COLUMNS: dict[str, Callable[[Result], str]] = {
-    "experiment": lambda one: one.experiment.name,
-    "verdict": _verdict,
-    "EM": partial(_mean, measure="EM"),
-    "F1": partial(_mean, measure="F1"),
-    _RECALL: _recall,
-    "published or expected": _expectations,
-    "EM, numeric": partial(_mean, measure="numeric.EM"),
-    "EM, gold read": partial(_mean, measure="gold_read.EM"),
-    "passages": _passages,
-}
+    part = measure.rpartition(".")[0]
+    count = part_of(one.scores, part).get("questions") if part else None
+    of = "" if count is None else f" of {count:,}"
+    return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]{of}"
 
 
 def _made(results: Sequence[Result]) -> Grid:

@@ -1,6 +1,6 @@
 """How much of a benchmark's gold passages a whole corpus holds, and what else can be counted of its passages.
 
-It is `retrieval.covers`, but for all gold passages at once, and a shard at a time, so that shards can be counted apart.
+It is `measures.covers`, but for all gold passages at once, and a shard at a time, so that shards can be counted apart.
 Held pair by pair, millions of passages against thousands of gold ones would take years. Here a map from each word
 5-gram to the gold passages that have it is asked once for each 5-gram of a passage; nearly all are in no gold passage.
 """
@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ifqa.records import Question
-from ifqa.scoring.measures.recall import COVERED_SHARE, GRAM_WORDS, word_grams
+from ifqa.scoring.measures.covers import COVERED_SHARE, GRAM_WORDS, word_grams
 from ifqa.storage.files import field, read_jsonl
 
 _GOLD = "gold/"  # how records.gold_id() begins
@@ -40,7 +40,7 @@ class GoldGrams:
     def shares(self, passage: str) -> dict[int, float]:
         """The place of a gold in `golds` -> the share, above 0 and up to 1, of its distinct 5-grams the passage holds.
 
-        `retrieval.covers(passage, golds[place])` is whether that share is at least `retrieval.COVERED_SHARE`.
+        `covers(passage, golds[place])` is whether that share is at least `COVERED_SHARE`.
         """
         found = self._known & word_grams(passage)
         for size in self._short:

@@ -1,21 +1,43 @@
 """How sure a mean over questions is, and whether two systems differ on the same questions.
 
-Both methods resample. Scores take few distinct values (0 and 1, some fractions), so a round draws how often each
+Both methods resample questions, or units of several that hang together (the questions on one paragraph): a unit is drawn, or
+changes its sign, as a whole. Scores take few distinct values (0 and 1, some fractions), so a round draws how often each
 distinct value comes up and not value by value: the same distribution, and a hundred times less to draw.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, np.dtype[Any]]
+
 _DRAWS_AT_ONCE = 2_000_000  # 8 bytes each
+_MANY = (
+    1_000  # distinct values from which on they are drawn one by one: 40,000 draws a round take less than 40,000 counts
+)
+_DIGITS = 9  # of a unit's sum, so that rounding does not part units that score the same
+
+Interval = tuple[float, float, float]  # a mean and the ends of its interval
 
 
-def mean_interval(values: Sequence[float], seed: int = 0, resamples: int = 10_000) -> tuple[float, float, float]:
+def mean_interval(
+    values: Sequence[float], seed: int = 0, resamples: int = 10_000, units: Sequence[str] = ()
+) -> Interval:
     """Mean over questions with the ends of its 95% percentile bootstrap interval (Efron 1979), in the unit of `values`.
 
     The same values, in any order, and seed give the same interval.
+
+    Args:
+        values: one a question.
+        seed: of the draws.
+        resamples: how many.
+        units: of each question the unit that is drawn as a whole; a resample's mean is that over all questions of the
+            units drawn. Empty: each question is one.
 
     Raises:
         IfqaError: `values` is empty.
@@ -23,23 +45,51 @@ def mean_interval(values: Sequence[float], seed: int = 0, resamples: int = 10_00
     import numpy as np
 
     _require_values(values)
-    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)  # (distinct,) both
-    rng = np.random.default_rng(seed)
-    means = np.concatenate(
-        [
-            rng.multinomial(len(values), counts / len(values), size=rounds) @ distinct / len(values)  # (rounds,)
-            for rounds in _batches(resamples, len(distinct))
-        ]
-    )
+    means = _resampled_means(np.random.default_rng(seed), values, units, resamples)
     low, high = np.quantile(means, (0.025, 0.975))
     return math.fsum(values) / len(values), float(low), float(high)
 
 
-def paired_randomization(a: Sequence[float], b: Sequence[float], seed: int = 0, rounds: int = 10_000) -> float:
+def macro_interval(
+    values: Sequence[float],
+    groups: Sequence[str],
+    seed: int = 0,
+    resamples: int = 10_000,
+    units: Sequence[str] = (),
+) -> Interval:
+    """The mean over groups of their means, with its 95% bootstrap interval: units are drawn within each group.
+
+    Args:
+        values: one a question.
+        groups: of each question its group.
+        seed, resamples, units: as `mean_interval` has them.
+
+    Raises:
+        IfqaError: `values` is empty.
+    """
+    import numpy as np
+
+    _require_values(values)
+    places: dict[str, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    rng, total, mean = np.random.default_rng(seed), np.zeros(resamples), 0.0
+    for group in sorted(places):
+        own = [values[place] for place in places[group]]
+        total += _resampled_means(rng, own, [units[place] for place in places[group]] if units else (), resamples)
+        mean += math.fsum(own) / len(own)
+    low, high = np.quantile(total / len(places), (0.025, 0.975))
+    return mean / len(places), float(low), float(high)
+
+
+def paired_randomization(
+    a: Sequence[float], b: Sequence[float], seed: int = 0, rounds: int = 10_000, units: Sequence[str] = ()
+) -> float:
     """Two-sided p-value of the mean difference of two systems on the same questions, by random sign flips.
 
-    Each round swaps the two systems on every question with probability 1/2; p is the share of rounds whose difference
-    is at least as large as the observed one, which counts as a round, so p is never 0 (Smucker et al., CIKM 2007).
+    Each round swaps the two systems on every question, or on all questions of a unit, with probability 1/2; p is the share
+    of rounds whose difference is at least as large as the observed one, which counts as a round, so p is never 0 (Smucker
+    et al., CIKM 2007). `units` are as in `mean_interval`.
 
     Raises:
         IfqaError: `a` and `b` differ in length, or are empty.
@@ -48,6 +98,8 @@ def paired_randomization(a: Sequence[float], b: Sequence[float], seed: int = 0, 
 
     _require_pairs(a, b)
     differences = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)  # (questions,)
+    if units:
+        differences, _ = _by_unit(differences, units)  # (units,)
     sizes, counts = np.unique(np.abs(differences), return_counts=True)  # (distinct,) both
     # Rounding must not part sums that are equal in exact arithmetic.
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
@@ -69,6 +121,42 @@ def won_lost_tied(a: Sequence[float], b: Sequence[float]) -> tuple[int, int, int
     won = sum(x > y for x, y in zip(a, b, strict=True))
     lost = sum(x < y for x, y in zip(a, b, strict=True))
     return won, lost, len(a) - won - lost
+
+
+def _resampled_means(
+    rng: "np.random.Generator", values: Sequence[float], units: Sequence[str], resamples: int
+) -> "Array":
+    """The mean over the questions of as many units as there are, drawn with replacement; (resamples,)."""
+    import numpy as np
+
+    sums = np.asarray(values, dtype=np.float64)
+    if not units:
+        distinct, counts = np.unique(sums, return_counts=True)  # (distinct,) both
+        sizes = np.ones_like(distinct)
+    else:
+        pairs, counts = np.unique(np.stack(_by_unit(sums, units), axis=1), axis=0, return_counts=True)
+        distinct, sizes = pairs[:, 0], pairs[:, 1]
+    several, shares = int(counts.sum()), counts / counts.sum()
+    if len(distinct) > _MANY:
+        each = np.repeat(np.stack([distinct, sizes]), counts, axis=1)  # (2, units)
+        rows = [
+            np.take(each, rng.integers(several, size=(rounds, several)), axis=1).sum(axis=2)  # (2, rounds)
+            for rounds in _batches(resamples, several)
+        ]
+        return np.concatenate([total / count for total, count in rows])
+    means = []
+    for rounds in _batches(resamples, len(distinct)):
+        drawn = rng.multinomial(several, shares, size=rounds)  # (rounds, distinct)
+        means.append(drawn @ distinct / (drawn @ sizes))  # (rounds,)
+    return np.concatenate(means)
+
+
+def _by_unit(values: "Array", units: Sequence[str]) -> tuple["Array", "Array"]:
+    """The sum of each unit's values, and how many there are; (units,) both."""
+    import numpy as np
+
+    _, places = np.unique(np.asarray(units), return_inverse=True)  # (questions,)
+    return np.round(np.bincount(places, weights=values), _DIGITS), np.bincount(places).astype(np.float64)
 
 
 def _batches(rounds: int, width: int) -> Iterator[int]:

@@ -1,91 +1,211 @@
-"""From scores of each question to an experiment's scores: means with intervals, over all questions and by kind."""
+"""From scores of each question to an experiment's scores: over all questions, subset by subset, and group by group."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
+from ifqa.errors import IfqaError
+from ifqa.protocols import AnyMeasure, RankingMeasure
 from ifqa.records import Prediction, Question
-from ifqa.scoring.measures import recall as measures
-from ifqa.scoring.measures.answers import is_numeric
-from ifqa.scoring.statistics import mean_interval
+from ifqa.scoring.declared import GOLD_READ, MACRO, Declared, units
+from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
+from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
+from ifqa.scoring.sets import places_of, set_interval, set_macro
+from ifqa.scoring.statistics import Interval, macro_interval, mean_interval
 
-VERSION = 3  # raise it when a measure changes, so that old scores are made again
+VERSION = 4  # raise it when a measure changes, so that old scores are made again
 
-NOT_MEASURES = {"id", "answer", "factual", "numeric", "failed", "gold_read", "answer_read"}
-
-
-def kind(question: Question) -> dict[str, Any]:
-    """What subset a question belongs to."""
-    return {"numeric": is_numeric(question.answers)}
+Row = dict[str, Any]
 
 
-def retrieval(question: Question, texts: Sequence[str], k: int, given: int = 0) -> dict[str, Any]:
-    """Gold and answer recall of one ranking at every cutoff up to `k`, the depth that was asked for.
+def row(
+    question: Question,
+    by: Declared,
+    texts: Sequence[str] | None = None,
+    k: int = 0,
+    given: int = 0,
+    prediction: Prediction | None = None,
+) -> Row:
+    """All that is told of a question: its "id", its "subsets", and what `retrieval` and `reading` give.
+
+    `texts` are those of the passages that were retrieved, None without a run; `prediction` is None without a reader.
+    """
+    made: Row = {"id": question.id, "subsets": [one.name for one in by.subsets if one.holds(question)]}
+    if texts is not None:
+        made |= retrieval(question, texts, by, k, given)
+        made["subsets"] += [GOLD_READ] if made.get(GOLD_READ) else []
+    return made | (reading(question, prediction, by) if prediction else {})
+
+
+def retrieval(question: Question, texts: Sequence[str], by: Declared, k: int, given: int = 0) -> Row:
+    """The measures of one ranking at every depth up to `k`, the depth that was asked for.
 
     Recall@100 of a run of 20 would be Recall@20 under another name. Where the first `given` passages went to a reader, also
     whether a gold one, and an answer, is among them: "gold_read" and "answer_read".
     """
-    row: dict[str, Any] = dict(measures.score_ranking(question, texts, cutoffs_within(k)))
+    row: Row = {}
+    for measure in by.rankings:
+        row |= score_ranking(question, texts, [depth for depth in measure.depths if depth <= k], [measure])
     if given:
-        among = measures.score_ranking(question, texts, [given])
-        for name, measure in (("gold_read", f"gold_any@{given}"), ("answer_read", f"answer@{given}")):
-            if measure in among:
-                row[name] = bool(among[measure])
+        among = score_ranking(question, texts, [given], [GOLD_ANY, ANSWER])
+        for name, measure in ((GOLD_READ, GOLD_ANY), ("answer_read", ANSWER)):
+            if (key := f"{measure.name}@{given}") in among:
+                row[name] = bool(among[key])
     return row
 
 
-def reading(prediction: Prediction, scores: Mapping[str, float]) -> dict[str, Any]:
-    """What of a prediction stands in a question's row: whether it failed, its scores, its texts."""
-    factual = {"factual": prediction.factual} if prediction.factual else {}
-    return {"failed": float(prediction.failed), **scores, "answer": prediction.answer, **factual}
+def score_ranking(
+    question: Question,
+    texts: Sequence[str],
+    depths: Sequence[int],
+    measures: Sequence[RankingMeasure] = (GOLD_ANY, GOLD_ALL, ANSWER),
+) -> dict[str, float]:
+    """The measures of a ranking's passage texts, best first, at these depths, as `name@depth`; those that are defined.
 
-
-def cutoffs_within(k: int) -> list[int]:
-    """The usual cutoffs that a run of depth `k` can be scored at."""
-    return [cutoff for cutoff in measures.CUTOFFS if cutoff <= k]
-
-
-def summarise(
-    rows: Sequence[dict[str, Any]], questions: Sequence[Question], k: int | None, seed: int
-) -> dict[str, Any]:
-    """Scores of an experiment from one row for each question.
-
-    Returns:
-        "questions" and "n_failed" (counts); "measures": name -> {"value", "low", "high"}, in percent, with the 95%
-        bootstrap interval; "numeric" and "other": the same over the questions with numeric answers and the rest, with
-        their "questions"; "gold_read", where passages were read: the same over those with a gold passage among them; and
-        for a run ("k" given) "ceiling" and "chance": the answer recall of the gold passages, and of as many random gold
-        passages of other questions.
+    Raises:
+        IfqaError: a measure gives something else than a number from 0 to 1.
     """
-    subsets = {"numeric": [row for row in rows if row["numeric"]], "other": [row for row in rows if not row["numeric"]]}
-    if any("gold_read" in row for row in rows):
-        subsets["gold_read"] = [row for row in rows if row.get("gold_read")]
-    scores: dict[str, Any] = {
-        "questions": len(rows),
-        "n_failed": int(sum(row.get("failed", 0) for row in rows)),
-        "measures": _means(rows, seed),
-    }
-    scores |= {name: {"questions": len(some), "measures": _means(some, seed)} for name, some in subsets.items()}
-    annotated = [question for question in questions if question.gold_passages]
-    if k and annotated:
-        ceilings = [measures.ceiling(question) for question in annotated]
-        scores["ceiling"] = round(100 * sum(ceilings) / len(ceilings), 2)
-        scores["chance"] = {
-            name: round(100 * share, 2) for name, share in measures.chance_floor(annotated, cutoffs_within(k)).items()
-        }
+    scores: dict[str, float] = {}
+    for measure in measures:
+        found = measure.of(question, texts, depths) if depths else {}
+        scores |= {f"{measure.name}@{k}": _checked(measure, found[k], question) for k in depths if k in found}
     return scores
 
 
-def _means(rows: Sequence[dict[str, Any]], seed: int) -> dict[str, dict[str, float]]:
-    """Mean and interval of every measure, in percent; over the questions it is defined for, counted where not all are."""
-    names = dict.fromkeys(name for row in rows for name in row if name not in NOT_MEASURES)
-    means = {}
-    for name in names:
-        values = [row[name] for row in rows if name in row]
-        mean, low, high = (round(100 * share, 2) for share in mean_interval(values, seed=seed))
-        means[name] = {"value": mean, "low": low, "high": high}
-        if len(values) < len(rows):  # gold recall of questions without gold passages, which IfQA has none of
-            means[name]["questions"] = len(values)
-    return means
+def reading(question: Question, prediction: Prediction, by: Declared) -> Row:
+    """What of a prediction stands in a question's row: whether it failed, its scores, its texts."""
+    row: Row = {"failed": float(prediction.failed)}
+    for measure in by.answers:
+        value = 1 - by.best(measure.name) if prediction.failed else measure.of(question, prediction)
+        if value is not None:
+            row[measure.name] = _checked(measure, value, question)
+    return row | {"answer": prediction.answer} | ({"factual": prediction.factual} if prediction.factual else {})
+
+
+def _checked(measure: AnyMeasure, value: float, question: Question) -> float:
+    if not isinstance(value, Real) or not 0 <= value <= 1:
+        raise IfqaError(f"measure {measure.name!r}: wanted a number from 0 to 1 for {question.id}, found {value!r}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """Questions with their rows, and predictions where there are any."""
+
+    by: Declared
+    seed: int
+    rows: Sequence[Row]
+    questions: Sequence[Question]
+    predictions: Sequence[Prediction]
+
+    def part(self, places: Sequence[int]) -> "_Scored":
+        """Some of them."""
+        said = [self.predictions[n] for n in places] if self.predictions else []
+        return _Scored(self.by, self.seed, [self.rows[n] for n in places], [self.questions[n] for n in places], said)
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """Every measure's value and interval in percent; over the questions it is defined for, counted where not all are."""
+        means = {}
+        for key in self.by.keys({name for row in self.rows for name in row}):
+            values, questions = self._of(key)
+            of = units(self.by.measure(key), questions)
+            means[key] = _percent(mean_interval(values, self.seed, units=of))
+            if len(values) < len(self.rows):  # gold recall of questions without gold passages, which IfQA has none of
+                means[key]["questions"] = len(values)
+        means |= self._sets()
+        return {key: means[key] for key in self.by.keys(means)}
+
+    def macro(self) -> dict[str, dict[str, float]]:
+        """Every measure's mean over groups, likewise; over the groups it is defined for, counted where not all are."""
+        groups = {one.group for one in self.questions}
+        means = {}
+        for key in self.by.keys({name for row in self.rows for name in row}):
+            values, questions = self._of(key)
+            measure, own = self.by.measure(key), [one.group for one in questions]
+            if measure.unit == "group":
+                parts = places_of(own).values()
+                each = [math.fsum(values[n] for n in part) / len(part) for part in parts]
+                means[key] = _percent(mean_interval(each, self.seed))
+            else:
+                means[key] = _percent(macro_interval(values, own, self.seed, units=units(measure, questions)))
+            if len(set(own)) < len(groups):
+                means[key]["groups"] = len(set(own))
+        for one in self.by.sets if self.predictions else ():
+            if found := set_macro(one, self.questions, self.predictions, self.seed):
+                interval, several = found
+                means[one.name] = _percent(interval) | ({"groups": several} if several < len(groups) else {})
+        return {key: means[key] for key in self.by.keys(means)}
+
+    def _of(self, key: str) -> tuple[list[float], list[Question]]:
+        both = [(row[key], question) for row, question in zip(self.rows, self.questions, strict=True) if key in row]
+        return [value for value, _ in both], [question for _, question in both]
+
+    def _sets(self) -> dict[str, dict[str, float]]:
+        if not self.predictions:
+            return {}
+        found = {one.name: set_interval(one, self.questions, self.predictions, self.seed) for one in self.by.sets}
+        return {name: _percent(interval) for name, interval in found.items() if interval}
+
+
+def summarise(
+    rows: Sequence[Row],
+    questions: Sequence[Question],
+    by: Declared,
+    k: int | None,
+    seed: int,
+    predictions: Sequence[Prediction] = (),
+) -> dict[str, Any]:
+    """Scores of an experiment from one row for each question.
+
+    Args:
+        rows: what `row` gave for each question.
+        questions: in the same order, as are `predictions`, which measures over sets are of.
+        by: what they were scored by.
+        k: how many passages were retrieved; None without a run.
+        seed: of the bootstrap.
+
+    Returns:
+        "questions" and "n_failed" (counts); "measures": key -> {"value", "low", "high"}, in percent, with the 95% bootstrap
+        interval; "subsets": name -> {"questions", "measures"} over each that is declared, and where passages were read over
+        "gold_read", the questions with a gold passage among them; where the benchmark has groups, "groups": likewise for
+        each, and "macro": {"measures"}, the mean over groups; and for a run that is scored by answer recall "ceiling" and
+        "chance": that of the gold passages, and of as many random gold passages of other questions.
+
+    Raises:
+        IfqaError: a question lacks the unit that a measure resamples, or its group where there are groups.
+    """
+    every = _Scored(by, seed, rows, questions, predictions)
+    parts = {one.name: [n for n, row in enumerate(rows) if one.name in row["subsets"]] for one in by.subsets}
+    if any(GOLD_READ in row for row in rows):
+        parts[GOLD_READ] = [n for n, row in enumerate(rows) if row.get(GOLD_READ)]
+    scores: dict[str, Any] = {
+        "questions": len(rows),
+        "n_failed": int(sum(row.get("failed", 0) for row in rows)),
+        "measures": every.means(),
+        "subsets": _parts(every, parts),
+    }
+    if by.groups:
+        if alone := next((one.id for one in questions if not one.group), ""):
+            raise IfqaError(f"{alone} is of no {by.groups}; its benchmark is scored by {by.groups}, so give it a group")
+        scores["groups"] = _parts(every, places_of([one.group for one in questions]))
+        scores[MACRO] = {"measures": every.macro()}
+    annotated = [question for question in questions if question.gold_passages]
+    if k and annotated and ANSWER.of in [one.of for one in by.rankings]:
+        ceilings = [ceiling(question) for question in annotated]
+        scores["ceiling"] = round(100 * sum(ceilings) / len(ceilings), 2)
+        depths = [depth for depth in ANSWER.depths if depth <= k]
+        scores["chance"] = {name: round(100 * share, 2) for name, share in chance_floor(annotated, depths).items()}
+    return scores
+
+
+def _parts(every: _Scored, parts: Mapping[str, Sequence[int]]) -> dict[str, dict[str, Any]]:
+    return {name: {"questions": len(some), "measures": every.part(some).means()} for name, some in parts.items()}
+
+
+def _percent(interval: Interval) -> dict[str, float]:
+    return dict(zip(("value", "low", "high"), (round(100 * share, 2) for share in interval), strict=True))
 
 
 def partial(scores: Mapping[str, Any]) -> str:

@@ -13,8 +13,8 @@ from ifqa.progress import say
 from ifqa.reading.fid.checkpoint import Checkpoint, open_checkpoint
 from ifqa.reading.fid.text import MAX_ANSWER, Conventions, check, padded, passage_inputs, tokenise
 from ifqa.records import Passage, Question, gold_id
-from ifqa.scoring.measures.answers import exact_match
-from ifqa.scoring.measures.recall import covers
+from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import recipes, resume
 from ifqa.training.material import Material

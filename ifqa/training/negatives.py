@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from ifqa.records import Passage, Question
-from ifqa.scoring.measures.recall import covers, has_answer
+from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.measures.has_answer import has_answer
 
 
 def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) -> list[Passage]:

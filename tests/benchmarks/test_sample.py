@@ -11,7 +11,8 @@ from ifqa.benchmarks.sample import Sample
 from ifqa.corpus import sources
 from ifqa.corpus.blocks import make_shard
 from ifqa.records import Passage
-from ifqa.scoring.measures.recall import covers, has_answer
+from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.resources import BUNDLED
 
 DUMP = BUNDLED / "sample" / "encyclopedia.xml"

@@ -91,7 +91,7 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
         found.append(experiment)
         raise KeyboardInterrupt
 
-    for where in ("ifqa.pipeline.ask.ask", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
+    for where in ("ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
                   "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check._experiment"):  # fmt: skip
         monkeypatch.setattr(where, keep)
     assert ifqa(verb, *VERBS[verb], flag, value).code == module.STOPPED

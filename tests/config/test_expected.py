@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +16,11 @@ from ifqa.config.expected import (
     verdict,
 )
 from ifqa.errors import IfqaError
+from ifqa.scoring.declared import defaults
 
 EM = {"value": 36.0, "low": 32.0, "high": 40.0}
-SCORES = {"measures": {"EM": EM}, "numeric": {"questions": 3, "measures": {"EM": EM | {"value": 33.0}}}}
+BY = defaults()
+SCORES = {"measures": {"EM": EM}, "subsets": {"numeric": {"questions": 3, "measures": {"EM": EM | {"value": 33.0}}}}}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +46,7 @@ def test_a_measure_over_a_subset_is_named_by_it():
 
 
 def test_a_measure_may_have_one_value_or_several():
-    found = parse_expected({"EM": [{"value": 1, "retired": "a"}, {"value": 2}], "F1": {"value": 3.5}}, "x.toml")
+    found = parse_expected({"EM": [{"value": 1, "retired": "a"}, {"value": 2}], "F1": {"value": 3.5}}, "x.toml", BY)
     assert found == (Expected("EM", 1, retired="a"), Expected("EM", 2), Expected("F1", 3.5))
 
 
@@ -60,7 +64,7 @@ def test_a_measure_may_have_one_value_or_several():
 )
 def test_expected_values_survive_the_way_into_a_file_and_back(expected):
     in_order = sorted(expected, key=lambda one: one.measure)
-    assert parse_expected(expected_tables(tuple(in_order)), "x.toml") == tuple(in_order)
+    assert parse_expected(expected_tables(tuple(in_order)), "x.toml", BY) == tuple(in_order)
 
 
 @pytest.mark.parametrize(
@@ -81,4 +85,19 @@ def test_expected_values_survive_the_way_into_a_file_and_back(expected):
 )
 def test_a_wrong_expectation_is_refused_by_name(tables, complaint):
     with pytest.raises(IfqaError, match=complaint):
-        parse_expected(tables, "x.toml")
+        parse_expected(tables, "x.toml", BY)
+
+
+def test_a_part_may_be_any_where_the_benchmark_has_groups_and_else_is_one_that_is_declared():
+    grouped = replace(BY, groups="dataset")
+    parts = {"macro.EM": {"value": 1}, "some set.EM": {"value": 2}, "numeric.EM": {"value": 3}}
+    assert [one.measure for one in parse_expected(parts, "x.toml", grouped)] == list(parts)
+    with pytest.raises(IfqaError, match="subset 'macro'"):
+        parse_expected(parts, "x.toml", BY)
+
+
+def test_parts_are_found_where_scores_have_them():
+    means = {name: {"measures": {"EM": EM | {"value": value}}} for name, value in (("a", 1.0), ("b.c", 2.0))}
+    grouped = {"measures": {}, "subsets": {}, "groups": means, "macro": {"measures": {"EM": EM | {"value": 1.5}}}}
+    assert [measured(grouped, f"{part}.EM")["value"] for part in ("a", "b.c", "macro")] == [1.0, 2.0, 1.5]
+    assert measured(grouped, "c.EM") is None

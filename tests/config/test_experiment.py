@@ -115,6 +115,17 @@ def test_an_experiment_may_ask_some_of_the_questions_only():
         questions_of(parse_experiment("x", SAMPLE | {"questions": ["sample/dev/999"]}, "x.toml"))
 
 
+def test_an_experiment_may_name_measures_and_keeps_them_through_a_flag():
+    experiment = parse_experiment("x", SAMPLE | {"measures": ["accuracy"]}, "x.toml")
+    assert experiment.measures == override(experiment, {"limit": 3}).measures == ("accuracy",)
+    assert as_tables(experiment)["measures"] == ["accuracy"]
+    assert "measures" not in as_tables(parse_experiment("x", SAMPLE, "x.toml"))
+    with pytest.raises(IfqaError, match="unknown measure 'accurasy'; did you mean 'accuracy'"):
+        parse_experiment("x", SAMPLE | {"measures": ["accurasy"]}, "x.toml")
+    with pytest.raises(IfqaError, match="the name of measure 'EM' is taken"):
+        parse_experiment("x", SAMPLE | {"measures": ["EM"]}, "x.toml")
+
+
 def test_a_file_in_the_experiments_folder_is_as_good_as_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert load_experiment("experiments/sample.toml") == load_experiment("sample")

@@ -19,7 +19,7 @@ from ifqa.formats.questions import (
     write_topics,
 )
 from ifqa.records import Question
-from ifqa.scoring.measures.recall import has_answer
+from ifqa.scoring.measures.has_answer import has_answer
 
 ODD = "\t\n\r\x0b\x0c\x1c\x1d\x85\u2028\u2029\xa0\ufeff\"'\\,{}[]<>&é漢😀\x00ab1 /"
 texts = (st.text(ODD, min_size=1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)).filter(str.strip)

@@ -41,24 +41,36 @@ def write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")
 
 
+def as_before(scores: dict[str, Any]) -> dict[str, Any]:
+    """Scores in the shape they had up to version 3: subsets stood among the other keys."""
+    made: dict[str, Any] = {}
+    for key, value in scores.items():
+        made |= value if key == "subsets" else {key: value}
+    return made
+
+
 def run_experiment(name: str, out: Path, limit: int = 0) -> None:
     """Run, predictions and scores of an experiment, and the identity of each of its stages."""
     from ifqa.config.experiment import load_experiment
     from ifqa.config.variants import override
     from ifqa.pipeline import stages
     from ifqa.storage.artifacts import identity, read_manifest
+    from ifqa.storage.files import read_json
+    from ifqa.storage.files import write_json as write_scores
 
     experiment = load_experiment(name)
     experiment = override(experiment, {"limit": limit}) if limit else experiment
     stages.run(experiment)
     out.mkdir(parents=True, exist_ok=True)
-    for file in ("retrieve/run.trec", "read/predictions.jsonl", "score/scores.json"):
+    for file in ("retrieve/run.trec", "read/predictions.jsonl"):
         shutil.copy(experiment.folder / file, out / Path(file).name)
+    write_scores(out / "scores.json", as_before(read_json(experiment.folder / "score" / "scores.json")))
     identities = {}
     for stage in (*experiment.stages, "score"):
         manifest = read_manifest(experiment.folder / stage)
         assert manifest is not None
-        identities[stage] = identity(manifest["wanted"])
+        before = {"version": 3} if stage == "score" else {}  # nothing of the scores but their shape has changed since
+        identities[stage] = identity(manifest["wanted"] | before)
     write_json(out / "identities.json", identities)
 
 

@@ -18,7 +18,8 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert
 from ifqa.pipeline.inputs import passages_of, questions_of
 from ifqa.records import gold_id
-from ifqa.scoring.measures.recall import covers, score_ranking
+from ifqa.scoring.measures.covers import covers
+from ifqa.scoring.summary import score_ranking
 from ifqa.storage.resources import BUNDLED
 
 GOLD = 'benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n'
@@ -299,7 +300,7 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(searched, name):
     rankings = [read_run(searched / "x.trec")[one.id] for one in questions]
     texts = [[one.text for one in several] for several in passages_of(experiment, rankings)]
     for k in (1, 3):
-        ours = [score_ranking(*pair, cutoffs=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]
+        ours = [score_ranking(*pair, depths=[k])[f"gold_any@{k}"] for pair in zip(questions, texts, strict=True)]
         theirs = ir_measures.calc_aggregate([Success @ k], qrels, run)[Success @ k]
         assert theirs == pytest.approx(statistics.mean(ours))
 

@@ -558,6 +558,28 @@ def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
         wanted_score(mine)
 
 
+MINE = """
+from ifqa.protocols import Measure
+from ifqa.scoring.measures.f1 import F1
+
+OURS = Measure("ours", F1.of, best="{best}")
+"""
+
+
+def test_scores_are_made_from_the_measures_that_an_experiment_names(monkeypatch):
+    plain = experiment(reader=FILE)
+    stages.run(plain)
+    write("mine_of_tests.py", MINE.format(best="high"))
+    monkeypatch.delitem(sys.modules, "mine_of_tests", raising=False)
+    ours, theirs = (wanted_score(experiment(reader=FILE, measures=[one])) for one in ("accuracy", "mine_of_tests:OURS"))
+    assert changes(wanted_score(plain), ours) == [{"measures"}]
+    assert (ours["measures"], "measured_by" in ours) == (["accuracy"], False)
+    assert list(theirs["measured_by"]) == ["mine_of_tests"]
+    write("mine_of_tests.py", MINE.format(best="low"))
+    edited = wanted_score(experiment(reader=FILE, measures=["mine_of_tests:OURS"]))
+    assert changes(theirs, edited) == [{"measured_by"}]
+
+
 def test_scores_of_a_half_answered_reading_are_those_of_these_answers_alone():
     mine = experiment(reader=READER)
     write("down", "")

@@ -62,6 +62,7 @@ def test_a_second_run_touches_no_file():
     [
         ({"about": "Another.", "table": "Table 3", "expected": {"EM": {"value": 1.0}}}, set()),
         ({"seed": 1}, {"score"}),
+        ({"measures": ["accuracy"]}, {"score"}),
         ({"reader": FILE | {"passages": 1}}, {"read", "score"}),
         ({"reader": FILE | {"path": "others.jsonl"}}, {"read", "score"}),
         ({"retriever": GOLD | {"k": 1}}, {"retrieve", "read", "score"}),
@@ -187,7 +188,7 @@ def test_a_gold_passage_counts_as_read_only_where_the_reader_was_given_it():
     stages.run(experiment(corpus="few", retriever=run, reader=LAST | {"passages": 1}))
     per_question = rows("experiments/mine/score/per_question.jsonl")
     assert [one["gold_read"] for one in per_question] == [True, False, True, True, False]
-    assert scores()["gold_read"]["questions"] == 3
+    assert scores()["subsets"]["gold_read"]["questions"] == 3
 
 
 def test_a_limited_experiment_says_of_how_many_questions():

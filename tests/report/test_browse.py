@@ -7,7 +7,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.pipeline import stages
 from ifqa.report.browse import answer_spans, browse, cut
-from ifqa.scoring.measures.recall import has_answer
+from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 # Letters that fold, accents composed and not, in both orders; what is joined, what parts tokens, what is no character.
@@ -93,18 +93,18 @@ def test_each_question_shows_what_every_experiment_read_and_answered(three):
     assert first["id"] == "ifqa/full-dev/0"
     assert first["q"] == ["", "If Ann Lee had left", ", who would have built the mill?"]
     assert first["a"] == ["Ann Lee", "Lee"]
-    assert (first["n"], second["n"]) == (0, 1)
+    assert (first["n"], second["n"]) == ([1], [0])
     assert first["g"] == [["The mill at Brae was built by ", "Ann Lee", HOUSE.partition("Ann Lee")[2]]]
     roads, brae, gold = first["p"]
     assert roads == {"i": "7-1", "t": "Roads", "x": BARN}
     assert (brae["i"], brae["t"], brae["g"], brae["x"]) == ("7-2", "Brae", 1, first["g"][0])
     assert gold["i"].startswith("gold/")
     finds, told, closed = first["e"]
-    assert finds == {"x": 0, "em": 0.0, "f1": 0.0, "a": "Bob", "p": [0, 1], "g": 2}
+    assert finds == {"x": 0, "m": [0.0, 0.0], "a": "Bob", "p": [0, 1], "g": 2}
     assert told == {"x": 1, "p": [2], "g": 1}
-    assert closed == {"x": 2, "em": 1.0, "f1": 1.0, "a": "Ann Lee"}
-    assert second["e"][0] == {"x": 0, "em": 0.0, "f1": pytest.approx(2 / 3), "a": "in 1850", "p": [0, 1], "c": 5}
-    assert second["e"][2] == {"x": 2, "em": 0.0, "f1": 0.0, "r": "not in the file"}
+    assert closed == {"x": 2, "m": [1.0, 1.0], "a": "Ann Lee"}
+    assert second["e"][0] == {"x": 0, "m": [0.0, pytest.approx(2 / 3)], "a": "in 1850", "p": [0, 1], "c": 5}
+    assert second["e"][2] == {"x": 2, "m": [0.0, 0.0], "r": "not in the file"}
 
 
 def test_a_passage_that_several_read_is_there_once(three):

@@ -35,7 +35,7 @@ def luminance(colour):
 def test_a_curve_is_a_measure_at_every_k_in_order():
     mean = {"value": 50.0, "low": 40.0, "high": 60.0}
     measures = {"gold_any@20": mean, "gold_any@5": mean, "gold_all@5": mean, "EM": mean, "gold_any": mean}
-    assert recall_curve("BM25", measures) == Curve("BM25", ((5, 50.0, 40.0, 60.0), (20, 50.0, 40.0, 60.0)))
+    assert recall_curve("BM25", measures, "gold_any") == Curve("BM25", ((5, 50.0, 40.0, 60.0), (20, 50.0, 40.0, 60.0)))
     assert recall_curve("BM25", measures, "gold_all").points == ((5, 50.0, 40.0, 60.0),)
     assert recall_curve("BM25", measures, "answer") is None
 

@@ -58,12 +58,15 @@ class Parsed(HTMLParser):
 def tiny(hostile=""):
     """What `browse` gives for one question, with a text in every place of it."""
     question = {
-        "id": f"b/dev/1{hostile}", "q": ["", f"If so{hostile}", ", who?"], "a": [f"Ann{hostile}"], "n": 0, "g": [f"Ann{hostile}"],
+        "id": f"b/dev/1{hostile}", "q": ["", f"If so{hostile}", ", who?"], "a": [f"Ann{hostile}"], "n": [0], "g": [f"Ann{hostile}"],
         "p": [{"i": f"1-1{hostile}", "t": f"Title{hostile}", "x": ["By ", "Ann", f" Lee{hostile}"], "g": 1}],
-        "e": [{"x": 0, "a": f"Bob{hostile}", "f": f"Bert{hostile}", "r": f"cut{hostile}", "em": 0.0, "f1": 0.0, "p": [0], "g": 1}],
+        "e": [{"x": 0, "a": f"Bob{hostile}", "f": f"Bert{hostile}", "r": f"cut{hostile}", "m": [0.0], "p": [0], "g": 1}],
     }  # fmt: skip
     experiment = {"name": f"one{hostile}", "about": f"About{hostile}", "read": 1, "deep": 5, "answers": True}
-    return {"splits": [{"name": f"b dev{hostile}", "experiments": [experiment], "questions": [question]}]}
+    split = {"name": f"b dev{hostile}", "experiments": [experiment], "questions": [question]}
+    split["measures"] = [{"name": f"EM{hostile}", "digits": 0, "best": 1}]
+    split["subsets"] = [{"name": f"hard{hostile}", "told": 1}]
+    return {"splits": [split]}
 
 
 def grid(*rows, title="Scores", note="", columns=("experiment", "EM", "verdict")):
@@ -319,7 +322,7 @@ def test_more_are_shown_twenty_at_a_time(chromium, report):
 
 def test_filters_and_order(chromium, report):
     chromium.open(report)
-    expected = {"numeric": 11, "differ": 8, "wrong": 37, "not:alpha": 23, "not:beta": 0, "all": 45}
+    expected = {"in:numeric": 11, "in:other": 34, "differ": 8, "wrong": 37, "not:alpha": 23, "not:beta": 0, "all": 45}
     found = {}
     for value in expected:
         choose(chromium, "show", value)
@@ -332,12 +335,12 @@ def test_filters_and_order(chromium, report):
 
 def test_the_address_keeps_what_is_asked_for(chromium, report):
     chromium.open(report)
-    choose(chromium, "show", "numeric")
+    choose(chromium, "show", "in:numeric")
     search(chromium, "mill 1+ & =")
     search(chromium, "mill 4")
     chromium.value("new Promise(done => setTimeout(done, 400))")
     address = chromium.value("location.hash")
-    assert address == "#search=mill%204&show=numeric"
+    assert address == "#search=mill%204&show=in%3Anumeric"
     before = cards(chromium)
     chromium.open(report, address)
     assert cards(chromium) == before
@@ -366,9 +369,9 @@ def test_a_card_shows_answers_ranks_and_passages(chromium, report):
         "[...document.querySelectorAll('.card tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))"
     )
     assert rows == [
-        ["A alpha", "Bob", "0", "0.00", "1"],
-        ["B beta", "Zoë Lee", "1", "1.00", "1"],
-        [f"C {NASTY}", LONG_WORD, "0", "0.00", "–"],
+        ["A alpha", "Bob", "0", "0", "1"],
+        ["B beta", "Zoë Lee", "1", "1", "1"],
+        [f"C {NASTY}", LONG_WORD, "0", "0", "–"],
     ]
     unfold(chromium)
     assert chromium.value("[...document.querySelectorAll('.passage.covers .text')].length") == 3

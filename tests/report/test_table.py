@@ -31,7 +31,7 @@ def scores(em=40.0, questions=83, **more):
     return {
         "questions": questions,
         "measures": means,
-        "numeric": {"questions": 20, "measures": {"EM": {"value": 31.5, "low": 20.0, "high": 43.0}}},
+        "subsets": {"numeric": {"questions": 20, "measures": {"EM": {"value": 31.5, "low": 20.0, "high": 43.0}}}},
         "n_failed": 0,
         "not_asked": 0,
         "retry": 0,
@@ -153,7 +153,7 @@ def test_how_it_was_made_tells_date_hardware_time_and_cost():
 @given(st.lists(st.text(), min_size=4, max_size=4))
 def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
     title, note, *cells = texts
-    lines = markdown([Grid(f"T{title}", f"N{note}", ("a", "b"), (tuple(cells),))]).split("\n")
+    lines = markdown([Grid(f"T{title}", f"N{note}", ("a", "b"), (tuple(cells),))], []).split("\n")
     start = max(n for n, line in enumerate(lines) if line.startswith("## T"))
     assert len(lines) - start == 8, "heading, table and note are a line each, with blank lines between"
     table = [line for line in lines[start:] if line.startswith("|")]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ifqa.records import Question, gold_id
 from ifqa.scoring.coverage import Coverage, GoldGrams, ShardTask, coverage, measure_shard, merge
-from ifqa.scoring.measures.recall import COVERED_SHARE, covers, word_grams
+from ifqa.scoring.measures.covers import COVERED_SHARE, covers, word_grams
 from ifqa.storage.files import write_jsonl
 
 # Few words, so that texts share runs of them; marks, entities and blanks that are no words.

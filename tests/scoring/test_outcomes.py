@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ifqa.errors import IfqaError
 from ifqa.scoring.outcomes import OUTCOMES, count_outcomes, outcome
 
-WRONG = {"id": "t/0", "EM": 0.0, "failed": 0.0, "answer": "Wick", "numeric": False}
+WRONG = {"id": "t/0", "EM": 0.0, "failed": 0.0, "answer": "Wick", "subsets": []}
 READ = {"gold_read": True, "answer_read": True}
 MISSED = {"gold_read": False, "answer_read": False}
 
@@ -28,16 +28,16 @@ MISSED = {"gold_read": False, "answer_read": False}
         ({"answer": "the", "factual": "a"} | READ, "", "reading miss"),  # nothing is left of either
         (MISSED, "", "retrieval miss"),
         (MISSED | {"answer_read": True}, "", "retrieval miss"),
-        (MISSED | {"numeric": True}, "", "retrieval miss"),
-        ({"numeric": True, "gold_read": True, "answer_read": False}, "", "arithmetic miss"),
-        ({"numeric": True} | READ, "", "reading miss"),
+        (MISSED | {"subsets": ["numeric"]}, "", "retrieval miss"),
+        ({"subsets": ["numeric"], "gold_read": True, "answer_read": False}, "", "arithmetic miss"),
+        ({"subsets": ["numeric"]} | READ, "", "reading miss"),
         ({"gold_read": True, "answer_read": False}, "", "reading miss"),
-        ({"numeric": True}, "", "reading miss"),  # a closed book
-        ({"numeric": True, "answer_read": False}, "", "reading miss"),  # no gold passage is annotated
+        ({"subsets": ["numeric"]}, "", "reading miss"),  # a closed book
+        ({"subsets": ["numeric"], "answer_read": False}, "", "reading miss"),  # no gold passage is annotated
     ],
 )
 def test_the_first_reason_that_holds_counts(changes, factual, wanted):
-    assert outcome(WRONG | changes, factual) == wanted
+    assert outcome(WRONG | changes, "EM", "numeric", factual) == wanted
 
 
 @pytest.mark.parametrize("missing", ["EM", "failed", "answer"])
@@ -46,12 +46,12 @@ def test_without_a_reader_there_is_nothing_to_tell(missing):
     with pytest.raises(
         IfqaError, match=f"question t/0 has no '{missing}'; wanted the scores of an experiment with a reader"
     ):
-        outcome(row)
+        outcome(row, "EM", "numeric")
 
 
 answers = st.sampled_from(["", "Wick", "wick", "1811", "the"])
 scored = st.fixed_dictionaries(
-    {"EM": st.sampled_from([0.0, 1.0]), "failed": st.sampled_from([0.0, 1.0]), "answer": answers, "numeric": st.booleans()},
+    {"EM": st.sampled_from([0.0, 1.0]), "failed": st.sampled_from([0.0, 1.0]), "answer": answers, "subsets": st.sampled_from([[], ["numeric"]])},
     optional={"gold_read": st.booleans(), "answer_read": st.booleans(), "factual": answers},
 )  # fmt: skip
 
@@ -59,10 +59,10 @@ scored = st.fixed_dictionaries(
 @given(st.lists(scored, max_size=12), st.dictionaries(st.sampled_from([f"t/{n}" for n in range(12)]), answers))
 def test_every_question_is_counted_once_in_a_fixed_order(rows, factual):
     rows = [row | {"id": f"t/{n}"} for n, row in enumerate(rows)]
-    counts = count_outcomes(rows, factual)
+    counts = count_outcomes(rows, "EM", "numeric", factual)
     assert tuple(counts) == OUTCOMES
     assert sum(counts.values()) == len(rows)
-    assert Counter(counts) == Counter(outcome(row, factual.get(row["id"], "")) for row in rows)
+    assert Counter(counts) == Counter(outcome(row, "EM", "numeric", factual.get(row["id"], "")) for row in rows)
     assert counts["right"] == sum(row["EM"] for row in rows)
 
 
@@ -72,5 +72,5 @@ def test_a_closed_book_has_no_misses_of_retrieval_or_arithmetic(rows):
         {name: value for name, value in row.items() if name not in READ} | {"id": f"t/{n}"}
         for n, row in enumerate(rows)
     ]
-    counts = count_outcomes(closed, {})
+    counts = count_outcomes(closed, "EM", "numeric", {})
     assert counts["retrieval miss"] == counts["arithmetic miss"] == 0

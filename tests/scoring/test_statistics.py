@@ -1,6 +1,7 @@
 """Intervals and paired tests, against scipy."""
 
 import random
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.scoring import statistics
-from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.statistics import macro_interval, mean_interval, paired_randomization, won_lost_tied
 
 untimed = settings(deadline=None)
 SCORES = st.lists(st.sampled_from([0.0, 1.0, 0.5, 2 / 3, 0.4]), min_size=1, max_size=40)
@@ -131,3 +132,105 @@ def test_empty_and_unequal_scores_are_refused() -> None:
         paired_randomization([1.0], [1.0, 0.0])
     with pytest.raises(IfqaError, match="no scores"):
         won_lost_tied([], [])
+
+
+def clustered(seed: int, several: int, largest: int) -> tuple[list[float], list[str]]:
+    """Scores of questions on paragraphs of 1 to `largest` questions, which are alike within a paragraph."""
+    rng = random.Random(seed)
+    values, units = [], []
+    for number in range(several):
+        hard = rng.random()
+        for _ in range(rng.randint(1, largest)):
+            values.append(float(rng.random() > hard))
+            units.append(f"paragraph {number}")
+    return values, units
+
+
+def brute_force(values: list[float], units: list[str], resamples: int, seed: int) -> list[float]:
+    """The mean of each resample, drawn paragraph by paragraph and summed question by question."""
+    rng = random.Random(seed)
+    paragraphs = {unit: [v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)}
+    means = []
+    for _ in range(resamples):
+        drawn = [value for unit in rng.choices(list(paragraphs), k=len(paragraphs)) for value in paragraphs[unit]]
+        means.append(sum(drawn) / len(drawn))
+    return sorted(means)
+
+
+@pytest.mark.parametrize(("several", "largest"), [(80, 6), (12, 30)])
+def test_interval_over_units_agrees_with_brute_force(several: int, largest: int) -> None:
+    values, units = clustered(several, several, largest)
+    mean, low, high = mean_interval(values, units=units)
+    means = brute_force(values, units, 8_000, seed=5)
+    spread = (sum((one - mean) ** 2 for one in means) / len(means)) ** 0.5
+    assert mean == pytest.approx(sum(values) / len(values))
+    assert low == pytest.approx(means[200], abs=0.15 * spread)
+    assert high == pytest.approx(means[7_800], abs=0.15 * spread)
+    _, low_alone, high_alone = mean_interval(values)
+    assert high - low > 1.2 * (high_alone - low_alone)  # questions on one paragraph tell less than as many on several
+
+
+def test_units_of_one_question_are_questions() -> None:
+    values = scores(4, 200, (0.0, 1.0, 0.5))
+    units = [str(number) for number in range(200)]
+    assert mean_interval(values, seed=3, units=units) == mean_interval(values, seed=3)
+    other = scores(5, 200)
+    assert paired_randomization(values, other, 3, units=units) == paired_randomization(values, other, 3)
+
+
+@untimed
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, 0.4]), st.sampled_from("abcde")), min_size=1), st.randoms())
+def test_order_does_not_matter_to_units(pairs: list[tuple[float, str]], rng: random.Random) -> None:
+    values, units = zip(*pairs, strict=True)
+    mixed, mixed_units = zip(*rng.sample(pairs, len(pairs)), strict=True)
+    assert mean_interval(values, resamples=200, units=units) == mean_interval(mixed, resamples=200, units=mixed_units)
+
+
+def test_many_distinct_values_are_drawn_one_by_one_and_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, units = clustered(9, 60, 4)
+    whole = mean_interval(values), mean_interval(values, units=units)
+    monkeypatch.setattr(statistics, "_MANY", 0)
+    each = mean_interval(values), mean_interval(values, units=units)
+    for one, other in zip(whole, each, strict=True):
+        assert one == pytest.approx(other, abs=0.012)
+        assert one[0] == other[0]
+
+
+def test_one_unit_alone_has_no_spread() -> None:
+    assert mean_interval([1.0, 0.0], units=["a", "a"]) == (0.5, 0.5, 0.5)
+
+
+def test_the_macro_average_agrees_with_numpy() -> None:
+    import numpy as np
+
+    sizes = {"a": 40, "b": 300, "c": 12}
+    values = {group: scores(number, size) for number, (group, size) in enumerate(sizes.items())}
+    groups = [group for group in values for _ in values[group]]
+    mean, low, high = macro_interval([one for several in values.values() for one in several], groups)
+    assert mean == pytest.approx(np.mean([np.mean(several) for several in values.values()]))
+    rng = np.random.default_rng(8)
+    means = np.mean(
+        [rng.choice(several, size=(10_000, len(several))).mean(axis=1) for several in values.values()], axis=0
+    )
+    assert [low, high] == pytest.approx(list(np.quantile(means, (0.025, 0.975))), abs=0.1 * means.std() + 1 / 36)
+
+
+def test_the_macro_average_draws_units_within_each_group() -> None:
+    values, units = clustered(2, 60, 6)
+    groups = ["even" if int(unit.split()[1]) % 2 else "odd" for unit in units]
+    _, low, high = macro_interval(values, groups, units=units)
+    _, low_alone, high_alone = macro_interval(values, groups)
+    assert high - low > 1.2 * (high_alone - low_alone)
+    whole = macro_interval(values, ["all"] * len(values), seed=1, units=units)
+    assert whole == pytest.approx(mean_interval(values, seed=1, units=units))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed: int) -> None:
+    rng = random.Random(seed)
+    units = [rng.choice("abcdefgh") for _ in range(24)]
+    a, b = scores(seed, 24, (0.0, 1.0, 0.5)), scores(seed + 9, 24)
+    sums = [sum(x - y for x, y, u in zip(a, b, units, strict=True) if u == unit) for unit in sorted(set(units))]
+    flips = [abs(sum(s * d for s, d in zip(signs, sums, strict=True))) for signs in product((1, -1), repeat=len(sums))]
+    exact = sum(one >= abs(sum(sums)) - 1e-9 for one in flips) / len(flips)
+    assert paired_randomization(a, b, rounds=50_000, units=units) == pytest.approx(exact, abs=0.01)

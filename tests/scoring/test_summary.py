@@ -1,7 +1,13 @@
+from dataclasses import replace
+
 import pytest
 
-from ifqa.records import Question
+from ifqa.errors import IfqaError
+from ifqa.protocols import Measure, SetMeasure
+from ifqa.records import Prediction, Question
 from ifqa.scoring import summary
+from ifqa.scoring.declared import Declared, defaults
+from ifqa.scoring.statistics import mean_interval
 
 QUESTIONS = [
     Question("q/1", "If one, how many?", ("5", "five"), ("There were 5 of them in the old barn.",)),
@@ -10,51 +16,133 @@ QUESTIONS = [
 ]
 
 
+BY = defaults()
+
+
 def rows(*scores):
     return [
-        {"id": question.id, "EM": score, "failed": 0.0, "answer": "x"} | summary.kind(question)
+        summary.row(question, BY) | {"EM": score, "failed": 0.0, "answer": "x"}
         for question, score in zip(QUESTIONS, scores, strict=True)
     ]
 
 
-def test_means_are_over_all_questions_and_by_kind():
-    scores = summary.summarise(rows(1.0, 0.0, 0.0), QUESTIONS, None, seed=0)
+def test_means_are_over_all_questions_and_by_subset():
+    scores = summary.summarise(rows(1.0, 0.0, 0.0), QUESTIONS, BY, None, seed=0)
     assert scores["questions"] == 3
     assert scores["measures"]["EM"]["value"] == pytest.approx(33.33)
-    assert scores["numeric"] == {"questions": 1, "measures": {"EM": {"value": 100.0, "low": 100.0, "high": 100.0}}}
-    assert scores["other"]["measures"]["EM"]["value"] == 0.0
-    assert "ceiling" not in scores
+    assert scores["subsets"] == {
+        "numeric": {"questions": 1, "measures": {"EM": {"value": 100.0, "low": 100.0, "high": 100.0}}},
+        "other": {"questions": 2, "measures": {"EM": {"value": 0.0, "low": 0.0, "high": 0.0}}},
+    }
+    assert {"ceiling", "groups", "macro"} & set(scores) == set()
 
 
 def test_a_failure_is_counted_and_stays_in_the_denominator():
     scored = rows(1.0, 1.0, 0.0)
     scored[2]["failed"] = 1.0
-    scores = summary.summarise(scored, QUESTIONS, None, seed=0)
+    scores = summary.summarise(scored, QUESTIONS, BY, None, seed=0)
     assert scores["n_failed"] == 1
     assert scores["measures"]["EM"]["value"] == pytest.approx(66.67)
     assert "failed" not in scores["measures"]
 
 
+def test_what_is_no_declared_measure_is_none():
+    scored = [row | {"label": "a", "EMM": 0.5} for row in rows(1.0, 1.0, 0.0)]
+    assert list(summary.summarise(scored, QUESTIONS, BY, None, seed=0)["measures"]) == ["EM"]
+
+
+def test_a_failure_scores_worst_and_is_not_asked_about():
+    asked = []
+    low = Measure("distance", lambda _, prediction: asked.append(prediction.answer) or 0.25, best="low")
+    by = Declared((*BY.measures, low))
+    failed = summary.reading(QUESTIONS[0], Prediction("q/1", "5", error="cut"), by)
+    assert {name: failed[name] for name in ("EM", "F1", "contains", "distance", "failed")} == {
+        "EM": 0.0, "F1": 0.0, "contains": 0.0, "distance": 1.0, "failed": 1.0,
+    }  # fmt: skip
+    assert asked == []
+    assert summary.reading(QUESTIONS[0], Prediction("q/1", "5"), by)["distance"] == 0.25
+
+
+def test_a_measure_that_is_not_defined_for_a_question_is_not_in_its_row():
+    by = Declared((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
+    scored = [summary.row(one, by, prediction=Prediction(one.id, "x")) for one in QUESTIONS]
+    assert ["odd" in row for row in scored] == [True, False, True]
+    assert summary.summarise(scored, QUESTIONS, by, None, 0)["measures"]["odd"]["questions"] == 2
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), "1"])
+def test_a_value_that_is_no_share_is_refused(value):
+    by = Declared((Measure("mine", lambda *_: value),))
+    with pytest.raises(IfqaError, match="measure 'mine': wanted a number from 0 to 1 for q/1"):
+        summary.reading(QUESTIONS[0], Prediction("q/1", "5"), by)
+    over_all = Declared((SetMeasure("all", lambda *_: value),))
+    said = [Prediction(one.id, "x") for one in QUESTIONS]
+    with pytest.raises(IfqaError, match="measure 'all': wanted a number from 0 to 1"):
+        summary.summarise(rows(0, 0, 0), QUESTIONS, over_all, None, 0, said)
+
+
 def test_a_run_has_its_ceiling_and_chance_beside_it():
-    scored = [
-        row | summary.retrieval(question, question.gold_passages, k=5)
-        for row, question in zip(rows(0, 0, 0), QUESTIONS, strict=True)
-    ]
-    scores = summary.summarise(scored, QUESTIONS, 5, seed=0)
+    scored = [summary.row(question, BY, question.gold_passages, k=5) for question in QUESTIONS]
+    scores = summary.summarise(scored, QUESTIONS, BY, 5, seed=0)
     assert scores["ceiling"] == pytest.approx(66.67)
     assert set(scores["chance"]) == {"answer@1", "answer@5"}
     assert scores["measures"]["gold_any@1"]["value"] == 100.0
     assert scores["measures"]["answer@5"]["value"] == pytest.approx(66.67)
+    without = replace(BY, measures=BY.measures[:5])  # no answer recall
+    assert "chance" not in summary.summarise(scored, QUESTIONS, without, 5, seed=0)
 
 
 def test_a_run_is_not_scored_deeper_than_it_is():
-    assert summary.cutoffs_within(20) == [1, 5, 10, 20]
-    assert "answer@20" not in summary.retrieval(QUESTIONS[0], ["x"], k=10)
+    row = summary.retrieval(QUESTIONS[0], ["x"], BY, k=20)
+    assert [name for name in row if name.startswith("gold_any")] == [f"gold_any@{k}" for k in (1, 5, 10, 20)]
+    assert "answer@20" not in summary.retrieval(QUESTIONS[0], ["x"], BY, k=10)
+
+
+def test_whether_gold_was_read_is_known_and_a_subset():
+    (gold,) = QUESTIONS[1].gold_passages
+    found = summary.row(QUESTIONS[1], BY, ["x", gold], k=2, given=2)
+    missed = summary.row(QUESTIONS[1], BY, ["x", gold], k=2, given=1)
+    assert (found["gold_read"], missed["gold_read"]) == (True, False)
+    assert (found["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
+    scores = summary.summarise([found, missed], [QUESTIONS[1]] * 2, BY, 2, 0)
+    assert scores["subsets"]["gold_read"]["questions"] == 1
 
 
 def test_a_measure_that_some_questions_lack_says_of_how_many_it_is():
     scored = rows(1.0, 0.0, 0.0)
     scored[1]["gold_any@1"] = 1.0
-    scores = summary.summarise(scored, QUESTIONS, None, seed=0)
+    scores = summary.summarise(scored, QUESTIONS, BY, None, seed=0)
     assert scores["measures"]["gold_any@1"]["questions"] == 1
     assert "questions" not in scores["measures"]["EM"]
+
+
+def grouped(*groups):
+    return [replace(one, group=group) for one, group in zip(QUESTIONS, groups, strict=True)]
+
+
+def test_groups_have_scores_of_their_own_and_count_the_same_in_the_macro_average():
+    by, questions = replace(BY, groups="dataset"), grouped("a", "b", "b")
+    scores = summary.summarise(rows(1.0, 0.0, 1.0), questions, by, None, seed=0)
+    assert {name: one["measures"]["EM"]["value"] for name, one in scores["groups"].items()} == {"a": 100.0, "b": 50.0}
+    assert scores["macro"]["measures"]["EM"]["value"] == 75.0
+    assert scores["measures"]["EM"]["value"] == 66.67
+    scored = rows(1.0, 0.0, 1.0)
+    del scored[0]["EM"]
+    macro = summary.summarise(scored, questions, by, None, seed=0)["macro"]["measures"]["EM"]
+    assert (macro["value"], macro["groups"]) == (50.0, 1)
+
+
+def test_where_a_group_is_the_unit_the_macro_average_resamples_groups():
+    by = Declared((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
+    scored = [row | {"right": value} for row, value in zip(rows(0, 0, 0), (1.0, 0.0, 1.0), strict=True)]
+    macro = summary.summarise(scored, grouped("a", "b", "b"), by, None, seed=0)["macro"]["measures"]["right"]
+    assert (macro["value"], macro["low"], macro["high"]) == tuple(100 * one for one in mean_interval([1.0, 0.5]))
+
+
+def test_a_question_without_its_group_or_unit_is_named():
+    by = Declared((Measure("right", lambda *_: 1.0, unit="paragraph"),))
+    scored = [row | {"right": 1.0} for row in rows(0, 0, 0)]
+    with pytest.raises(IfqaError, match="'right' resamples by paragraph, and q/1 has no label 'paragraph'"):
+        summary.summarise(scored, QUESTIONS, by, None, 0)
+    with pytest.raises(IfqaError, match="q/2 is of no dataset"):
+        summary.summarise(rows(0, 0, 0), grouped("a", "", "b"), replace(BY, groups="dataset"), None, 0)

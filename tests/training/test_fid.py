@@ -20,7 +20,7 @@ from ifqa.reading.fid.checkpoint import open_checkpoint
 from ifqa.reading.fid.reader import Fid
 from ifqa.reading.fid.text import Conventions
 from ifqa.records import Passage, Question, gold_id
-from ifqa.scoring.measures.answers import exact_match
+from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import fid, resume
 from ifqa.training.fid import RECIPES, Rows, resolve, training_passages
 from ifqa.training.material import Material

@@ -11,7 +11,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.protocols import Advance, Place, Reader, silent
 from ifqa.records import Passage, Prediction, Question
-from ifqa.scoring.measures.answers import normalize
+from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Positive, checked
 from ifqa.storage.files import read_json, require, sha256
 from ifqa.storage.resources import BUNDLED

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from ifqa.records import Question
 from ifqa.report.stats.forms import forms
-from ifqa.scoring.measures.answers import is_numeric, normalize
-from ifqa.scoring.measures.recall import ceiling
+from ifqa.scoring.measures.answer_recall import ceiling
+from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.numeric import is_numeric
 
 TYPES = ("entity", "number", "date", "other")
 QUESTION_WORDS = ("what", "who", "which", "how many", "when", "where", "how", "why", "none")

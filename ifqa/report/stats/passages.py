@@ -17,7 +17,7 @@ from ifqa.progress import bar
 from ifqa.records import Question
 from ifqa.report.figures import check_figure, save
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
-from ifqa.scoring.measures.recall import COVERED_SHARE
+from ifqa.scoring.measures.covers import COVERED_SHARE
 from ifqa.workers.tasks import run
 
 if TYPE_CHECKING:

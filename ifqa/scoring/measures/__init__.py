@@ -1,1 +1,11 @@
-"""Measures of one question, 0 to 1."""
+"""Measures by name. A measure is an object of `ifqa.protocols`: a `Measure`, a `RankingMeasure` or a `SetMeasure`."""
+
+PLUGS = {
+    "accuracy": "ifqa.scoring.measures.accuracy:ACCURACY",
+    "answer": "ifqa.scoring.measures.answer_recall:ANSWER",
+    "contains": "ifqa.scoring.measures.contains:CONTAINS",
+    "EM": "ifqa.scoring.measures.exact_match:EM",
+    "F1": "ifqa.scoring.measures.f1:F1",
+    "gold_all": "ifqa.scoring.measures.gold_recall:GOLD_ALL",
+    "gold_any": "ifqa.scoring.measures.gold_recall:GOLD_ANY",
+}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ifqa.reading.span.computed import DIGITS, american_date, find_numbers
 from ifqa.reading.span.network import MAX_SPAN, Pair, token_span
-from ifqa.scoring.measures.answers import normalize
+from ifqa.scoring.measures.normalize import normalize
 
 _PIECE = re.compile(r"[^\s\-–—/]+")
 _MIN_F1 = 0.5

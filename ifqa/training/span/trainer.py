@@ -19,7 +19,7 @@ from ifqa.models.minilm import LINEAR, MiniLM
 from ifqa.progress import bar, say
 from ifqa.reading.span.network import Pair, SpanModel, make_pair
 from ifqa.records import Passage, Question
-from ifqa.scoring.measures.answers import normalize
+from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import create, read_json, write, write_json
 from ifqa.training.material import Material

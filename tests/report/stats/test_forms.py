@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ifqa.reading.span.computed import find_numbers
 from ifqa.report.stats.forms import forms
-from ifqa.scoring.measures.answers import normalize
+from ifqa.scoring.measures.normalize import normalize
 
 
 @pytest.mark.parametrize(

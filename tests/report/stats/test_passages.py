@@ -15,7 +15,7 @@ from ifqa.report import figures
 from ifqa.report.figures import check_figure
 from ifqa.report.stats import passages as report
 from ifqa.report.stats.passages import at_least, bars, draw, measure, show, stats_json
-from ifqa.scoring.measures.recall import covers
+from ifqa.scoring.measures.covers import covers
 from ifqa.storage.files import write_jsonl
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -25,8 +25,8 @@ from ifqa.report.stats.counts import (
 )
 from ifqa.report.stats.questions import PAPER_SHARES, PAPER_SIZES, draw, measure, show, stats_json
 from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.measures.answers import is_numeric
-from ifqa.scoring.measures.recall import ceiling
+from ifqa.scoring.measures.answer_recall import ceiling
+from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.storage.files import write_json
 
 RELEASE = Path(__file__).parents[3] / "data/ifqa"  # where `ifqa data` puts it in a checkout

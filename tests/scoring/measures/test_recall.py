@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.records import Question
-from ifqa.scoring.measures.recall import ceiling, chance_floor, covers, has_answer, score_ranking, word_grams
+from ifqa.scoring.measures.answer_recall import ceiling, chance_floor
+from ifqa.scoring.measures.covers import covers, word_grams
+from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.summary import score_ranking
 
 untimed = settings(deadline=None)
 
@@ -155,12 +158,12 @@ def test_any_and_all_gold_at_each_cutoff() -> None:
 
 
 def test_an_empty_ranking_scores_nothing() -> None:
-    assert set(score_ranking(question(passage(0)), []).values()) == {0.0}
+    assert set(score_ranking(question(passage(0)), [], (1, 5)).values()) == {0.0}
 
 
 def test_measures_without_annotation_are_left_out() -> None:
-    assert score_ranking(question(), ["Paris"], cutoffs=(1,)) == {"answer@1": 1.0}
-    assert set(score_ranking(question(passage(0), answers=()), ["Paris"], cutoffs=(1,))) == {"gold_any@1", "gold_all@1"}
+    assert score_ranking(question(), ["Paris"], depths=(1,)) == {"answer@1": 1.0}
+    assert set(score_ranking(question(passage(0), answers=()), ["Paris"], depths=(1,))) == {"gold_any@1", "gold_all@1"}
 
 
 @untimed
@@ -170,7 +173,7 @@ def test_gold_recall_agrees_with_trec_eval(order: list[int], gold: set[int]) -> 
     from ir_measures import R, Success
 
     asked = question(*(passage(number) for number in sorted(gold)))
-    ours = score_ranking(asked, [passage(number) for number in order], cutoffs=(1, 5, 10))
+    ours = score_ranking(asked, [passage(number) for number in order], depths=(1, 5, 10))
     qrels = [ir_measures.Qrel("q", str(number), 1) for number in gold]
     run = [ir_measures.ScoredDoc("q", str(number), -float(rank)) for rank, number in enumerate(order)]
     for k in (1, 5, 10):
@@ -184,7 +187,7 @@ def test_gold_recall_agrees_with_trec_eval(order: list[int], gold: set[int]) -> 
 def test_recall_never_falls_with_the_cutoff(seed: int) -> None:
     rng = random.Random(seed)
     texts = [rng.choice([passage(0), passage(1), "Paris", passage(2)]) for _ in range(8)]
-    scores = score_ranking(question(passage(0), passage(1)), texts, cutoffs=(1, 2, 4, 8))
+    scores = score_ranking(question(passage(0), passage(1)), texts, depths=(1, 2, 4, 8))
     for measure in ("gold_any", "gold_all", "answer"):
         values = [scores[f"{measure}@{k}"] for k in (1, 2, 4, 8)]
         assert values == sorted(values)
@@ -206,7 +209,7 @@ def test_chance_floor_is_the_mean_over_all_draws() -> None:
         Question("4", "", ("dull",), ()),
     ]
     pool = ["red one", "shared blue", "plain", "green grass", "a dull thing"]
-    found = chance_floor(asked, cutoffs=(1, 2, 3, 10))
+    found = chance_floor(asked, depths=(1, 2, 3, 10))
     for k in (1, 2, 3, 10):
         shares = []
         for one in asked:
@@ -217,6 +220,6 @@ def test_chance_floor_is_the_mean_over_all_draws() -> None:
 
 
 def test_chance_floor_of_a_lone_question_is_nothing() -> None:
-    assert chance_floor([question("in Paris")], cutoffs=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}
+    assert chance_floor([question("in Paris")], depths=(1, 5)) == {"answer@1": 0.0, "answer@5": 0.0}
     with pytest.raises(IfqaError, match="no questions"):
         chance_floor([])

@@ -1,0 +1,155 @@
+"""By what an experiment is scored: the measures, subsets and groups that its benchmark declares, and measures beside them.
+
+Rows and scores call a measure by its name, a ranking's by `name@depth`; that is a `key` here.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from ifqa.errors import IfqaError
+from ifqa.plugins import load_measure, open_benchmark
+from ifqa.protocols import AnyMeasure, Measure, RankingMeasure, SetMeasure, Subset
+from ifqa.records import Question
+from ifqa.scoring.measures.answer_recall import ANSWER
+from ifqa.scoring.measures.contains import CONTAINS
+from ifqa.scoring.measures.exact_match import EM
+from ifqa.scoring.measures.f1 import F1
+from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
+from ifqa.scoring.measures.numeric import NUMERIC, OTHER
+
+GOLD_READ, MACRO = "gold_read", "macro"  # a subset, and an average, that no benchmark declares
+_TAKEN = {"id", "subsets", "failed", "answer", "factual", "answer_read", GOLD_READ}  # what else a question's row holds
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What scores are made of.
+
+    Attributes:
+        measures: each name once, in the order in which they are shown but for rankings, which come first.
+        subsets: over which scores are given apart.
+        groups: what `Question.group` is; empty where there are none.
+    """
+
+    measures: tuple[AnyMeasure, ...]
+    subsets: tuple[Subset, ...] = ()
+    groups: str = ""
+
+    @property
+    def rankings(self) -> list[RankingMeasure]:
+        """Measures of what was retrieved."""
+        return [one for one in self.measures if isinstance(one, RankingMeasure)]
+
+    @property
+    def answers(self) -> list[Measure]:
+        """Measures of each answer."""
+        return [one for one in self.measures if isinstance(one, Measure)]
+
+    @property
+    def sets(self) -> list[SetMeasure]:
+        """Measures of many answers at once."""
+        return [one for one in self.measures if isinstance(one, SetMeasure)]
+
+    def keys(self, known: Collection[str]) -> list[str]:
+        """Those of `known` that are keys of its measures, in the order in which they are shown."""
+        return [key for key in self._keys() if key in known]
+
+    def _keys(self) -> Iterator[str]:
+        for ranking in self.rankings:
+            yield from keys(ranking)
+        for measure in self.measures:
+            if not isinstance(measure, RankingMeasure):
+                yield measure.name
+
+    def measure(self, key: str) -> AnyMeasure:
+        """The measure of a key.
+
+        Raises:
+            KeyError: it is none of these.
+        """
+        return {each: one for one in self.measures for each in keys(one)}[key]
+
+    def shown(self, known: Collection[str]) -> list[str]:
+        """The keys among `known` that tables of results show of answers, the headline first."""
+        found = [one.name for one in self.measures if not isinstance(one, RankingMeasure) and _in_tables(one)]
+        return sorted((one for one in found if one in known), key=lambda one: not self.measure(one).headline)
+
+    def headline(self, known: Collection[str]) -> str:
+        """The key among `known` to look at first; empty where none is known.
+
+        That of the first measure which is said to be one; else of the first in tables; else the first there is.
+        """
+        first = [key for one in self.measures if one.headline for key in _telling(one)]
+        second = [key for one in self.measures if _in_tables(one) for key in _telling(one)]
+        return next((key for key in (*first, *second, *self._keys()) if key in known), "")
+
+    def best(self, key: str) -> float:
+        """The value of the best there is: 1, or 0 where low is best."""
+        return float(self.measure(key).best == "high")
+
+    def marked(self, key: str) -> str:
+        """The key as people read it, with an arrow where low is best."""
+        return key if self.best(key) else f"{key} ↓"
+
+
+def keys(measure: AnyMeasure) -> list[str]:
+    """What rows and scores call it."""
+    if isinstance(measure, RankingMeasure):
+        return [f"{measure.name}@{depth}" for depth in measure.depths]
+    return [measure.name]
+
+
+def _telling(measure: AnyMeasure) -> list[str]:
+    """The same, the depths that tables show before the others."""
+    if isinstance(measure, RankingMeasure):
+        return [f"{measure.name}@{depth}" for depth in (*measure.tables, *measure.depths)]
+    return [measure.name]
+
+
+def _in_tables(measure: AnyMeasure) -> bool:
+    return bool(measure.tables) if isinstance(measure, RankingMeasure) else measure.headline or measure.in_tables
+
+
+def defaults() -> Declared:
+    """What a benchmark is scored by that declares no measure: as IfQA is."""
+    return Declared((EM, F1, CONTAINS, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
+
+
+def declared(benchmark: str, more: Sequence[str] = ()) -> Declared:
+    """What a benchmark declares, and the measures of these names or "my_module:MEASURE".
+
+    Raises:
+        IfqaError: there is no such benchmark or measure, or two would stand under one name.
+    """
+    made = open_benchmark(benchmark)
+    own, usual = made.measures, defaults()
+    measures = (*(own or usual.measures), *map(load_measure, more))
+    subsets = tuple(made.subsets if own or made.subsets else usual.subsets)
+    _check(benchmark, "measure", [one.name for one in measures])
+    _check(benchmark, "measure", [one.name for one in measures if not isinstance(one, RankingMeasure)], _TAKEN)
+    _check(benchmark, "subset", [one.name for one in subsets], {GOLD_READ, MACRO})
+    return Declared(measures, subsets, made.groups)
+
+
+def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
+    for place, name in enumerate(names):
+        if not name or set(name) & set(".@"):
+            raise IfqaError(f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' and '@'")
+        if name in taken or name in names[:place]:
+            raise IfqaError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; wanted one of its own")
+
+
+def units(measure: AnyMeasure, questions: Sequence[Question]) -> list[str]:
+    """Of each question the unit that the bootstrap draws for a measure as a whole; empty where that is the question.
+
+    Raises:
+        IfqaError: a question has no such unit.
+    """
+    if measure.unit == "question":
+        return []
+    found = [one.group if measure.unit == "group" else one.label(measure.unit) for one in questions]
+    for one, unit in zip(questions, found, strict=True):
+        if not unit:
+            what = "group" if measure.unit == "group" else f"label {measure.unit!r}"
+            raise IfqaError(f"measure {measure.name!r} resamples by {measure.unit}, and {one.id} has no {what}")
+    return found

@@ -1,0 +1,63 @@
+"""Answer recall: whether a passage holds an answer.
+
+In counterfactual questions it often need not (see `ceiling`), and may by accident (see `chance_floor`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ifqa.errors import IfqaError
+from ifqa.protocols import RankingMeasure
+from ifqa.records import Question
+from ifqa.scoring.measures.has_answer import has_answer, token_line
+
+
+def answer_recall(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
+    """1.0 for each depth K where an answer stands in one of the first K texts, else 0.0; none without answers.
+
+    A ranking shorter than K counts as it is.
+    """
+    if not question.answers:
+        return {}
+    ranked = enumerate(texts[: max(depths, default=0)], start=1)
+    first = next((rank for rank, text in ranked if has_answer(text, question.answers)), math.inf)
+    return {k: float(first <= k) for k in depths}
+
+
+ANSWER = RankingMeasure("answer", answer_recall)
+
+
+def ceiling(question: Question) -> float:
+    """1.0 when a gold passage holds an answer, else 0.0: the mean is the answer recall of a perfect retriever.
+
+    Measured on IfQA: .713 on full-dev, .647 on full-train; the rest must be inferred and not found.
+
+    Raises:
+        IfqaError: the question has no gold passages.
+    """
+    if not question.gold_passages:
+        raise IfqaError(f"{question.id}: found no gold passage, wanted one for a ceiling; annotate it or score none")
+    return float(any(has_answer(text, question.answers) for text in question.gold_passages))
+
+
+def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.depths) -> dict[str, float]:
+    """Answer recall, "answer@K" for each K, expected of K random gold passages of other questions; exact, 0..1.
+
+    Drawn without repetition from the distinct gold passages of all `questions` but the question's own; where there are
+    fewer than K, all are taken.
+
+    Raises:
+        IfqaError: there are no questions.
+    """
+    if not questions:
+        raise IfqaError("found no questions, wanted at least one for a chance floor; name a split that has some")
+    pool = {text: token_line(text) for question in questions for text in question.gold_passages}
+    sums = dict.fromkeys(depths, 0.0)
+    for question in questions:
+        answers = [line for line in map(token_line, question.answers) if line != " "]
+        others = [line for text, line in pool.items() if text not in question.gold_passages]
+        misses = sum(not any(answer in line for answer in answers) for line in others)
+        for k in depths:
+            drawn = min(k, len(others))
+            sums[k] += 1 - math.comb(misses, drawn) / math.comb(len(others), drawn)
+    return {f"answer@{k}": total / len(questions) for k, total in sums.items()}

@@ -1,0 +1,44 @@
+"""Whether a passage holds a gold one: dumps differ and so does the cutting into passages, so it is known by its words."""
+
+import html
+import string
+from functools import lru_cache
+
+COVERED_SHARE = 0.4  # of a gold passage's 5-grams; cut in two anywhere, one half of a 100-word passage has 46 of 96
+GRAM_WORDS = 5
+
+_EDGE_MARKS = string.punctuation + "–—−‘’“”„«»…·•′″"
+
+
+def covers(passage_text: str, gold_text: str) -> bool:
+    """Whether the passage holds at least 40% of the gold passage's distinct word 5-grams.
+
+    Words are what white space parts, HTML entities resolved (the IfQA release writes "A&amp;M"), lower-cased,
+    punctuation stripped from both ends. A gold of under five words must stand in the passage whole; one without words
+    is covered by nothing.
+    """
+    return holds(words_of(passage_text), gold_grams(gold_text))
+
+
+def word_grams(text: str, size: int = GRAM_WORDS) -> frozenset[tuple[str, ...]]:
+    """The distinct runs of `size` words in a text, words as in `covers`; the whole text as one run if it is shorter."""
+    words = words_of(text)
+    size = min(size, len(words))
+    return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
+
+
+gold_grams = lru_cache(maxsize=1_024)(word_grams)  # one gold passage is held against a whole ranking
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, as in `covers`."""
+    return [bare for word in html.unescape(text).lower().split() if (bare := word.strip(_EDGE_MARKS))]
+
+
+def holds(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
+    """`covers`, of a passage's words and a gold one's runs of words."""
+    if not gold:
+        return False
+    size = len(next(iter(gold)))
+    shared = gold.intersection(zip(*(words[start:] for start in range(size)), strict=False))
+    return len(shared) / len(gold) >= COVERED_SHARE

@@ -1,0 +1,99 @@
+"""What benchmarks and experiments declare of their scores, and what of it is shown first."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.protocols import Measure, RankingMeasure, SetMeasure
+from ifqa.scoring.declared import Declared, declared, defaults
+
+NOTHING = """
+from ifqa.protocols import Benchmark, Measure, RankingMeasure, Subset
+
+
+class Plain(Benchmark):
+    subsets = {subsets}
+    measures = {measures}
+"""
+
+
+@pytest.fixture
+def plain(tmp_path, monkeypatch):
+    """Make a benchmark with these measures and subsets; its name."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def make(measures="()", subsets="()"):
+        sys.modules.pop("plain_of_tests", None)
+        (tmp_path / "plain_of_tests.py").write_text(NOTHING.format(measures=measures, subsets=subsets))
+        return "plain_of_tests:Plain"
+
+    yield make
+    sys.modules.pop("plain_of_tests", None)
+
+
+def test_who_declares_no_measure_is_scored_as_ifqa_is(plain):
+    assert declared(plain()) == declared("ifqa") == declared("sample") == defaults()
+    own = declared(plain(subsets="[Subset('hard', bool)]"))
+    assert (own.measures, [one.name for one in own.subsets]) == (defaults().measures, ["hard"])
+    alone = declared(plain(measures="[Measure('mine', float)]"))
+    assert ([one.name for one in alone.measures], alone.subsets) == (["mine"], ())
+
+
+def test_an_experiment_may_add_measures():
+    by = declared("ifqa", ["accuracy"])
+    assert by.measures[:-1] == defaults().measures
+    assert by.measures[-1].name == "accuracy"
+    assert by.headline(["accuracy", "EM"]) == "EM"
+
+
+@pytest.mark.parametrize(
+    ("measures", "subsets", "complaint"),
+    [
+        ("[Measure('x', float), Measure('x', bool)]", "()", "the name of measure 'x' is taken"),
+        ("[Measure('answer', float)]", "()", "the name of measure 'answer' is taken"),
+        ("[Measure('a.b', float)]", "()", "'a.b': wanted a name without '.' and '@'"),
+        ("[Measure('', float)]", "()", "wanted a name"),
+        ("()", "[Subset('macro', bool)]", "the name of subset 'macro' is taken"),
+        ("()", "[Subset('x', bool), Subset('x', bool)]", "the name of subset 'x' is taken"),
+    ],
+)
+def test_a_name_that_would_mean_two_things_is_refused(plain, measures, subsets, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        declared(plain(measures, subsets))
+    assert declared(plain("[RankingMeasure('answer', float)]")).measures  # its keys are answer@K
+
+
+RANKED = RankingMeasure("found", lambda *_: {}, depths=(1, 5, 20), tables=(5,))
+BY = Declared(
+    (
+        Measure("plain", lambda *_: 0),
+        Measure("shown", lambda *_: 0, in_tables=True),
+        SetMeasure("set", lambda *_: 0),
+        RANKED,
+    )
+)
+
+
+def test_rankings_come_first_and_the_rest_as_declared():
+    known = {"set", "plain", "found@20", "found@1", "of no measure"}
+    assert BY.keys(known) == ["found@1", "found@20", "plain", "set"]
+
+
+def test_the_headline_is_what_is_said_to_be_one_else_what_tables_show_else_the_first():
+    every = ["plain", "shown", "set", "found@1", "found@5"]
+    assert BY.headline(every) == "shown"
+    assert BY.headline(["plain", "found@1", "found@5"]) == "found@5"
+    assert BY.headline(["set", "plain"]) == "plain"
+    assert BY.headline([]) == ""
+    led = replace(BY, measures=(*BY.measures, SetMeasure("first", lambda *_: 0, headline=True)))
+    assert led.headline([*every, "first"]) == "first"
+    assert led.shown(["plain", "shown", "first"]) == ["first", "shown"]
+
+
+def test_low_is_marked():
+    low = Declared((replace(RANKED, best="low"), Measure("high", lambda *_: 0)))
+    assert (low.best("found@5"), low.marked("found@5")) == (0.0, "found@5 ↓")
+    assert (low.best("high"), low.marked("high")) == (1.0, "high")
