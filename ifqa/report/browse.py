@@ -20,7 +20,6 @@ What is empty is left out of an entry of "p" and "e".
 
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +27,7 @@ from ifqa.config.experiment import Experiment
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.declared import Declared, declared
+from ifqa.scoring.declared import Declared, declared, joined
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.has_answer import has_answer
@@ -83,9 +82,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, Any]:
 
 
 def _declared(experiments: Sequence[Experiment]) -> Declared:
-    """What the experiments of one benchmark are scored by, the measures of all of them."""
-    several = [declared(one.benchmark, one.measures) for one in experiments]
-    return replace(several[0], measures=tuple(dict.fromkeys(one for by in several for one in by.measures)))
+    return joined(declared(one.benchmark, one.measures) for one in experiments)
 
 
 def _shown(by: Declared) -> list[str]:

@@ -11,7 +11,7 @@ from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
 from ifqa.report.results import RECORDS, Result, gather, read_records, updated
 from ifqa.report.table import grids, markdown, readme_table
-from ifqa.scoring.declared import declared
+from ifqa.scoring.declared import declared, joined
 from ifqa.scoring.summary import partial
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, json_line, write
@@ -90,8 +90,8 @@ def _figures(results: Sequence[Result]) -> Iterator[str]:
             passages = f"{one.made['passages']:,} passages of {one.experiment.corpus}"
             together.setdefault(f"{one.experiment.benchmark} {one.experiment.split}, {passages}", []).append(one)
     for over, several in together.items():
-        by = [declared(one.experiment.benchmark, one.experiment.measures) for one in several]
-        for measure in dict.fromkeys(one for each in by for one in each.rankings if one.tables):
+        by = joined(declared(one.experiment.benchmark, one.experiment.measures) for one in several)
+        for measure in (one for one in by.rankings if one.tables):
             measured = [
                 recall_curve(one.experiment.name, (one.scores or {})["measures"], measure.name) for one in several
             ]

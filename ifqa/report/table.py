@@ -137,7 +137,8 @@ def _passages(one: Result) -> str:
 
 def _declared(results: Iterable[Result]) -> list[Declared]:
     """What the experiments are scored by, each once."""
-    return list(dict.fromkeys(declared(one.experiment.benchmark, one.experiment.measures) for one in results))
+    named = dict.fromkeys((one.experiment.benchmark, one.experiment.measures) for one in results)
+    return [declared(*one) for one in named]
 
 
 def _answers(results: Sequence[Result]) -> dict[str, Cell]:

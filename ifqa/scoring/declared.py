@@ -3,8 +3,8 @@
 Rows and scores call a measure by its name, a ranking's by `name@depth`; that is a `key` here.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load_measure, open_benchmark
@@ -137,6 +137,15 @@ def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[st
             raise IfqaError(f"benchmark {benchmark!r}: {kind} {name!r}: wanted a name without '.' and '@'")
         if name in taken or name in names[:place]:
             raise IfqaError(f"benchmark {benchmark!r}: the name of {kind} {name!r} is taken; wanted one of its own")
+
+
+def joined(several: Iterable[Declared]) -> Declared:
+    """What experiments of one benchmark are scored by: the first one's subsets and groups, and the measures of all."""
+    first, *others = several
+    measures = list(first.measures)
+    for by in others:
+        measures += [one for one in by.measures if one not in measures]
+    return replace(first, measures=tuple(measures))
 
 
 def units(measure: AnyMeasure, questions: Sequence[Question]) -> list[str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from answered import run_answers, write_answers
 
+from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
-from ifqa.report.results import RECORDS
+from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, _figures, publish
+from ifqa.report.results import RECORDS, Result
 
 README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"
 
@@ -145,3 +146,14 @@ def test_only_a_finished_experiment_can_be_shown():
     assert "a very telling mistake" not in PAGE.read_text()
     write()
     assert "a very telling mistake" in PAGE.read_text()
+
+
+def test_curves_are_of_the_rankings_that_tables_show():
+    tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "bm25"}}
+    mean = {"value": 50.0, "low": 40.0, "high": 60.0}
+    scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}}
+    scores["measures"] = {f"{name}@{k}": mean for name in ("gold_any", "gold_all", "answer") for k in (1, 5)}
+    results = [Result(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
+    (figure,) = _figures(results)
+    assert "Gold recall at K, sample dev, 426 passages of sample" in figure
+    assert figure.count("<polyline") == 2

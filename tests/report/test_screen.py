@@ -1,9 +1,10 @@
 from io import StringIO
 
 import pytest
+from answered import run_answers
 from rich.console import Console
 
-from ifqa.report.screen import mark
+from ifqa.report.screen import mark, show_scores
 
 
 def shown(markup):
@@ -26,3 +27,20 @@ def test_the_answer_is_marked_where_it_stands_as_words():
         "[bold green]Art[/bold green] is in [bold green]art[/bold green], not in start."
     )
     assert mark("C++ (1985)", "(1985)") == "C++ [bold green](1985)[/bold green]"
+
+
+def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    experiment = run_answers("some", range(20))
+    assert show_scores(experiment, experiment.folder / "score") == 0
+    head, first, *rows = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert head == "some: sample dev"
+    assert first == "measure  all (83) 95% interval numeric (31) other (52)"
+    assert [row.split()[0] for row in rows] == [
+        "EM",
+        "F1",
+        "contains",
+        "83",
+        "experiments/some/score/per_question.jsonl",
+    ]
+    assert rows[3] == "83 questions, 0 failed (a failure scores 0)"

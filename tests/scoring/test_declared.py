@@ -7,7 +7,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, RankingMeasure, SetMeasure
-from ifqa.scoring.declared import Declared, declared, defaults
+from ifqa.scoring.declared import Declared, declared, defaults, joined
 
 NOTHING = """
 from ifqa.protocols import Benchmark, Measure, RankingMeasure, Subset
@@ -91,6 +91,13 @@ def test_the_headline_is_what_is_said_to_be_one_else_what_tables_show_else_the_f
     led = replace(BY, measures=(*BY.measures, SetMeasure("first", lambda *_: 0, headline=True)))
     assert led.headline([*every, "first"]) == "first"
     assert led.shown(["plain", "shown", "first"]) == ["first", "shown"]
+
+
+def test_experiments_of_one_benchmark_are_shown_with_the_measures_of_all():
+    a, b = declared("ifqa", ["accuracy"]), declared("ifqa")
+    assert joined([b, a]) == joined([a, b]) == a
+    lists = Declared((RankingMeasure("found", lambda *_: {}, depths=[1, 5]),))  # as a user may write it
+    assert joined([lists, lists]) == lists
 
 
 def test_low_is_marked():
