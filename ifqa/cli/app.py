@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ifqa import __version__
 from ifqa.cli import others
 from ifqa.cli.options import (
     CorpusName,
@@ -26,6 +25,7 @@ from ifqa.cli.options import (
 )
 from ifqa.errors import IfqaError
 from ifqa.progress import be_quiet
+from ifqa.version import __version__
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment

@@ -7,8 +7,8 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from ifqa import __version__
 from ifqa.errors import IfqaError
+from ifqa.version import __version__
 from ifqa.workers.machine import total_memory
 
 _PARTS = (

@@ -36,42 +36,27 @@ ExperimentName = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
-#: What a flag is called, what it changes of an experiment, and its type and help.
-_FLAGS: dict[str, tuple[str, Any]] = {
-    "k": ("k", Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")]),
-    "retriever": (
-        "retriever",
-        Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
-    ),
-    "reader": ("reader", Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")]),
-    "passages": (
-        "reader.passages",
-        Annotated[int | None, typer.Option("--passages", help="Passages to read for each question.")],
-    ),
-    "corpus": ("corpus", Annotated[str | None, typer.Option("--corpus", help="Corpus to search instead.")]),
-    "checkpoint": (
-        "reader.checkpoint",
-        Annotated[
-            str | None, typer.Option("--checkpoint", help="Weights of the reader: a folder, or a model of the hub.")
-        ],
-    ),
-    "prompt": (
-        "reader.prompt",
-        Annotated[str | None, typer.Option("--prompt", help="Prompt of the reader 'llm': a file prompts/NAME.toml.")],
-    ),
-    "model": ("llm.model", Annotated[str | None, typer.Option("--model", help="Language model that is asked.")]),
-    "max_cost": (
-        "llm.max_cost",
-        Annotated[float | None, typer.Option("--max-cost", min=0, help="US dollars this run may cost; 0: no cap.")],
-    ),
-    "max_tokens": (
-        "llm.max_total_tokens",
-        Annotated[int | None, typer.Option("--max-tokens", min=0, help="Tokens this run may take; 0: no cap.")],
-    ),
-    "limit": (
-        "limit",
-        Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")],
-    ),
+#: A flag -> its type and help; `config.variants.FLAGS` says what it changes.
+_FLAGS: dict[str, Any] = {
+    "k": Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")],
+    "retriever": Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
+    "reader": Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")],
+    "passages": Annotated[int | None, typer.Option("--passages", help="Passages to read for each question.")],
+    "corpus": Annotated[str | None, typer.Option("--corpus", help="Corpus to search instead.")],
+    "checkpoint": Annotated[
+        str | None, typer.Option("--checkpoint", help="Weights of the reader: a folder, or a model of the hub.")
+    ],
+    "prompt": Annotated[
+        str | None, typer.Option("--prompt", help="Prompt of the reader 'llm': a file prompts/NAME.toml.")
+    ],
+    "model": Annotated[str | None, typer.Option("--model", help="Language model that is asked.")],
+    "max_cost": Annotated[
+        float | None, typer.Option("--max-cost", min=0, help="US dollars this run may cost; 0: no cap.")
+    ],
+    "max_tokens": Annotated[
+        int | None, typer.Option("--max-tokens", min=0, help="Tokens this run may take; 0: no cap.")
+    ],
+    "limit": Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")],
 }
 _SET = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting: retriever.k1=1.2, reader.passages=10. Repeatable.")
@@ -80,10 +65,12 @@ _SET = Annotated[
 
 def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a verb these flags and --set; what they change of an experiment comes to it as the argument `changes`."""
-    options = {name: _FLAGS[name][1] for name in flags} | {"settings": _SET}
+    options = {name: _FLAGS[name] for name in flags} | {"settings": _SET}
 
     def changes(given: dict[str, Any]) -> dict[str, Any]:
-        changed = {_FLAGS[name][0]: value for name in flags if (value := given[name]) is not None}
+        from ifqa.config.variants import FLAGS
+
+        changed = {FLAGS[name]: value for name in flags if (value := given[name]) is not None}
         told = settings_of_flags(given["settings"])
         if twice := sorted(changed.keys() & told.keys()):
             raise IfqaError(

@@ -109,11 +109,14 @@ def compare(
     json: Json = False,
 ) -> None:
     """Whether one experiment is better than another: a paired test, and the questions they differ most on."""
+    from rich.console import Console
+
     from ifqa.config.experiment import load_experiment
-    from ifqa.report.compare import comparison_json, show_comparison
+    from ifqa.report.compare import comparison
 
     both = load_experiment(first), load_experiment(second)
-    print_json(comparison_json(*both, measure, show)) if json else show_comparison(*both, measure, show)
+    compared = comparison(*both, measure, show)
+    print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
 
 
 def report(

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 from ifqa.config.expected import expected_tables
 from ifqa.config.experiment import Experiment, parse_experiment
@@ -16,6 +16,37 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.storage.files import create, write
 
+
+class Changes(TypedDict, total=False):
+    """What flags of the command line, and arguments of the Python functions, change of an experiment."""
+
+    k: int
+    retriever: str
+    reader: str
+    passages: int
+    corpus: str
+    checkpoint: str
+    prompt: str
+    model: str
+    max_cost: float
+    max_tokens: int
+    limit: int
+
+
+#: A flag -> the setting that it changes.
+FLAGS = {
+    "k": "k",
+    "retriever": "retriever",
+    "reader": "reader",
+    "passages": "reader.passages",
+    "corpus": "corpus",
+    "checkpoint": "reader.checkpoint",
+    "prompt": "reader.prompt",
+    "model": "llm.model",
+    "max_cost": "llm.max_cost",
+    "max_tokens": "llm.max_total_tokens",
+    "limit": "limit",
+}
 _LONGEST = 200  # bytes of a folder's name
 
 

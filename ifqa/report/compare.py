@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from html import escape
+from io import StringIO
 from typing import Any
 
 from rich.console import Console
@@ -13,13 +15,15 @@ from ifqa.pipeline.inputs import predictions_of, questions_of
 from ifqa.pipeline.provenance import finished
 from ifqa.protocols import SetMeasure
 from ifqa.records import Question
-from ifqa.report.screen import plain
+from ifqa.report.scores import html_table
+from ifqa.report.terminal import plain
 from ifqa.scoring.declared import Declared, declared, units
 from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.storage.files import read_jsonl
 
-Rows = dict[str, dict[str, Any]]
+Row = dict[str, Any]
+Rows = dict[str, Row]
 
 
 @dataclass(frozen=True)
@@ -78,45 +82,91 @@ def largest_differences(
     return [(one, rows[one], others[one]) for one in largest]
 
 
-def show_comparison(first: Experiment, second: Experiment, measure: str, count: int) -> None:
-    """Print the table, and the questions on which the two differ most in one measure."""
-    console = Console(highlight=False)
+@dataclass(frozen=True)
+class Comparison:
+    """A second experiment beside a first: every measure that both have, and the questions on which they differ most.
+
+    Attributes:
+        first, second: names of the experiments.
+        by: what the first is scored by.
+        questions: how many both are over.
+        differences: one for each measure.
+        measure: by which `largest` was chosen; empty where no measure is of single questions.
+        largest: questions with both rows of `per_question.jsonl`.
+    """
+
+    first: str
+    second: str
+    by: Declared
+    questions: int
+    differences: list[Difference]
+    measure: str
+    largest: list[tuple[Question, Row, Row]]
+
+    def __getitem__(self, measure: str) -> Difference:
+        for one in self.differences:
+            if one.measure == measure:
+                return one
+        raise unknown("measure of both experiments", measure, [one.measure for one in self.differences])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "a": self.first,
+            "b": self.second,
+            "measures": [asdict(one) for one in self.differences],
+            "largest": {
+                "measure": self.measure,
+                "questions": [{"id": question.id, "a": row, "b": other} for question, row, other in self.largest],
+            },
+        }
+
+    def table(self) -> Table:
+        """A row for each measure."""
+        table = Table(title=f"A: {self.first}\nB: {self.second}", title_justify="left", box=None, padding=(0, 1, 0, 0))
+        for column in ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied"):
+            table.add_column(column, justify="left" if column == "measure" else "right", no_wrap=True)
+        for one in self.differences:
+            p = f"{one.p:.3f}" if one.p >= 0.001 else "< 0.001"
+            interval = f"{one.low:+.1f} to {one.high:+.1f}"
+            cells = [f"{one.first:.1f}", f"{one.second:.1f}", f"{one.more:+.1f}", interval, p]
+            counts = ["-" if number is None else str(number) for number in (one.won, one.lost, one.tied)]
+            table.add_row(self.by.marked(one.measure), *cells, *counts)
+        return table
+
+    def show(self, console: Console) -> None:
+        """Print the table, and the questions."""
+        console.print(self.table())
+        told = f"{self.questions:,} questions; p of a paired randomisation test, intervals by bootstrap."
+        console.print(told, soft_wrap=True)
+        for question, row, other in self.largest:
+            wanted = f"[dim]{question.id}, wanted: {plain(' / '.join(question.answers))}[/dim]"
+            console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
+            for letter, values in (("A", row), ("B", other)):
+                answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
+                console.print(f"  {letter} {self.measure} {100 * values[self.measure]:.0f}{answer}", soft_wrap=True)
+
+    def __str__(self) -> str:
+        file = StringIO()
+        self.show(Console(file=file, width=100, highlight=False))
+        return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+    def _repr_html_(self) -> str:
+        return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{html_table(self.table())}"
+
+
+def comparison(first: Experiment, second: Experiment, measure: str = "", count: int = 5) -> Comparison:
+    """Two experiments side by side, with the `count` questions on which they differ most in a measure, or the headline.
+
+    Raises:
+        IfqaError: as `compare`, or the measure is not one of both.
+    """
     differences, by = compare(first, second), _declared(first)
     chosen = measure or _telling(by, differences)
+    questions = {question.id: question for question in questions_of(first)}
     shown = largest_differences(first, second, chosen, count) if chosen else []
-    table = Table(title=f"A: {first.name}\nB: {second.name}", title_justify="left", box=None, padding=(0, 1, 0, 0))
-    for column in ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied"):
-        table.add_column(column, justify="left" if column == "measure" else "right", no_wrap=True)
-    for one in differences:
-        p = f"{one.p:.3f}" if one.p >= 0.001 else "< 0.001"
-        cells = [f"{one.first:.1f}", f"{one.second:.1f}", f"{one.more:+.1f}", f"{one.low:+.1f} to {one.high:+.1f}", p]
-        counts = ["-" if number is None else str(number) for number in (one.won, one.lost, one.tied)]
-        table.add_row(by.marked(one.measure), *cells, *counts)
-    console.print(table)
-    texts = {question.id: question for question in questions_of(first)}
-    console.print(
-        f"{len(texts):,} questions; p of a paired randomisation test, intervals by bootstrap.", soft_wrap=True
-    )
-    for question_id, row, other in shown:
-        question = texts[question_id]
-        wanted = f"[dim]{question_id}, wanted: {plain(' / '.join(question.answers))}[/dim]"
-        console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
-        for letter, values in (("A", row), ("B", other)):
-            answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
-            console.print(f"  {letter} {chosen} {100 * values[chosen]:.0f}{answer}", soft_wrap=True)
-
-
-def comparison_json(first: Experiment, second: Experiment, measure: str, count: int) -> dict[str, Any]:
-    """The same as JSON has it; of each question its rows of `per_question.jsonl`, the first experiment's as "a"."""
-    differences = compare(first, second)
-    chosen = measure or _telling(_declared(first), differences)
-    shown = largest_differences(first, second, chosen, count) if chosen else []
-    return {
-        "a": first.name,
-        "b": second.name,
-        "measures": [asdict(one) for one in differences],
-        "largest": {"measure": chosen, "questions": [{"id": one, "a": row, "b": other} for one, row, other in shown]},
-    }
+    largest = [(questions[one], row, other) for one, row, other in shown]
+    return Comparison(first.name, second.name, by, len(questions), differences, chosen, largest)
 
 
 def _declared(experiment: Experiment) -> Declared:

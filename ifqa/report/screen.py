@@ -1,12 +1,10 @@
 """What the command line shows: scores, one answer with its evidence, and what there is to name."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
@@ -15,13 +13,13 @@ from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.records import Answer, Hit, Passage
+from ifqa.report.scores import Scores, value_of
+from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
 from ifqa.scoring.summary import partial
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import list_resources
-
-_MOST = 3  # subsets that have columns of their own; more have rows
 
 
 def show_scores(experiment: Experiment, folder: Path) -> int:
@@ -31,9 +29,9 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(title.rstrip(), soft_wrap=True)
     by = declared(experiment.benchmark, experiment.measures)
-    console.print(_scores_table(scores, by))
-    for table in _parts_tables(scores, by):
-        console.print()
+    for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
+        if number:
+            console.print()
         console.print(table)
     low = any(one.best == "low" for one in by.measures)
     worst = "0, or 1 where low is best, as an arrow marks" if low else "0"
@@ -98,61 +96,17 @@ def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
         yield f"  {'; '.join(told)}."
 
 
-def _scores_table(scores: dict[str, Any], by: Declared) -> Table:
-    """A row for each measure: all questions with the 95% interval, and the subsets, unless they are too many for columns."""
-    table = Table(box=None, padding=(0, 1, 0, 0))  # fits 80 columns
-    table.add_column("measure")
-    subsets = [one.name for one in by.subsets] if len(by.subsets) <= _MOST else []
-    counts = {"all": scores["questions"]} | {name: scores["subsets"][name]["questions"] for name in subsets}
-    for column in ("all", "95% interval", *subsets):
-        table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
-    for key, mean in scores["measures"].items():
-        parts = [scores["subsets"][name]["measures"].get(key) for name in subsets]
-        table.add_row(by.marked(key), _value(mean), _interval(mean), *map(_value, parts))
-    return table
-
-
-def _parts_tables(scores: dict[str, Any], by: Declared) -> Iterator[Table]:
-    """The headline subset by subset, where these are too many for columns; and group by group, with both averages."""
-    headline = by.headline(scores["measures"])
-    if len(by.subsets) > _MOST:
-        yield _parts_table("subset", headline, by, [(one.name, scores["subsets"][one.name]) for one in by.subsets])
-    if "groups" in scores:
-        several = sum(headline in one["measures"] for one in scores["groups"].values())
-        macro = ("macro", scores["macro"] | {"questions": f"mean of {several}"})
-        yield _parts_table(by.groups, headline, by, [*scores["groups"].items(), macro, ("micro", scores)])
-
-
-def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, dict[str, Any]]]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    table.add_column(plain(kind))
-    for column in ("questions", by.marked(key), "95% interval"):
-        table.add_column(column, justify="right")
-    for name, part in parts:
-        mean, count = part["measures"].get(key), part["questions"]
-        table.add_row(plain(name), f"{count:,}" if isinstance(count, int) else count, _value(mean), _interval(mean))
-    return table
-
-
 def _beside(experiment: Experiment, scores: dict[str, Any], by: Declared) -> Iterator[str]:
     """What stands beside the scores: those over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    found = [f"{by.marked(key)} {_value(some['measures'][key])}" for key in by.shown(some["measures"])]
+    found = [f"{by.marked(key)} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
     if some["questions"] and found:
         yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(found)}."
     for one in experiment.expected:
-        found_here = _value(measured(scores, one.measure))
+        found_here = value_of(measured(scores, one.measure))
         tolerance = f" ± {one.tolerance:g}" if one.tolerance else ""
         of = f" ({plain(one.source)})" if one.source else ""
         yield f"{plain(one.measure)} {found_here}, expected {one.value:g}{tolerance}{of}: {verdict(scores, one)}"
-
-
-def _value(mean: dict[str, float] | None) -> str:
-    return f"{mean['value']:.1f}" if mean else "-"
-
-
-def _interval(mean: dict[str, float] | None) -> str:
-    return f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else "-"
 
 
 def show_answer(answer: Answer) -> None:
@@ -197,19 +151,6 @@ def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "")
         console.print(f"{label}[dim]{plain(title)}{plain(passage.id)}[/dim]", soft_wrap=True)
         console.print(f"          {mark(passage.text, answer.text)}", soft_wrap=True)
     console.print()
-
-
-def plain(text: str) -> str:
-    """Text for the screen: nothing in it is taken as markup, and no control character reaches the terminal."""
-    return escape(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text))
-
-
-def mark(text: str, answer: str) -> str:
-    """The text for the screen, nothing in it taken as markup, with the answer in bold wherever it stands as words."""
-    if not answer.strip():
-        return plain(text)
-    parts = re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
-    return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))
 
 
 def list_json() -> dict[str, Any]:

@@ -25,11 +25,11 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from ifqa import __version__
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.storage.files import read_json, sha256, write_json
 from ifqa.storage.resources import PACKAGE
+from ifqa.version import __version__
 
 MANIFEST = "manifest.json"
 WANTED = "wanted.json"

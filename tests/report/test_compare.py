@@ -8,7 +8,7 @@ from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.inputs import questions_of
-from ifqa.report.compare import compare, largest_differences, show_comparison
+from ifqa.report.compare import compare, comparison, largest_differences
 from ifqa.scoring.statistics import paired_randomization
 
 
@@ -49,9 +49,8 @@ def test_the_largest_differences_come_first_and_are_real(two):
     assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in found)
 
 
-def test_the_screen_shows_answers_as_they_are(two, capsys):
-    show_comparison(*two, "EM", 3)
-    told = capsys.readouterr().out
+def test_the_screen_shows_answers_as_they_are(two):
+    told = str(comparison(*two, "EM", 3))
     assert "[bold]never[/bold]" in told
     assert "83 questions" in told
 

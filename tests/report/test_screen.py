@@ -4,7 +4,8 @@ import pytest
 from answered import run_answers
 from rich.console import Console
 
-from ifqa.report.screen import mark, show_scores
+from ifqa.report.screen import show_scores
+from ifqa.report.terminal import mark
 
 
 def shown(markup):

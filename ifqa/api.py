@@ -1,0 +1,237 @@
+"""The Python API: what `import ifqa` offers. Every function takes `root`, from which all paths count.
+
+The keyword arguments of `open`, `ask` and `run` are the command line's flags (`ifqa run --help`); any other setting goes into
+`settings`, as --set has it: {"retriever.k1": 1.2}.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self, Unpack
+
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import Experiment, load_experiment
+from ifqa.config.variants import FLAGS, Changes, override
+from ifqa.corpus.store import PassageStore
+from ifqa.errors import IfqaError, unknown
+from ifqa.pipeline import stages
+from ifqa.pipeline.provenance import up_to_date_passages
+from ifqa.pipeline.system import System
+from ifqa.plugins import open_benchmark
+from ifqa.records import Answer, Passage, Prediction, Question
+from ifqa.report.compare import Comparison, comparison
+from ifqa.report.scores import Scores, scores_of
+from ifqa.scoring import summary
+from ifqa.scoring.declared import declared
+from ifqa.storage.artifacts import lock
+
+Settings = Mapping[str, Any]
+#: Answers to be scored: by question id; predictions; or a function that answers a question.
+Answers = Mapping[str, str] | Iterable[Prediction] | Callable[[Question], str | Prediction]
+
+
+def open(
+    experiment: str = "sample", *, root: str | Path = ".", settings: Settings | None = None, **changes: Unpack[Changes]
+) -> System:
+    """An opened system: a retriever and a reader in memory, for any number of questions, from several threads.
+
+    The corpus is built first if it is not there. What its language model spends is its own: caps hold for this system alone.
+
+    >>> import ifqa
+    >>> question = ifqa.questions("sample", "dev")[2]
+    >>> print(question.text)
+    If no entrant at Rainhill had satisfied the judges, and the consultants' advice had been followed, what would have
+    hauled the trains between Liverpool and Manchester by rope?
+    >>> with ifqa.open("sample") as system:
+    ...     answer = system.ask(question)
+    ...     [ranking] = system.retrieve([question], k=3)
+    >>> print(answer)
+    stationary engines
+    >>> print(answer.evidence[0].title)
+    Liverpool and Manchester Railway
+    >>> [hit.passage_id for hit in ranking.hits]
+    ['284-2', '284-1', '284-0']
+
+    Raises:
+        IfqaError: there is no such experiment, a setting is wrong, or a part of it cannot be opened.
+    """
+    return stages.open_system(_experiment(experiment, root, settings, changes)).open()
+
+
+def ask(
+    question: str,
+    experiment: str = "sample",
+    *,
+    root: str | Path = ".",
+    settings: Settings | None = None,
+    **changes: Unpack[Changes],
+) -> Answer:
+    """One question's answer; for several, `open` a system once.
+
+    Raises:
+        IfqaError: as `open`; or the question is empty, or the experiment has no reader.
+    """
+    with stages.open_system(_experiment(experiment, root, settings, changes)) as system:
+        return system.ask(question)
+
+
+def run(
+    experiment: str = "sample", *, root: str | Path = ".", settings: Settings | None = None, **changes: Unpack[Changes]
+) -> Scores:
+    """Run every stage of an experiment that is not done; its scores.
+
+    >>> import ifqa
+    >>> scores = ifqa.run("sample-llm")
+    >>> scores.questions, scores["EM"].value
+    (8, 75.0)
+
+    Raises:
+        IfqaError: as `open`; or a stage fails.
+    """
+    chosen = _experiment(experiment, root, settings, changes)
+    return scores_of(chosen, stages.run(chosen))
+
+
+def evaluate(
+    answers: Answers,
+    benchmark: str = "sample",
+    split: str = "dev",
+    *,
+    measures: Iterable[str] = (),
+    seed: int = 0,
+    root: str | Path = ".",
+) -> Scores:
+    """Score answers over all questions of a split; one that is missing has failed. Nothing is written.
+
+    >>> import ifqa
+    >>> ifqa.evaluate(lambda question: question.answers[0])["EM"].value
+    100.0
+    >>> ifqa.evaluate({"sample/dev/1": "nobody"}).n_failed
+    82
+
+    Args:
+        answers: question id -> answer; predictions; or a function that answers a question.
+        benchmark, split: whose questions they are.
+        measures: names of measures beside those that the benchmark declares.
+        seed: of the bootstrap.
+        root: the folder that the benchmark's files lie below.
+
+    Raises:
+        IfqaError: the split is not there, an answer is of no question of it, or a question is answered twice.
+    """
+    asked, by = questions(benchmark, split, root=root), declared(benchmark, tuple(measures))
+    found: dict[str, Prediction] = {}
+    for one in _predictions(answers, asked):
+        if one.question_id in found:
+            raise IfqaError(f"question {one.question_id} is answered twice; give one prediction for each")
+        found[one.question_id] = one
+    if strange := found.keys() - {question.id for question in asked}:
+        raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
+    predictions = [found.get(one.id, Prediction(one.id, "", error="no prediction")) for one in asked]
+    rows = [summary.row(*pair, prediction=one) for pair, one in zip(((q, by) for q in asked), predictions, strict=True)]
+    scores = summary.summarise(rows, asked, by, None, seed, predictions)
+    return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)})
+
+
+def compare(first: str, second: str, measure: str = "", *, root: str | Path = ".") -> Comparison:
+    """How much a second experiment has more than a first, how surely, and on which questions; both must have been run.
+
+    >>> import ifqa
+    >>> _ = ifqa.run("sample-closed-book"), ifqa.run("sample-llm")
+    >>> found = ifqa.compare("sample-closed-book", "sample-llm")["EM"]
+    >>> found.more, found.won, found.lost
+    (62.5, 6, 1)
+
+    Args:
+        first, second: experiments over the same questions.
+        measure: by which questions that differ are listed; empty for the headline.
+        root: the folder that they lie below.
+
+    Raises:
+        IfqaError: one is not scored, their questions are not the same, or they share no measure.
+    """
+    return comparison(load_experiment(first, Path(root)), load_experiment(second, Path(root)), measure)
+
+
+def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path = ".") -> list[Question]:
+    """The questions of a benchmark's split.
+
+    >>> import ifqa
+    >>> len(ifqa.questions("sample", "dev"))
+    83
+
+    Raises:
+        IfqaError: there is no such benchmark or split, or its file is not there.
+    """
+    return open_benchmark(benchmark, Path(root)).questions(split)
+
+
+class Corpus:
+    """The passages of a corpus, which is built with `build`.
+
+    >>> import ifqa
+    >>> corpus = ifqa.Corpus("sample").build()
+    >>> len(corpus), corpus["284-2"].title, corpus.indexes
+    (426, 'Liverpool and Manchester Railway', ['bm25', 'dense'])
+    """
+
+    def __init__(self, name: str = "sample", *, root: str | Path = ".") -> None:
+        """Read `indexes/NAME.toml`.
+
+        Raises:
+            IfqaError: there is no such file, or something in it is wrong.
+        """
+        self.settings = load_corpus(name, Path(root))
+        self.name = name
+
+    def build(self) -> Self:
+        """Build passages and all indexes, as far as they are not there.
+
+        Raises:
+            IfqaError: a source is missing or broken, or the disk is full.
+        """
+        with lock(self.settings.folder):
+            stages.build_passages(self.settings)
+            for index in self.settings.indexes:
+                stages.build_index(self.settings, index)
+        return self
+
+    @property
+    def indexes(self) -> list[str]:
+        """Names of its indexes."""
+        return list(self.settings.indexes)
+
+    def __len__(self) -> int:
+        return len(self._store())
+
+    def __iter__(self) -> Iterator[Passage]:
+        return iter(self._store())
+
+    def __getitem__(self, passage_id: str) -> Passage:
+        return self._store().get([passage_id])[0]
+
+    def _store(self) -> PassageStore:
+        """The passages.
+
+        Raises:
+            IfqaError: they are not built, or not what the corpus file says now.
+        """
+        up_to_date_passages(self.settings)
+        return PassageStore(self.settings.folder / "passages")
+
+
+def _experiment(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Experiment:
+    if strange := changes.keys() - FLAGS:
+        raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
+    given = {FLAGS[flag]: value for flag, value in changes.items() if value is not None}
+    return override(load_experiment(name, Path(root)), given | dict(settings or {}))
+
+
+def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction]:
+    if isinstance(answers, Mapping):
+        yield from (Prediction(question_id, text) for question_id, text in answers.items())
+    elif callable(answers):
+        for question in asked:
+            told = answers(question)
+            yield told if isinstance(told, Prediction) else Prediction(question.id, told)
+    else:
+        yield from answers

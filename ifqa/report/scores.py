@@ -1,0 +1,180 @@
+"""Scores as an object: of one experiment, or of answers that were handed in."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from ifqa.config.expected import measured
+from ifqa.config.experiment import Experiment
+from ifqa.errors import IfqaError, unknown
+from ifqa.report.terminal import plain
+from ifqa.scoring.declared import Declared, declared
+from ifqa.scoring.summary import partial
+from ifqa.storage.files import read_json
+
+_MOST = 3  # subsets that have columns of their own; more have rows
+
+
+class Score(NamedTuple):
+    """A measure's value and its 95% bootstrap interval, in percent."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores over all questions asked. `scores["EM"]` is one; so is `scores["numeric.EM"]`, over a subset or a group.
+
+    Attributes:
+        name: of the experiment, or the benchmark and split.
+        by: the measures, subsets and groups that were scored.
+        content: as `scores.json` has them (`ifqa.scoring.summary.summarise`).
+    """
+
+    name: str
+    by: Declared
+    content: dict[str, Any]
+
+    def __getitem__(self, measure: str) -> Score:
+        found = measured(self.content, measure)
+        if found is None:
+            raise unknown(f"measure of {self.name}", measure, [name for _, part in self._parts() for name in part])
+        return Score(found["value"], found["low"], found["high"])
+
+    def __iter__(self) -> Iterator[str]:
+        """The measures over all questions."""
+        return iter(self.content["measures"])
+
+    @property
+    def questions(self) -> int:
+        """How many questions were scored."""
+        return int(self.content["questions"])
+
+    @property
+    def n_failed(self) -> int:
+        """How many of them have no answer; each counts as wrong."""
+        return int(self.content["n_failed"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data, of its own."""
+        return {"name": self.name, **_copy(self.content)}
+
+    def to_frame(self) -> Any:
+        """A pandas frame of a row for each measure over all questions, each subset and each group.
+
+        Raises:
+            IfqaError: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ModuleNotFoundError as error:
+            raise IfqaError("a frame needs pandas; install it with: pip install pandas") from error
+        rows = [
+            {"over": over, "measure": name, **{key: mean[key] for key in ("value", "low", "high")}}
+            for over, part in self._parts()
+            for name, mean in part.items()
+        ]
+        return pd.DataFrame(rows, columns=["over", "measure", "value", "low", "high"])
+
+    def tables(self) -> list[Table]:
+        """What a screen shows: a table of the measures; and of the headline by subset, where there are many, and by group."""
+        return [_scores_table(self.content, self.by), *_parts_tables(self.content, self.by)]
+
+    def __str__(self) -> str:
+        console = Console(file=StringIO(), width=100, highlight=False)
+        console.print(f"{self.name}  {partial(self.content)}".rstrip(), soft_wrap=True)
+        for table in self.tables():
+            console.print(table)
+        console.print(f"{self.questions:,} questions, {self.n_failed:,} failed", soft_wrap=True)
+        file = console.file
+        assert isinstance(file, StringIO)
+        return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+    def _repr_html_(self) -> str:
+        note = f"{self.questions:,} questions, {self.n_failed:,} failed {partial(self.content)}"
+        return f"<p>{escape(self.name)}</p>{''.join(map(html_table, self.tables()))}<p>{escape(note)}</p>"
+
+    def _parts(self) -> Iterator[tuple[str, dict[str, dict[str, float]]]]:
+        """All questions, each subset, each group and the mean over groups, with their measures."""
+        yield "all", self.content["measures"]
+        for kind in ("subsets", "groups"):
+            yield from ((name, part["measures"]) for name, part in self.content.get(kind, {}).items())
+        if "macro" in self.content:
+            yield "macro", self.content["macro"]["measures"]
+
+
+def scores_of(experiment: Experiment, folder: Path) -> Scores:
+    """The scores of an experiment, from its score folder."""
+    by = declared(experiment.benchmark, experiment.measures)
+    return Scores(experiment.name, by, read_json(folder / "scores.json"))
+
+
+def html_table(table: Table) -> str:
+    """A table of the screen as HTML; its cells are taken as text."""
+    from rich.text import Text
+
+    columns = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in table.columns]
+    head = "".join(f"<th>{escape(str(Text.from_markup(str(column.header))))}</th>" for column in table.columns)
+    rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in zip(*columns, strict=True))
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
+def _copy(value: Any) -> Any:
+    return {key: _copy(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _scores_table(scores: dict[str, Any], by: Declared) -> Table:
+    """A row for each measure: all questions with the 95% interval, and the subsets, unless they are too many for columns."""
+    table = Table(box=None, padding=(0, 1, 0, 0))  # fits 80 columns
+    table.add_column("measure")
+    subsets = [one.name for one in by.subsets] if len(by.subsets) <= _MOST else []
+    counts = {"all": scores["questions"]} | {name: scores["subsets"][name]["questions"] for name in subsets}
+    for column in ("all", "95% interval", *subsets):
+        table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
+    for key, mean in scores["measures"].items():
+        parts = [scores["subsets"][name]["measures"].get(key) for name in subsets]
+        table.add_row(by.marked(key), value_of(mean), interval_of(mean), *map(value_of, parts))
+    return table
+
+
+def _parts_tables(scores: dict[str, Any], by: Declared) -> Iterator[Table]:
+    """The headline subset by subset, where these are too many for columns; and group by group, with both averages."""
+    headline = by.headline(scores["measures"])
+    if len(by.subsets) > _MOST:
+        yield _parts_table("subset", headline, by, [(one.name, scores["subsets"][one.name]) for one in by.subsets])
+    if "groups" in scores:
+        several = sum(headline in one["measures"] for one in scores["groups"].values())
+        macro = ("macro", scores["macro"] | {"questions": f"mean of {several}"})
+        yield _parts_table(by.groups, headline, by, [*scores["groups"].items(), macro, ("micro", scores)])
+
+
+def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, dict[str, Any]]]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    table.add_column(plain(kind))
+    for column in ("questions", by.marked(key), "95% interval"):
+        table.add_column(column, justify="right")
+    for name, part in parts:
+        mean, count = part["measures"].get(key), part["questions"]
+        table.add_row(plain(name), f"{count:,}" if isinstance(count, int) else count, value_of(mean), interval_of(mean))
+    return table
+
+
+def value_of(mean: dict[str, float] | None) -> str:
+    """A score as a cell has it."""
+    return f"{mean['value']:.1f}" if mean else "-"
+
+
+def interval_of(mean: dict[str, float] | None) -> str:
+    """Its interval, likewise."""
+    return f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else "-"

@@ -1,0 +1,140 @@
+"""What `import ifqa` offers: its examples run, its objects print, and it works below any root."""
+
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from openai_server import Reply, serving
+
+import ifqa
+from ifqa import api
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    """A working directory for the module, where the sample is built once."""
+    folder = tmp_path_factory.mktemp("api")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        yield folder
+
+
+def examples():
+    return [one for one in doctest.DocTestFinder().find(api) if one.examples]
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda one: one.name)
+def test_the_examples_of_the_docstrings_give_what_they_say(example, workplace):
+    told = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=told.append)
+    assert "".join(told) == ""
+
+
+def test_every_function_and_class_of_the_api_has_an_example():
+    wanted = {f"ifqa.api.{name}" for name in ("Corpus", "compare", "evaluate", "open", "questions", "run")}
+    assert wanted <= {one.name for one in examples()}
+
+
+def test_importing_imports_nothing_else_until_it_is_used():
+    program = (
+        "import sys, ifqa; print(sorted(one for one in sys.modules if one.startswith('ifqa.'))); print(ifqa.Question)"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert told == "['ifqa.version']\n<class 'ifqa.records.Question'>\n"
+
+
+def test_all_names_are_there_and_no_other():
+    assert {type(getattr(ifqa, name)) for name in ifqa.__all__}
+    with pytest.raises(AttributeError, match="no attribute 'opne'; it has: Answer, "):
+        _ = ifqa.opne
+
+
+def test_a_wrong_argument_is_refused_with_the_nearest():
+    with pytest.raises(ifqa.IfqaError, match="unknown argument 'modle'; did you mean 'model'"):
+        ifqa.run("sample", modle="gpt")
+    with pytest.raises(ifqa.IfqaError, match="unknown setting of retriever 'bm25' 'k11'"):
+        ifqa.run("sample", settings={"retriever.k11": 1})
+
+
+def test_a_flag_of_the_command_line_is_an_argument(workplace):
+    scores = ifqa.run("sample-llm", limit=2)
+    assert (scores.questions, scores.name) == (2, "sample-llm+limit=2")
+    assert (workplace / "experiments/sample-llm+limit=2/score/scores.json").exists()
+
+
+def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
+    scores = ifqa.run("sample-llm")
+    assert "EM" in list(scores)
+    assert f"{scores['EM']}" == "75.0 [37.5, 100.0]"
+    assert "\nEM             75.0 37.5 - 100.0       100.0      60.0\n" in str(scores)
+    assert scores.to_dict()["measures"]["EM"]["value"] == 75.0
+    frame = scores.to_frame()
+    assert (
+        frame[(frame.over == "numeric") & (frame.measure == "EM")].value.item() == scores["numeric.EM"].value == 100.0
+    )
+    assert "<td>EM</td><td>75.0</td>" in scores._repr_html_()
+    scores.to_dict()["measures"].clear()
+    assert "EM" in scores.content["measures"]
+    with pytest.raises(ifqa.IfqaError, match="unknown measure of sample-llm 'EMM'; did you mean 'EM'"):
+        scores["EMM"]
+
+
+def test_answers_of_any_form_are_scored_over_all_questions():
+    questions = ifqa.questions("sample", "dev")
+    right = {one.id: one.answers[0] for one in questions[:20]}
+    by_id = ifqa.evaluate(right)
+    assert (by_id.questions, by_id.n_failed, by_id["EM"].value) == (83, 63, round(100 * 20 / 83, 2))
+    predictions = [ifqa.Prediction(*pair) for pair in right.items()]
+    assert ifqa.evaluate(predictions).to_dict() == by_id.to_dict()
+    assert ifqa.evaluate(lambda question: right.get(question.id, "")).to_dict() == by_id.to_dict()
+
+
+def test_answers_that_cannot_be_scored_are_refused():
+    with pytest.raises(ifqa.IfqaError, match="unknown question of sample dev 'sample/dve/1'; did you mean"):
+        ifqa.evaluate({"sample/dve/1": "x"})
+    with pytest.raises(ifqa.IfqaError, match="question sample/dev/1 is answered twice"):
+        ifqa.evaluate([ifqa.Prediction("sample/dev/1", "x")] * 2)
+
+
+def test_nothing_in_a_text_is_taken_as_html():
+    question = ifqa.Question("q", f"If {HOSTILE}?")
+    passage = ifqa.Passage(f"p{HOSTILE}", HOSTILE, f"{HOSTILE} 42 {HOSTILE}")
+    answer = ifqa.Answer(question, "42", (passage,), HOSTILE)
+    ranking = ifqa.Ranking(question, (ifqa.Hit("p", 1.0),), (passage,))
+    for shown in (answer._repr_html_(), ranking._repr_html_()):
+        assert "<script" not in shown
+        assert "&lt;script&gt;" in shown
+    assert "<mark>42</mark>" in answer._repr_html_()
+
+
+def test_systems_of_one_root_share_completions_and_each_has_a_cap_of_its_own(tmp_path, monkeypatch):
+    """By the server's count: neither spends what the other may, and nothing is asked twice."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    (tmp_path / "prices.toml").write_text(
+        'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'
+    )
+    with serving(lambda *asked: Reply(text="so", usage=(100, 40))) as server:  # $0.026 each
+        (tmp_path / "experiments").mkdir()
+        (tmp_path / "experiments/mine.toml").write_text(
+            'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'
+            f'[llm]\nmodel = "m"\nbase_url = "{server.url}"\nretries = 0\n'
+        )
+        texts = [f"If {n} were so, what?" for n in range(20)]
+        with (
+            ifqa.open("mine", root=tmp_path, max_cost=0.1) as small,
+            ifqa.open("mine", root=tmp_path, max_cost=0.2) as large,
+        ):
+            first, second = small.answer(texts), large.answer(texts[10:])
+            again = large.answer(texts[:1])
+    spent = [system.session.llm(system.experiment).spent for system in (small, large)]
+    assert 0 < spent[0].cost <= 0.1 < spent[1].cost <= 0.2
+    assert server.requests == spent[0].calls + spent[1].calls
+    assert (first[0].text, again[0].text, spent[1].cached) == ("so", "so", 1)
+    assert "the cap of $0.1 (max_cost)" in first[-1].error
+    assert "the cap of $0.2 (max_cost)" in second[-1].error
+    assert (tmp_path / "completions").is_dir()
+    assert not Path("completions").exists()
