@@ -49,7 +49,7 @@ def open(
     >>> print(answer.evidence[0].title)
     Liverpool and Manchester Railway
     >>> [hit.passage_id for hit in ranking.hits]
-    ['284-2', '284-1', '284-0']
+    ['284-2', '284-4', '284-0']
 
     Raises:
         IfqaError: there is no such experiment, a setting is wrong, or a part of it cannot be opened.
