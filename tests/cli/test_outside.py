@@ -1,0 +1,101 @@
+"""A retriever, a reader, a measure and a benchmark from outside, each a typed file, through the command line and Python."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OUTSIDE = ROOT / "tests" / "outside"
+EXPERIMENT = """
+about = "All from outside"
+benchmark = "my_benchmark:Teams"
+split = "all"
+corpus = "teams"
+measures = ["my_measure:ONE_WORD"]
+[retriever]
+name = "my_retriever:Words"
+k = 2
+[reader]
+name = "my_reader:LastWord"
+"""
+PASSAGES = [
+    "team0 is led by captain0.",
+    "team0 has a house in town0.",
+    "team1 is led by captain1.",
+    "team2 plays in town2.",
+]
+
+
+def ifqa(*arguments, folder):
+    return subprocess.run(
+        [sys.executable, "-m", "ifqa", *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("outside")
+    for path in OUTSIDE.glob("my_*.py"):
+        shutil.copy(path, folder)
+    for name in ("experiments", "indexes"):
+        (folder / name).mkdir()
+    (folder / "experiments/mine.toml").write_text(EXPERIMENT)
+    (folder / "indexes/teams.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "teams.jsonl"\n')
+    lines = [json.dumps({"id": f"p{n}", "contents": text}) for n, text in enumerate(PASSAGES)]
+    (folder / "teams.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_all_four_go_through_run_and_report(work):
+    """Of team0, p0 and p1 share one word with a question, and p0 stands first: captain0, and so on."""
+    told = ifqa("run", "mine", "--json", folder=work)
+    assert told.returncode == 0, told.stderr
+    scores = json.loads(told.stdout)["scores"]
+    rows = [json.loads(line) for line in (work / "experiments/mine/score/per_question.jsonl").read_text().splitlines()]
+    assert [row["answer"] for row in rows] == ["captain0", "captain0", "captain1", "captain1", "town2", "town2"]
+    assert {name: one["value"] for name, one in scores["measures"].items()} == {"accuracy": 50.0, "one word": 100.0}
+    assert scores["subsets"]["captains"]["measures"]["accuracy"]["value"] == 66.67
+    assert scores["macro"]["measures"]["accuracy"]["value"] == 50.0
+    told = ifqa("report", folder=work)
+    assert told.returncode == 0, told.stderr
+    results = (work / "experiments/RESULTS.md").read_text()
+    assert "| mine |  | 50.0 [" in results
+    assert "one word" in results
+
+
+@pytest.mark.parametrize(
+    ("file", "stage"), [("my_retriever", "retrieve"), ("my_reader", "read"), ("my_measure", "score")]
+)
+def test_an_edit_of_a_file_from_outside_has_its_stage_done_again_and_none_before(work, file, stage):
+    assert ifqa("run", "mine", folder=work).returncode == 0
+    stages = ("retrieve", "read", "score")
+    before = {one: (work / f"experiments/mine/{one}/manifest.json").stat().st_mtime_ns for one in stages}
+    with (work / f"{file}.py").open("a") as handle:
+        handle.write("\n# edited\n")
+    assert ifqa("run", "mine", folder=work).returncode == 0
+    after = {one: (work / f"experiments/mine/{one}/manifest.json").stat().st_mtime_ns for one in stages}
+    assert next(one for one in stages if after[one] != before[one]) == stage
+
+
+def test_the_same_through_python(work):
+    program = (
+        "import ifqa\n"
+        "with ifqa.open('mine') as system:\n"
+        "    print(system.ask('If team2 had won, where is team2?'), system.retrieve(['Where is team1?'])[0].hits[0].passage_id)\n"
+        "print(ifqa.run('mine')['accuracy'].value)\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=work,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert told.stdout.splitlines() == ["town2 p2", "50.0"], told.stderr

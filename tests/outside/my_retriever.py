@@ -1,0 +1,22 @@
+"""A retriever from outside: passages by the words that they share with the question."""
+
+from collections.abc import Iterable, Sequence
+
+from ifqa import Hit, Passage, Question
+
+
+class Words:
+    """Looks through the whole corpus, which it is handed because its constructor names it."""
+
+    def __init__(self, corpus: Iterable[Passage], least: int = 1) -> None:
+        self.passages, self.least = list(corpus), least
+
+    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+        """Up to `k` passages of each question, best first."""
+        return [self._ranked(question)[:k] for question in questions]
+
+    def _ranked(self, question: Question) -> list[Hit]:
+        asked = set(question.text.lower().split())
+        shared = ((one.id, len(asked & set(one.text.lower().split()))) for one in self.passages)
+        found = [Hit(passage_id, float(count)) for passage_id, count in shared if count >= self.least]
+        return sorted(found, key=lambda hit: -hit.score)
