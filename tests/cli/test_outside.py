@@ -23,12 +23,7 @@ k = 2
 [reader]
 name = "my_reader:LastWord"
 """
-PASSAGES = [
-    "team0 is led by captain0.",
-    "team0 has a house in town0.",
-    "team1 is led by captain1.",
-    "team2 plays in town2.",
-]
+PASSAGES = ["team0 has captain0.", "team0 plays in town0.", "team1 has captain1.", "team2 plays in town2."]
 
 
 def ifqa(*arguments, folder):
