@@ -77,18 +77,20 @@ def passages(
         int | None, typer.Option("--workers", min=0, help="Processes to work with; 0: all cores.")
     ] = None,
     engine: Annotated[str | None, typer.Option("--engine", help="local, or ray for a cluster.")] = None,
+    json: Json = False,
 ) -> None:
     """Build a corpus's passages from its sources."""
     from ifqa.config.corpus import load_corpus
     from ifqa.pipeline import stages
 
-    print(stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)))
+    _show_artifact(stages.build_passages(load_corpus(corpus, engine=engine, workers=workers)), json)
 
 
 @app.command()
 def index(
     corpus: CorpusName,
     name: Annotated[str | None, typer.Option("--index", help="Only this one of its indexes.")] = None,
+    json: Json = False,
 ) -> None:
     """Build a corpus's indexes, and its passages first if they are not there."""
     from ifqa.config.corpus import load_corpus
@@ -99,27 +101,27 @@ def index(
         raise IfqaError(f"corpus {corpus} has no [index.NAME] to build; its passages: ifqa passages {corpus}")
     stages.build_passages(loaded)
     for one in loaded.indexes if name is None else [name]:
-        print(stages.build_index(loaded, one))
+        _show_artifact(stages.build_index(loaded, one), json)
 
 
 @app.command()
 @changing("k", "retriever", "model", "max_cost", "max_tokens", "limit")
-def retrieve(changes: dict[str, Any], experiment: ExperimentName = "sample") -> None:
+def retrieve(changes: dict[str, Any], experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Rank passages for an experiment's questions."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
 
-    print(stages.retrieve(chosen))
+    _show_artifact(stages.retrieve(chosen), json)
 
 
 @app.command()
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
-def read(changes: dict[str, Any], experiment: ExperimentName = "sample") -> None:
+def read(changes: dict[str, Any], experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
 
-    print(stages.read(chosen))
+    _show_artifact(stages.read(chosen), json)
 
 
 @app.command()
@@ -193,6 +195,17 @@ for group in (app, others.train, others.stats):
     for command in group.registered_commands:
         assert command.callback is not None
         command.callback = quietly(command.callback)
+
+
+def _show_artifact(folder: Path, json: bool) -> None:
+    """Where a stage's artifact lies; as JSON with what happened, as its manifest has it."""
+    from ifqa.storage.artifacts import read_manifest
+
+    if not json:
+        print(folder)
+        return
+    manifest = read_manifest(folder)
+    print_json({"folder": str(folder), "made": manifest["made"] if manifest else {}})
 
 
 def _show(experiment: "Experiment", folder: Path, json: bool) -> int:

@@ -83,7 +83,7 @@ def test_the_same_through_python(work):
     program = (
         "import ifqa\n"
         "with ifqa.open('mine') as system:\n"
-        "    print(system.ask('If team2 had won, where is team2?'), system.retrieve(['Where is team1?'])[0].hits[0].passage_id)\n"
+        "    print(system.ask('If team2 had won, where is team2?'), system.retrieve(['Where is team2 ?'])[0].hits[0].passage_id)\n"
         "print(ifqa.run('mine')['accuracy'].value)\n"
     )
     told = subprocess.run(
@@ -93,4 +93,4 @@ def test_the_same_through_python(work):
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert told.stdout.splitlines() == ["town2 p2", "50.0"], told.stderr
+    assert told.stdout.splitlines() == ["town2 p3", "50.0"], told.stderr
