@@ -8,6 +8,7 @@ one. It joins what punctuation held apart, so "3.5" equals "35", a known false m
 import re
 import string
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from ifqa.errors import IfqaError
 
@@ -15,6 +16,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
+@lru_cache(maxsize=1_024)  # each measure asks for that of the same few answers
 def normalize(text: str) -> str:
     """Lower-case, drop ASCII punctuation, put a blank for the words a, an and the, squeeze white space; in this order.
 
