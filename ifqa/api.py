@@ -118,9 +118,13 @@ def evaluate(
     Raises:
         IfqaError: the split is not there, an answer is of no question of it, or a question is answered twice.
     """
+    if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
+        raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
     asked, by = questions(benchmark, split, root=root), declared(benchmark, tuple(measures))
     found: dict[str, Prediction] = {}
     for one in _predictions(answers, asked):
+        if not isinstance(one, Prediction) or not isinstance(one.answer, str):
+            raise IfqaError(f"wanted a text or a Prediction for each answer, found {one!r:.80}")
         if one.question_id in found:
             raise IfqaError(f"question {one.question_id} is answered twice; give one prediction for each")
         found[one.question_id] = one
@@ -149,7 +153,7 @@ def compare(first: str, second: str, measure: str = "", *, root: str | Path = ".
     Raises:
         IfqaError: one is not scored, their questions are not the same, or they share no measure.
     """
-    return comparison(load_experiment(first, Path(root)), load_experiment(second, Path(root)), measure)
+    return comparison(load_experiment(first, _folder(root)), load_experiment(second, _folder(root)), measure)
 
 
 def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path = ".") -> list[Question]:
@@ -162,7 +166,7 @@ def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path
     Raises:
         IfqaError: there is no such benchmark or split, or its file is not there.
     """
-    return open_benchmark(benchmark, Path(root)).questions(split)
+    return open_benchmark(benchmark, _folder(root)).questions(split)
 
 
 class Corpus:
@@ -180,7 +184,7 @@ class Corpus:
         Raises:
             IfqaError: there is no such file, or something in it is wrong.
         """
-        self.settings = load_corpus(name, Path(root))
+        self.settings = load_corpus(name, _folder(root))
         self.name = name
 
     def build(self) -> Self:
@@ -223,7 +227,13 @@ def _experiment(name: str, root: str | Path, settings: Settings | None, changes:
     if strange := changes.keys() - FLAGS:
         raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
     given = {FLAGS[flag]: value for flag, value in changes.items() if value is not None}
-    return override(load_experiment(name, Path(root)), given | dict(settings or {}))
+    return override(load_experiment(name, _folder(root)), given | dict(settings or {}))
+
+
+def _folder(root: str | Path) -> Path:
+    if not Path(root).is_dir():
+        raise IfqaError(f"root {str(root)!r}: no such folder; make it first")
+    return Path(root)
 
 
 def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction]:

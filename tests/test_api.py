@@ -98,6 +98,18 @@ def test_answers_that_cannot_be_scored_are_refused():
         ifqa.evaluate({"sample/dve/1": "x"})
     with pytest.raises(ifqa.IfqaError, match="question sample/dev/1 is answered twice"):
         ifqa.evaluate([ifqa.Prediction("sample/dev/1", "x")] * 2)
+    for wrong in ({"sample/dev/1": None}, lambda question: 3, ["x"]):
+        with pytest.raises(ifqa.IfqaError, match="wanted a text or a Prediction for each answer, found"):
+            ifqa.evaluate(wrong)
+    for wrong in (5, "x"):
+        with pytest.raises(ifqa.IfqaError, match="wanted answers by question id, predictions or a function, found"):
+            ifqa.evaluate(wrong)
+
+
+def test_a_root_that_is_not_there_is_refused_and_not_made(tmp_path):
+    with pytest.raises(ifqa.IfqaError, match="no such folder"):
+        ifqa.open("sample", root=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 def test_nothing_in_a_text_is_taken_as_html():

@@ -158,6 +158,8 @@ def as_questions(asked: Sequence[str | Question]) -> list[Question]:
     """
     if isinstance(asked, str):
         raise IfqaError(f"wanted several questions, found one; put it into a list: [{asked!r}]")
+    if strange := [one for one in asked if not isinstance(one, str | Question)]:
+        raise IfqaError(f"wanted a text or a Question, found {strange[0]!r:.80}")
     questions = [one if isinstance(one, Question) else Question(f"ask/{n}", one.strip()) for n, one in enumerate(asked)]
     if not all(one.text.strip() for one in questions):
         raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')

@@ -142,6 +142,12 @@ def test_rankings_come_with_their_passages_at_the_depth_that_is_asked_for():
     assert (len(second), second.question.id, second.passages[0].text) == (2, "mine", "team0 is led by captain0")
 
 
+@pytest.mark.parametrize("asked", [None, 3])
+def test_what_is_no_question_is_refused(asked):
+    with pytest.raises(IfqaError, match="wanted a text or a Question, found"):
+        as_questions([asked])
+
+
 def test_one_text_where_several_are_wanted_is_refused():
     with pytest.raises(IfqaError, match="wanted several questions, found one; put it into a list"):
         open_system(searching(reader=LAST)).retrieve("If so, who?")
