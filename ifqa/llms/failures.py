@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     import openai
@@ -68,6 +69,10 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
         # A refusal is free; behind a gateway that gave up, the work may have been done
         used = None if status >= 500 and status != 503 else (0, 0)
         return Failure("again", said, retry_after(error.response.headers), used)
+    if 300 <= status < 400:
+        there = urlsplit(error.response.headers.get("location", "")).netloc or "another place"
+        mend = "which is not asked; if you trust it, set base_url to it"
+        return Failure("all", f"HTTP {status}: it sends the request on to {scrub(there[:100], key)}, {mend}")
     if status == 413 or (status == 400 and (code in _ALONE_CODES or _ALONE_WORDS.search(words))):
         return Failure("alone", said)
     if code in _UNSUPPORTED or re.match(r"unsupported (parameter|value)", words, re.I):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
+ADDRESS = "OPENAI_BASE_URL"  # as OpenAI's own clients have it
+_SECRET = re.compile(r"sk-[\w-]{8,}|(?=[\w-]*\d)[\w-]{32,}")  # in a path: a key, or what is as long as one
 CONNECT = 10.0  # seconds until a server that does not even take the connection counts as not there
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
@@ -35,12 +38,12 @@ class OpenAI(LanguageModel):
     """A model of a server that speaks OpenAI's API.
 
     The key is read from the environment's OPENAI_API_KEY when something is asked, and is kept nowhere; a server on this
-    machine needs none. `base_url` alone says where the server is. Caps hold for all that is asked on its
+    machine needs none. No redirect to another server is followed. Caps hold for all that is asked on its
     budget. Several threads may ask at once.
 
     Args:
         model: its name at the server.
-        base_url: the server, up to its "/v1"; "" for OpenAI's.
+        base_url: the server, up to its "/v1"; "" for that of the environment's OPENAI_BASE_URL, or OpenAI's.
         concurrency: requests in flight at a time.
         requests_per_minute: their pace; 0 for none.
         timeout: seconds until a request that is not answered is given up and tried again.
@@ -89,12 +92,13 @@ class OpenAI(LanguageModel):
         budget: Budget | None = None,
     ) -> None:
         _check(base_url)
+        _check(os.environ.get(ADDRESS, ""), f"{ADDRESS} of the environment")
         for needed in ("openai", "tiktoken"):
             if find_spec(needed) is None:
                 raise IfqaError(f"llm 'openai' needs {needed}; install it with: pip install {needed}")
         self.model = model
         self.name = f"{model} effort {effort}" if effort else model
-        self.url = base_url or OPENAI
+        self.url = base_url or os.environ.get(ADDRESS, "") or OPENAI
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
         self.window = window or window_of(model) or WINDOW
         if not window and not window_of(model):
@@ -112,6 +116,11 @@ class OpenAI(LanguageModel):
         self._store = Store(root / store)
         self._account = Account(self.price, max_cost, max_total_tokens, budget)
         self._cached = 0
+
+    def _say_host(self) -> None:
+        """Who is asked, before the first request that this object sends."""
+        if not self._account.calls:
+            say(f"asking {self.model} at {urlsplit(self.url).netloc}")
 
     def _count_cached(self, count: int) -> None:
         with self._account.budget.lock:
@@ -173,6 +182,7 @@ class OpenAI(LanguageModel):
 
         if missing:
             self._store.probe()
+            self._say_host()
             run(self._ask(missing, _key(self.url), arrived))
         return [done[request] for request in requests]
 
@@ -183,7 +193,7 @@ class OpenAI(LanguageModel):
         capped = self._account.max_cost or self._account.max_tokens
         count = counter(self.model) if capped else at_most  # what the bound is by matters to a cap alone
         timeout = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
-        web = openai.DefaultAsyncHttpxClient(trust_env=not is_local(self.url))
+        web = openai.DefaultAsyncHttpxClient(trust_env=not is_local(self.url), follow_redirects=False)
         async with openai.AsyncOpenAI(
             api_key=key, base_url=self.url, timeout=timeout, max_retries=0, http_client=web
         ) as client:
@@ -250,17 +260,19 @@ class OpenAI(LanguageModel):
         return arguments
 
 
-def _check(base_url: str) -> None:
+def _check(address: str, what: str = "base_url") -> None:
     try:
-        parts = urlsplit(base_url)
+        parts = urlsplit(address)
     except ValueError as error:
-        raise IfqaError(f"openai: base_url is no address ({error})") from error
+        raise IfqaError(f"openai: {what} is no address ({error})") from error
     if "@" in parts.netloc:
-        raise IfqaError(f"openai: base_url has a name or password in it; put the key into {KEY} instead")
+        raise IfqaError(f"openai: {what} has a name or password in it; put the key into {KEY} instead")
     if parts.query or parts.fragment:
-        raise IfqaError(f"openai: base_url has something after a '?' or '#'; wanted the address alone, a key in {KEY}")
-    if base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise IfqaError(f"openai: base_url must begin with http:// or https://, found {scrub(base_url, '')!r}")
+        raise IfqaError(f"openai: {what} has something after a '?' or '#'; wanted the address alone, a key in {KEY}")
+    if address and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise IfqaError(f"openai: {what} must begin with http:// or https://, found {scrub(address, '')!r}")
+    if any(map(_SECRET.fullmatch, parts.path.split("/"))):
+        raise IfqaError(f"openai: {what} has what looks like a key in its path; put the key into {KEY} instead")
 
 
 def _key(url: str) -> str:

@@ -346,3 +346,34 @@ def test_words_are_scrubbed_to_one_line():
     assert scrub("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "") == "Authorization: Bearer [key] [key]"
     assert "***" not in scrub("Incorrect API key provided: abcd****wxyz. See", "")
     assert len(scrub("x" * 1000, "")) == 301
+
+
+def test_a_redirect_to_another_server_is_refused_and_not_followed():
+    with (
+        serving() as other,
+        serving(lambda *asked: Reply(307, b"", {"location": f"{other.url}/chat/completions"})) as server,
+    ):
+        with pytest.raises(IfqaError, match=rf"it sends the request on to 127.0.0.1:{other.port}, which is not asked"):
+            model(server).complete(ask("a secret"))
+        assert (other.requests, server.requests) == (0, 1)
+    assert not list(Path().glob("completions/*/*.json"))
+
+
+def test_the_environments_address_is_asked_unless_the_setting_names_one_and_the_host_is_said(monkeypatch, capsys):
+    with serving() as server, serving() as named:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        OpenAI(model="m", window=4096).complete(ask("one"))
+        model(named).complete(ask("two"))
+        assert (server.requests, named.requests) == (1, 1)
+        assert f"asking m at 127.0.0.1:{server.port}" in capsys.readouterr().err
+        monkeypatch.setenv("OPENAI_BASE_URL", "ftp://x")
+        with pytest.raises(IfqaError, match="OPENAI_BASE_URL of the environment must begin with http"):
+            OpenAI(model="m")
+
+
+@pytest.mark.parametrize("path", [f"/v1/{KEY}", "/proxy/0123456789abcdef0123456789abcdef/v1"])
+def test_a_key_in_the_path_of_the_address_is_refused_and_not_repeated(path):
+    with pytest.raises(IfqaError, match="looks like a key in its path") as refused:
+        OpenAI.refuse(base_url=f"https://example.org{path}")
+    assert path.split("/")[2] not in str(refused.value)
+    OpenAI.refuse(base_url="https://example.org/openai/deployments/gpt-4.1-mini/v1")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -97,10 +98,29 @@ def test_two_processes_share_a_store(tmp_path):
     with serving() as server:
         both = [subprocess.Popen([sys.executable, "-c", TWO, server.url], stderr=subprocess.PIPE) for _ in range(2)]
         for process in both:
-            assert process.communicate() == (None, b"")
+            told = process.communicate()[1].decode().splitlines()
+            assert [line for line in told if not line.startswith("asking m at ")] == []
             assert process.returncode == 0
         assert 200 <= server.requests <= 400
         before = server.requests
         done = model(server).complete(ask(*map(str, range(200))))
         assert all(one.cached for one in done)
         assert server.requests == before
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_whatever_stops_the_command_line_leaves_time_to_keep_what_is_in_flight(tmp_path, sent):
+    with serving(lambda *asked: Reply(text="so", latency=0.3)) as server:
+        Path("experiments").mkdir()
+        Path("experiments/mine.toml").write_text(
+            'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "llm"\nprompt = "closed-book"\n'
+            f'[llm]\nmodel = "m"\nbase_url = "{server.url}"\nwindow = 4096\nconcurrency = 8\n'
+        )
+        command = [sys.executable, "-m", "ifqa", "run", "mine"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while server.requests < 8 and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(sent)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, "keeping what is in flight" in err) == (130, True), err
+    assert len(list(tmp_path.glob("completions/*/*.json"))) == server.requests == 8
