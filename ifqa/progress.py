@@ -1,11 +1,14 @@
 """Progress on stderr: a line for each thing done, a bar with ETA for whatever takes more than two seconds."""
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Literal
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 _quiet = False
 
@@ -19,7 +22,12 @@ def be_quiet(quiet: bool) -> None:
 def say(message: str) -> None:
     """One line on stderr."""
     if not _quiet:
-        print(message, file=sys.stderr, flush=True)
+        print(printable(message), file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """A text without the control characters by which what comes from outside could steer a terminal."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def duration(seconds: float) -> str:

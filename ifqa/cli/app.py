@@ -3,6 +3,7 @@
 Exit codes: 0 fine, 1 a score outside its tolerance, 2 the user's error in one line. Anything else is a bug.
 """
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
@@ -24,7 +25,7 @@ from ifqa.cli.options import (
     quietly,
 )
 from ifqa.errors import IfqaError
-from ifqa.progress import be_quiet
+from ifqa.progress import be_quiet, printable
 from ifqa.version import __version__
 
 if TYPE_CHECKING:
@@ -171,6 +172,7 @@ def run(
 def check(
     names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_experiment)],
     changes: dict[str, Any],
+    verify: Annotated[bool, typer.Option("--verify", help="Also hash every file that was made.")] = False,
     json: Json = False,
 ) -> None:
     """Everything but the work: names, settings, files, and what it will take in disk, memory, time and money."""
@@ -178,10 +180,10 @@ def check(
 
     def check_one(name: str) -> int:
         if json:
-            print_json({"name": name, "lines": [line.strip() for line in check_all(name, changes)]})
+            print_json({"name": name, "lines": [line.strip() for line in check_all(name, changes, verify)]})
             return 0
-        for line in check_all(name, changes):  # each as it comes: of a dump they take a while
-            print(line)
+        for line in check_all(name, changes, verify):  # each as it comes: of a dump they take a while
+            print(printable(line))
         return 0
 
     raise typer.Exit(_each(names, check_one, names))
@@ -264,6 +266,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a pipe on Windows is not UTF-8: better a "?" than no answer
             stream.reconfigure(errors="replace")
+    _stop_as_ctrl_c_does()
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
@@ -277,6 +280,14 @@ def main() -> None:
     sys.exit(code)
 
 
+def _stop_as_ctrl_c_does() -> None:
+    """What a scheduler sends, and a terminal that is closed, leaves the same time to keep what is in flight as Ctrl-C."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it, and so it stays
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
 def _complain(message: str) -> int:
-    print(f"ifqa: {' '.join(message.split())}", file=sys.stderr)
+    print(f"ifqa: {printable(' '.join(message.split()))}", file=sys.stderr)
     return 2

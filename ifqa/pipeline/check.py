@@ -29,6 +29,7 @@ from ifqa.pipeline.provenance import (
     wanted_score,
 )
 from ifqa.pipeline.system import System
+from ifqa.pipeline.verify import verify
 from ifqa.plugins import load, load_indexed, takes
 from ifqa.progress import duration
 from ifqa.records import Passage, Question, Request
@@ -38,10 +39,10 @@ from ifqa.storage.resources import find_resource, list_resources
 from ifqa.workers.machine import cores, total_memory
 
 
-def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> Iterator[str]:
+def check(name: str, changes: Mapping[str, Any] = MappingProxyType({}), thorough: bool = False) -> Iterator[str]:
     """Check an experiment or a corpus without doing its work, and say line by line what it will take; writes nothing.
 
-    `changes` to an experiment are as `override` takes them.
+    `changes` to an experiment are as `override` takes them. `thorough`: hash all that was made, too.
 
     Raises:
         IfqaError: something is unknown, missing or will not fit, after the lines on what is there; or nothing has that
@@ -52,7 +53,9 @@ def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> Itera
             raise IfqaError(
                 f"{min(changes)} is an experiment's, and {name} is a corpus; change its indexes/{name}.toml"
             )
-        yield from _corpus(load_corpus(name))
+        corpus = load_corpus(name)
+        yield from _corpus(corpus)
+        yield from verify(corpus) if thorough else ()
         return
     try:
         experiment = load_experiment(name)
@@ -62,7 +65,9 @@ def check(name: str, changes: Mapping[str, Any] = MappingProxyType({})) -> Itera
             raise
         known = {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
         raise unknown("experiment or corpus", name, known) from error
-    yield from _experiment(override(experiment, changes))
+    changed = override(experiment, changes)
+    yield from _experiment(changed)
+    yield from verify(changed) if thorough else ()
 
 
 def _corpus(corpus: Corpus) -> Iterator[str]:

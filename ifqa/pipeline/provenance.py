@@ -175,8 +175,10 @@ def finished(folder: Path, command: str) -> dict[str, Any]:
     manifest = artifacts.read_manifest(folder)
     if manifest is None:
         raise IfqaError(f"{folder} is not there yet; make it with: {command}")
-    if not artifacts.is_whole(folder, manifest):
-        raise IfqaError(f"{folder} is not whole: a file its manifest names is missing or cut; make it again: {command}")
+    if wrong := next(artifacts.damaged(folder, manifest), ""):
+        raise IfqaError(
+            f"{folder} is not whole: {wrong} is missing, or not as it was written; make it again: {command}"
+        )
     return manifest
 
 

@@ -155,7 +155,8 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
         path = work.folder / "predictions.jsonl"
         system = System(experiment, session)
         reader = system.reader
-        done = keep_whole_lines(path, multiple_of=reader.chunk)
+        ids = [question.id for question in questions]
+        done = keep_whole_lines(path, reader.chunk, lambda n, line: [line.get("question_id")] == ids[n : n + 1])
         if done:
             say(f"{folder}: going on after {done:,} of {len(questions):,} questions")
         top = [ranking[: experiment.reader["passages"]] for ranking in rankings_of(experiment, questions)]

@@ -178,12 +178,12 @@ def show_list() -> None:
     for kind in ("experiments", "corpora"):
         table = Table(title=kind, title_justify="left", show_header=False)
         for name, about in listed.pop(kind).items():
-            table.add_row(name, plain(about))
+            table.add_row(plain(name), plain(about))
         console.print(table)
     benchmarks = [f"{name} ({', '.join(splits)})" for name, splits in listed["benchmarks"].items()]
     for kind, several in (listed | {"benchmarks": benchmarks}).items():
         if several:
-            console.print(f"{kind}: {', '.join(several)}", soft_wrap=True)
+            console.print(f"{kind}: {plain(', '.join(several))}", soft_wrap=True)
 
 
 def show_variants(found: Sequence[Variant], removed: bool) -> None:

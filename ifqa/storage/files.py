@@ -12,7 +12,7 @@ import lzma
 import os
 import tomllib
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from io import BufferedReader
@@ -179,18 +179,33 @@ def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> int:
     return count
 
 
-def keep_whole_lines(path: Path, multiple_of: int = 1) -> int:
-    """Cut a file of JSON lines that a killed process left behind to its whole lines, a multiple of so many; how many."""
+def keep_whole_lines(
+    path: Path, multiple_of: int = 1, fits: Callable[[int, dict[str, Any]], bool] = lambda number, record: True
+) -> int:
+    """Cut a file of JSON lines that a killed process left behind to its whole lines, a multiple of so many; how many.
+
+    It ends before the first line that is no JSON object, or does not fit: `fits` is told its number, from 0, and what it holds.
+    """
     if not path.exists():
         return 0
     with open(path, "r+b") as handle:
         ends = [0]
-        for line in handle:
-            if line.endswith(b"\n"):
-                ends.append(ends[-1] + len(line))
+        for number, line in enumerate(handle):
+            record = _object(line)
+            if record is None or not line.endswith(b"\n") or not fits(number, record):
+                break
+            ends.append(ends[-1] + len(line))
         kept = (len(ends) - 1) // multiple_of * multiple_of
         handle.truncate(ends[kept])
     return kept
+
+
+def _object(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -41,7 +41,7 @@ FLAGS = {
     "--set": ("retriever.k1=1.5", ("retriever", "k1"), 1.5),
 }
 #: Of a verb, not of an experiment.
-OTHERS = {"--experiment", "--json", "--quiet", "--show", "--help"}
+OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help"}
 VERBS = {
     "ask": ["If?", "-e", "mine"],
     "retrieve": ["mine"],
@@ -190,3 +190,20 @@ def test_clean_leaves_a_variant_that_another_process_works_in(answered):
         other.stdin.close()
     assert (refused.code, "another process is at work" in refused.err) == (2, True)
     assert Path("experiments/one+limit=1/score/scores.json").exists()
+
+
+def test_an_error_holds_nothing_that_steers_a_terminal(ifqa):
+    told = ifqa("run", "\x1b]0;title\x07\x9b31mred")
+    assert told.code == 2
+    assert not set(told.err) & {"\x1b", "\x07", "\x9b"}
+
+
+def test_verify_hashes_what_was_made_and_names_what_is_damaged(answered):
+    assert "experiments/one/read: none of 1 files damaged" in answered("check", "one", "--verify").out
+    path = Path("experiments/one/read/predictions.jsonl")
+    path.write_text(path.read_text().replace('"x"', '"y"'))
+    told = answered("check", "one", "--verify")
+    assert (told.code, "  read: to do" in told.out) == (2, True)
+    assert "not as they were written: experiments/one/read/predictions.jsonl" in told.err
+    assert "predictions.jsonl is not as it was written; it is made again" in answered("run", "one").err
+    assert answered("check", "one", "--verify").code == 0

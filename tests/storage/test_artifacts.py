@@ -129,3 +129,53 @@ def test_a_broken_manifest_is_named(tmp_path):
     (tmp_path / "a" / "manifest.json").write_text(json.dumps({"made": {}}))
     with pytest.raises(IfqaError, match="not a manifest"):
         artifacts.is_made(tmp_path / "a", WANTED)
+
+
+def damage(path):
+    """Other bytes of the same size, and a time of change of their own."""
+    data = path.read_bytes()
+    path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
+
+
+def test_damage_of_equal_size_is_seen_said_and_made_again(tmp_path, capsys):
+    make(tmp_path / "a")
+    damage(tmp_path / "a" / "rows.jsonl")
+    assert not artifacts.is_made(tmp_path / "a", WANTED)
+    assert list(artifacts.damaged(tmp_path / "a", artifacts.read_manifest(tmp_path / "a"))) == ["rows.jsonl"]
+    make(tmp_path / "a")
+    assert "rows.jsonl is not as it was written; it is made again" in capsys.readouterr().err
+    assert artifacts.is_made(tmp_path / "a", WANTED)
+
+
+def test_a_large_artifact_is_hashed_only_where_that_is_asked_for(tmp_path, monkeypatch):
+    make(tmp_path / "a")
+    damage(tmp_path / "a" / "rows.jsonl")
+    monkeypatch.setattr(artifacts, "_SMALL", 1)
+    manifest = artifacts.read_manifest(tmp_path / "a")
+    assert list(artifacts.damaged(tmp_path / "a", manifest)) == []
+    assert list(artifacts.damaged(tmp_path / "a", manifest, thorough=True)) == ["rows.jsonl"]
+
+
+@pytest.mark.parametrize("link", [".a.partial", ".a.old", ".a.partial/within"])
+def test_what_a_link_leads_to_is_neither_emptied_nor_written(tmp_path, link):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine.txt").write_text("mine")
+    place = tmp_path / "work" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(elsewhere)
+    with pytest.raises(IfqaError, match="is a link, and what it leads to is not for"):
+        make(tmp_path / "work" / "a")
+    assert [path.name for path in elsewhere.iterdir()] == ["mine.txt"]
+    assert place.is_symlink()
+
+
+@pytest.mark.parametrize("files", [3, {"rows.jsonl": 5}, {"rows.jsonl": {"bytes": "9", "sha256": ""}}])
+def test_a_manifest_whose_files_are_none_is_refused(tmp_path, files):
+    make(tmp_path / "a")
+    path = tmp_path / "a" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["made"]["files"] = files
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(IfqaError, match=r"not a manifest .*; remove the folder"):
+        artifacts.is_made(tmp_path / "a", WANTED)

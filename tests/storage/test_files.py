@@ -1,4 +1,5 @@
 import bz2
+import json
 import lzma
 
 import pytest
@@ -62,7 +63,10 @@ def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path):
 
 
 @given(
-    st.lists(st.binary(max_size=8).filter(lambda line: b"\n" not in line), max_size=9),
+    st.lists(
+        st.dictionaries(st.text(max_size=2), st.integers(), max_size=2).map(lambda one: json.dumps(one).encode()),
+        max_size=9,
+    ),
     st.binary(max_size=5),
     st.integers(1, 4),
 )
@@ -72,3 +76,11 @@ def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multip
     kept = files.keep_whole_lines(path, multiple)
     assert kept == len(lines) // multiple * multiple
     assert path.read_bytes() == b"".join(line + b"\n" for line in lines[:kept])
+
+
+@pytest.mark.parametrize("line", [b"\0\0\0\0\n", b"[1]\n", b'{"a": 1\n', b"\n", b"\xff\n", b'{"a": 3}\n'])
+def test_a_file_ends_before_the_first_line_that_is_damaged_or_does_not_fit(tmp_path, line):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"a": 0}\n{"a": 1}\n' + line + b'{"a": 3}\n')
+    assert files.keep_whole_lines(path, 1, lambda number, record: record["a"] == number) == 2
+    assert path.read_bytes() == b'{"a": 0}\n{"a": 1}\n'
