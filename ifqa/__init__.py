@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ifqa.version import __version__
 
 if TYPE_CHECKING:
-    from ifqa.api import Corpus, ask, compare, evaluate, open, questions, run
+    from ifqa.api import Corpus, answers, ask, compare, evaluate, open, questions, run
     from ifqa.errors import IfqaError
     from ifqa.pipeline.system import System
     from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
@@ -34,6 +34,7 @@ __all__ = [
     "Scores",
     "System",
     "__version__",
+    "answers",
     "ask",
     "compare",
     "evaluate",
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ifqa.api": ("Corpus", "ask", "compare", "evaluate", "open", "questions", "run"),
+    "ifqa.api": ("Corpus", "answers", "ask", "compare", "evaluate", "open", "questions", "run"),
     "ifqa.errors": ("IfqaError",),
     "ifqa.pipeline.system": ("System",),
     "ifqa.records": ("Answer", "Hit", "Passage", "Prediction", "Question", "Ranking"),

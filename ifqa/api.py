@@ -14,7 +14,8 @@ from ifqa.config.variants import FLAGS, Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
-from ifqa.pipeline.provenance import up_to_date_passages
+from ifqa.pipeline.inputs import answers_of
+from ifqa.pipeline.provenance import finished, up_to_date_passages
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Passage, Prediction, Question
@@ -83,6 +84,15 @@ def run(
     >>> scores = ifqa.run("sample-llm")
     >>> scores.questions, scores["EM"].value
     (8, 75.0)
+    >>> scores.rows[0]["answer"], scores.rows[0]["EM"]
+    ('the Floridas', 1.0)
+    >>> list(scores.outcomes().values()).count("reading miss")
+    1
+
+    The reader "none" leaves reading out, and scores what was retrieved:
+
+    >>> list(ifqa.run("sample-llm", reader="none"))[:2]
+    ['gold_any@1', 'gold_any@5']
 
     Raises:
         IfqaError: as `open`; or a stage fails.
@@ -133,10 +143,29 @@ def evaluate(
     predictions = [found.get(one.id, Prediction(one.id, "", error="no prediction")) for one in asked]
     rows = [summary.row(*pair, prediction=one) for pair, one in zip(((q, by) for q in asked), predictions, strict=True)]
     scores = summary.summarise(rows, asked, by, None, seed, predictions)
-    return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)})
+    return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
 
 
-def compare(first: str, second: str, measure: str = "", *, root: str | Path = ".") -> Comparison:
+def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answer]:
+    """What an experiment that was run answered to each question, with the passages it was read from.
+
+    >>> import ifqa
+    >>> _ = ifqa.run("sample-llm")
+    >>> answer = ifqa.answers("sample-llm")[2]
+    >>> print(answer, "/", answer.question.answers[0], "/", answer.evidence[0].title)
+    stationary engines / stationary engines / Liverpool and Manchester Railway
+
+    Raises:
+        IfqaError: there is no such experiment, it has no reader, or it was not run.
+    """
+    chosen = load_experiment(experiment, _folder(root))
+    if chosen.reader is None:
+        raise IfqaError(f"experiment {experiment} has no [reader]")
+    finished(chosen.folder / "read", f"ifqa run {experiment}")
+    return list(answers_of(chosen))
+
+
+def compare(first: str, second: str, measure: str = "", *, count: int = 5, root: str | Path = ".") -> Comparison:
     """How much a second experiment has more than a first, how surely, and on which questions; both must have been run.
 
     >>> import ifqa
@@ -148,12 +177,13 @@ def compare(first: str, second: str, measure: str = "", *, root: str | Path = ".
     Args:
         first, second: experiments over the same questions.
         measure: by which questions that differ are listed; empty for the headline.
+        count: how many of them at most.
         root: the folder that they lie below.
 
     Raises:
         IfqaError: one is not scored, their questions are not the same, or they share no measure.
     """
-    return comparison(load_experiment(first, _folder(root)), load_experiment(second, _folder(root)), measure)
+    return comparison(load_experiment(first, _folder(root)), load_experiment(second, _folder(root)), measure, count)
 
 
 def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path = ".") -> list[Question]:

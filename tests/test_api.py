@@ -35,7 +35,7 @@ def test_the_examples_of_the_docstrings_give_what_they_say(example, workplace):
 
 
 def test_every_function_and_class_of_the_api_has_an_example():
-    wanted = {f"ifqa.api.{name}" for name in ("Corpus", "compare", "evaluate", "open", "questions", "run")}
+    wanted = {f"ifqa.api.{name}" for name in ("Corpus", "answers", "compare", "evaluate", "open", "questions", "run")}
     assert wanted <= {one.name for one in examples()}
 
 
@@ -81,6 +81,52 @@ def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
     assert "EM" in scores.content["measures"]
     with pytest.raises(ifqa.IfqaError, match="unknown measure of sample-llm 'EMM'; did you mean 'EM'"):
         scores["EMM"]
+
+
+def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
+    scores = ifqa.run("sample-llm")
+    asked = ifqa.questions("sample", "dev")[:8]
+    assert [row["id"] for row in scores.rows] == [one.id for one in asked]
+    assert sum(row["EM"] for row in scores.rows) / 8 == scores["EM"].value / 100
+    outcomes = scores.outcomes()
+    wrong = {row["id"]: row["answer"] for row in scores.rows if not row["EM"]}
+    assert {one for one, told in outcomes.items() if told != "right"} == wrong.keys()
+    assert "rows" not in repr(scores)
+    assert "answered the real world" not in outcomes.values()
+    assert {told for one, told in scores.outcomes(factual=wrong).items() if wrong.get(one)} == {
+        "answered the real world"
+    }
+    told = {one.id: one.answers[0] for one in asked}
+    assert set(ifqa.evaluate(told).outcomes().values()) == {"right", "no answer"}
+
+
+def test_without_a_reader_only_what_was_retrieved_is_scored(workplace):
+    scores = ifqa.run("sample-llm", reader="none")
+    whole = ifqa.run("sample-llm")
+    assert {one: scores[one] for one in scores} == {one: whole[one] for one in whole if "@" in one}
+    assert not (workplace / "experiments/sample-llm+reader=none/read").exists()
+    with pytest.raises(ifqa.IfqaError, match="wanted the scores of an experiment with a reader"):
+        scores.outcomes()
+    with pytest.raises(ifqa.IfqaError, match="has no \\[reader\\]"):
+        ifqa.answers(scores.name)
+
+
+def test_an_experiments_answers_are_what_was_scored_and_read(workplace):
+    scores = ifqa.run("sample-llm")
+    answers = ifqa.answers("sample-llm")
+    assert [(one.question.id, one.text) for one in answers] == [(row["id"], row["answer"]) for row in scores.rows]
+    with ifqa.open("sample-llm") as system:
+        assert system.answer([one.question for one in answers]) == answers
+    with pytest.raises(ifqa.IfqaError, match="sample/read is not there yet; make it with: ifqa run sample"):
+        ifqa.answers("sample")
+
+
+def test_as_many_questions_are_compared_as_are_wanted(workplace):
+    for name in ("sample-llm", "sample-closed-book"):
+        ifqa.run(name)
+    several = ifqa.compare("sample-closed-book", "sample-llm", "EM", count=100)
+    assert len(several.largest) == several["EM"].won + several["EM"].lost > 5
+    assert ifqa.compare("sample-closed-book", "sample-llm", "EM", count=2).largest == several.largest[:2]
 
 
 def test_answers_of_any_form_are_scored_over_all_questions():

@@ -40,7 +40,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as one line
 _FLAGS: dict[str, Any] = {
     "k": Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")],
     "retriever": Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
-    "reader": Annotated[str | None, typer.Option("--reader", help="Reader: a name, or my_module:Class.")],
+    "reader": Annotated[str | None, typer.Option("--reader", help="Reader: a name, my_module:Class, or none.")],
     "passages": Annotated[int | None, typer.Option("--passages", help="Passages to read for each question.")],
     "corpus": Annotated[str | None, typer.Option("--corpus", help="Corpus to search instead.")],
     "checkpoint": Annotated[

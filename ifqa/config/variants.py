@@ -47,6 +47,7 @@ FLAGS = {
     "max_tokens": "llm.max_total_tokens",
     "limit": "limit",
 }
+NO_READER = "none"  # in place of a reader's name: what was retrieved is scored alone
 _LONGEST = 200  # bytes of a folder's name
 
 
@@ -61,7 +62,7 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
 
     Args:
         experiment: the one to change.
-        changes: "k" (passages retrieved), "retriever", "reader" (plug names), "limit" (first N questions) or
+        changes: "k" (passages retrieved), "retriever", "reader" (plug names; no reader: "none"), "limit" (first N questions) or
             "section.family" such as "retriever.k1", "reader.passages" or "llm.model".
 
     Raises:
@@ -117,6 +118,8 @@ def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
             if table is None:
                 raise IfqaError(f"experiment {experiment.name} has no [{section}] whose {setting} could change")
             tables[section] = {**table, setting: value}
+        elif (key, value) == ("reader", NO_READER):
+            tables.pop("reader", None)
         elif key in (
             "retriever",
             "reader",

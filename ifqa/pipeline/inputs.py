@@ -13,7 +13,7 @@ from ifqa.corpus.store import PassageFile, PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run
 from ifqa.plugins import open_benchmark
-from ifqa.records import Hit, Passage, Prediction, Question
+from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import rewrite
 from ifqa.storage.files import read_jsonl, unicode_text
 from ifqa.storage.resources import find_resource
@@ -171,3 +171,12 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> lis
             f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; read again"
         )
     return [predictions.get(one.id, Prediction(one.id, "", error="no prediction")) for one in questions]
+
+
+def answers_of(experiment: Experiment) -> Iterator[Answer]:
+    """What was answered to each question, with the passages it was read from."""
+    questions = questions_of(experiment)
+    predictions = predictions_of(experiment, questions)
+    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for each in predictions))
+    for question, told, passages in zip(questions, predictions, evidence, strict=True):
+        yield Answer(question, told.answer, tuple(passages), told.factual, told.error)

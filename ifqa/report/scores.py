@@ -1,7 +1,7 @@
 """Scores as an object: of one experiment, or of answers that were handed in."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -15,8 +15,9 @@ from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.report.terminal import plain
 from ifqa.scoring.declared import Declared, declared
+from ifqa.scoring.outcomes import outcome
 from ifqa.scoring.summary import partial
-from ifqa.storage.files import read_json
+from ifqa.storage.files import read_json, read_jsonl
 
 _MOST = 3  # subsets that have columns of their own; more have rows
 
@@ -40,11 +41,14 @@ class Scores:
         name: of the experiment, or the benchmark and split.
         by: the measures, subsets and groups that were scored.
         content: as `scores.json` has them (`ifqa.scoring.summary.summarise`).
+        rows: one for each question, in their order, as `per_question.jsonl` has them (`ifqa.scoring.summary.row`): its "id",
+            its "subsets", each measure from 0 to 1 where it is defined; with a reader "failed" and "answer", too.
     """
 
     name: str
     by: Declared
     content: dict[str, Any]
+    rows: Sequence[dict[str, Any]] = field(default=(), repr=False)
 
     def __getitem__(self, measure: str) -> Score:
         found = measured(self.content, measure)
@@ -65,6 +69,22 @@ class Scores:
     def n_failed(self) -> int:
         """How many of them have no answer; each counts as wrong."""
         return int(self.content["n_failed"])
+
+    def outcomes(self, factual: Mapping[str, str] | None = None, computed: str = "numeric") -> dict[str, str]:
+        """Question id -> why it is right or wrong by the headline: one of `ifqa.scoring.outcomes.OUTCOMES`.
+
+        Args:
+            factual: question id -> answer in the real world, where another experiment told it.
+            computed: the subset of questions whose answers mostly must be computed.
+
+        Raises:
+            IfqaError: these are scores without a reader.
+        """
+        told = factual or {}
+        return {
+            row["id"]: outcome(row, self.by.headline(row.keys()), computed, told.get(row["id"], ""))
+            for row in self.rows
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data, of its own."""
@@ -117,7 +137,8 @@ class Scores:
 def scores_of(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
     by = declared(experiment.benchmark, experiment.measures)
-    return Scores(experiment.name, by, read_json(folder / "scores.json"))
+    rows = [row for _, row in read_jsonl(folder / "per_question.jsonl")]
+    return Scores(experiment.name, by, read_json(folder / "scores.json"), rows)
 
 
 def html_table(table: Table) -> str:

@@ -1,6 +1,7 @@
 """What the command line shows: scores, one answer with its evidence, and what there is to name."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from rich.table import Table
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.clean import Variant
-from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of
+from ifqa.pipeline.inputs import answers_of
 from ifqa.plugins import names, open_benchmark
-from ifqa.records import Answer, Hit, Passage
+from ifqa.records import Answer, Passage
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
@@ -127,14 +128,8 @@ def answer_json(answer: Answer) -> dict[str, object]:
 
 def show_examples(experiment: Experiment, count: int) -> None:
     """Print the first questions of an experiment that was read, each with its answer and its first piece of evidence."""
-    questions = questions_of(experiment)
-    predictions = predictions_of(experiment, questions)[:count]
-    evidence = passages_of(
-        experiment, [[Hit(one, 0.0) for one in prediction.passage_ids[:1]] for prediction in predictions]
-    )
-    for question, prediction, passages in zip(questions, predictions, evidence, strict=False):
-        answer = Answer(question, prediction.answer, error=prediction.error)
-        _print_answer(answer, passages, " / ".join(question.answers))
+    for answer in islice(answers_of(experiment), count):
+        _print_answer(answer, answer.evidence[:1], " / ".join(answer.question.answers))
 
 
 def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "") -> None:
