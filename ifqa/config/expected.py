@@ -37,7 +37,7 @@ class ExpectedTable(Table):
     retired: str = ""
 
 
-def parse_expected(value: Any, where: str, by: Declared) -> tuple[Expected, ...]:
+def parse_expected(value: object, where: str, by: Declared) -> tuple[Expected, ...]:
     """The values of an experiment's [expected]: a table for each measure, or several (`[[expected.EM]]`).
 
     What groups there are only the questions tell, so a benchmark with groups may have a part of any name.
@@ -59,9 +59,9 @@ def parse_expected(value: Any, where: str, by: Declared) -> tuple[Expected, ...]
     return tuple(found)
 
 
-def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, Any]]]:
+def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, object]]]:
     """What `parse_expected` reads back as the same."""
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[dict[str, object]]] = {}
     for one in expected:
         row = {key: value for key, value in asdict(one).items() if key != "measure" and value not in ("", 0.0)}
         tables.setdefault(one.measure, []).append({"value": one.value, **row})

@@ -50,7 +50,7 @@ FLAGS = {
 _LONGEST = 200  # bytes of a folder's name
 
 
-def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
+def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     """The experiment with settings changed, under a name that says which; itself, where nothing really changes.
 
     What a language model is asked at the same time, and what it may cost, changes no name: the same answers come out of it.
@@ -88,7 +88,7 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     return replace(changed, name=name, expected=beside, table=table)
 
 
-def _refuse_unasked(experiment: Experiment, changes: Mapping[str, Any]) -> None:
+def _refuse_unasked(experiment: Experiment, changes: Mapping[str, object]) -> None:
     """A language model that nobody asks is a flag forgotten, and not a model's scores."""
     named = [key for key in changes if key.partition(".")[0] == "llm"]
     if named and not experiment.asks_llm("retriever") and not experiment.asks_llm("reader"):
@@ -96,7 +96,7 @@ def _refuse_unasked(experiment: Experiment, changes: Mapping[str, Any]) -> None:
         raise IfqaError(f"{min(named)} is of a language model, which {asked} do not ask; add --reader llm")
 
 
-def _tells(experiment: Experiment, changes: Mapping[str, Any], key: str, changed: Experiment) -> bool:
+def _tells(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:
     """Whether the result would be another without this one of the changes."""
     try:
         return _changed(experiment, {one: changes[one] for one in changes if one != key}) != changed
@@ -104,7 +104,7 @@ def _tells(experiment: Experiment, changes: Mapping[str, Any], key: str, changed
         return True
 
 
-def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
+def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     tables = as_tables(experiment)
     for key, value in sorted(changes.items(), key=lambda one: (one[0] != "llm.name", one[0])):  # names come first
         section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
@@ -161,7 +161,7 @@ def as_tables(experiment: Experiment) -> dict[str, Any]:
     return tables | {key: value for key, value in lists.items() if value}
 
 
-def _file_name(key: str, value: Any) -> str:
+def _file_name(key: str, value: object) -> str:
     """A value as a part of a folder's name on any file system; with a hash where it had to be changed for that."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     if key in ("retriever", "reader"):  # "my_module:Class"; a plug of ours has no dot in its name

@@ -54,11 +54,11 @@ def sources_of(corpus: Corpus) -> list[Source]:
         IfqaError: a format or a setting is wrong, or what a source names is not there.
     """
     found = [
-        source | {"path": _below(corpus.root, source["path"])} if _is_relative(source) else source
+        Source(**{**source, "path": _below(corpus.root, source["path"])}) if _is_relative(source) else source
         for source in corpus.sources
     ]
     sources.check(found)
-    return [source | _questions_of_gold(source, corpus.root) for source in found]
+    return [_with_questions(source, corpus.root) for source in found]
 
 
 def _is_relative(source: Source) -> bool:
@@ -71,11 +71,11 @@ def _below(root: Path, path: str) -> str:
     return path if root == Path() else str(find_resource(path, root) or root / path)
 
 
-def _questions_of_gold(source: Source, root: Path) -> dict[str, list[list[Question]]]:
+def _with_questions(source: Source, root: Path) -> Source:
     if source["format"] != "gold":
-        return {}
+        return source
     benchmark = open_benchmark(source["benchmark"], root)
-    return {"questions": [benchmark.questions(split) for split in source["splits"]]}
+    return {**source, "questions": [benchmark.questions(split) for split in source["splits"]]}
 
 
 def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:

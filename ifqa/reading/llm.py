@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import tokens_of
@@ -15,7 +15,7 @@ from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_de
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import Advance, LanguageModel, Reader, silent
-from ifqa.records import Completion, Passage, Prediction, Question, Request
+from ifqa.records import Completion, Passage, Prediction, Question, Request, Usage
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Natural, Positive, Temperature, checked
 from ifqa.storage.files import sha256
@@ -125,11 +125,11 @@ class Llm(Reader):
         asked = (one.requests(self.prompt.max_tokens, self.temperature, self.samples) for one in fitted)
         return [request for several in asked for request in several]
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Usage:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
         names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
-        spent = {"spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
-        return {name: self._counts[name] for name in names} | spent
+        counts = {name: self._counts[name] for name in names}
+        return cast(Usage, {**counts, "spent": asdict(self.llm.spent.since(self._before)), "took": self._took})
 
     @classmethod
     def trained(cls, demos: str = "", root: Path = Path(), **_: Any) -> str:

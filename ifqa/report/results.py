@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, load_experiment, parse_experiment
+from ifqa.config.experiment import Experiment, RetrieverSettings, load_experiment, parse_experiment
 from ifqa.config.variants import as_tables
 from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
 from ifqa.pipeline.provenance import identifying, wanted_score
-from ifqa.plugins import Kind, load
+from ifqa.plugins import load
 from ifqa.progress import say
 from ifqa.scoring.summary import VERSION
 from ifqa.storage.artifacts import identity, is_made, read_manifest
@@ -129,16 +129,21 @@ def _is_of(record: Mapping[str, Any], experiment: Experiment) -> bool:
     return _settings(recorded) == _settings(experiment)
 
 
-def _settings(experiment: Experiment) -> dict[str, Any]:
+def _settings(experiment: Experiment) -> dict[str, object]:
     """All that decides what an experiment does; not what it expects, or how it is called."""
     tables = {key: value for key, value in as_tables(experiment).items() if key not in ("about", "table", "expected")}
-    kinds: tuple[Kind, ...] = ("retriever", "reader", "llm")
-    return tables | {kind: _telling(kind, tables[kind]) for kind in kinds if kind in tables}
+    if experiment.retriever:
+        tables["retriever"] = _of_retriever(experiment.retriever)
+    if experiment.reader:
+        tables["reader"] = identifying(load("reader", experiment.reader["name"]), experiment.reader)
+    if experiment.llm:
+        tables["llm"] = identifying(load("llm", experiment.llm["name"]), experiment.llm)
+    return tables
 
 
-def _telling(kind: Kind, table: Mapping[str, Any]) -> dict[str, Any]:
-    own = identifying(load(kind, table["name"]), table)
-    return own | ({"parts": [_telling(kind, part) for part in own["parts"]]} if "parts" in own else {})
+def _of_retriever(table: RetrieverSettings) -> dict[str, object]:
+    own = identifying(load("retriever", table["name"]), table)
+    return own | ({"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {})
 
 
 def needs(experiment: Experiment) -> tuple[str, ...]:
@@ -152,10 +157,11 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     formats = {source.get("format") for source in corpus.sources} if corpus and corpus.name != "sample" else set()
     found += ["the Wikipedia dump"] if "dump" in formats else []
     found += ["articles"] if "articles" in formats else []
-    models = [corpus.indexes.get(index, {}).get("model", "") for index in experiment.indexes] if corpus else []
+    indexes = corpus.indexes if corpus else {}
+    models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
     trained = experiment.reader is not None and experiment.reader["name"] == "fid"
-    llm: Mapping[str, Any] = experiment.llm or {}
+    llm: Mapping[str, object] = experiment.llm or {}
     found += ["a model of the hub"] if hub or llm.get("name") == "hf" else []
     found += ["a trained FiD"] if trained else []
     found += ["a GPU"] if hub or trained else []
@@ -192,9 +198,9 @@ def _made(experiment: Experiment) -> dict[str, Any]:
         costs = [spent["cost"] for spent in asked]
         told["cost"] = None if None in costs else sum(costs)
         told["tokens"] = sum(sum(one["took"]) for one in made.values() if "took" in one)
-    if model := (experiment.llm or {}).get("model"):
+    if experiment.llm and (model := experiment.llm.get("model")):
         told["model"] = model
-    if label := made.get("read", {}).get("label"):
+    if "read" in made and (label := made["read"].get("label")):
         told["label"] = label
     if any(one.get("trained_on_them") for one in made.values()):
         told["trained_on_them"] = True

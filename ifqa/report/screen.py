@@ -12,7 +12,7 @@ from ifqa.config.experiment import Experiment
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of
 from ifqa.plugins import names, open_benchmark
-from ifqa.records import Answer, Hit, Passage
+from ifqa.records import Answer, Hit, Passage, Usage
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
@@ -43,8 +43,9 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     for line in _beside(experiment, scores, by):
         console.print(line, soft_wrap=True)
     for stage in experiment.stages:
-        for told in _told(stage, (read_manifest(experiment.folder / stage) or {"made": {}})["made"]):
-            console.print(told, soft_wrap=True)
+        if manifest := read_manifest(experiment.folder / stage):
+            for told in _told(stage, manifest["made"]):
+                console.print(told, soft_wrap=True)
     manifest = read_manifest(experiment.folder / "read") if experiment.reader else None
     if manifest and manifest["made"].get("trained_on_them"):
         console.print(
@@ -73,7 +74,7 @@ def scores_json(experiment: Experiment, folder: Path) -> dict[str, Any]:
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
 
-def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
+def _told(stage: str, made: Usage) -> Iterator[str]:
     """What a stage that asked a language model took, and what came of it."""
     if "spent" not in made:
         return
@@ -86,13 +87,13 @@ def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
         f"answers together took {took} tokens."
     )
     counts = {
-        "retry": "questions not wholly answered, which the next run asks again",
-        "cut": "questions whose completion was cut at its most tokens",
-        "too_long": "questions not asked, as the model's window has no room for one",
-        "unparsed": "questions in whose completions the prompt's rule finds no answer",
-        "left_out": "passages left out because the model's window was full",
+        "questions not wholly answered, which the next run asks again": made.get("retry"),
+        "questions whose completion was cut at its most tokens": made.get("cut"),
+        "questions not asked, as the model's window has no room for one": made.get("too_long"),
+        "questions in whose completions the prompt's rule finds no answer": made.get("unparsed"),
+        "passages left out because the model's window was full": made.get("left_out"),
     }
-    if told := [f"{made[name]:,} {what}" for name, what in counts.items() if made.get(name)]:
+    if told := [f"{count:,} {what}" for what, count in counts.items() if count]:
         yield f"  {'; '.join(told)}."
 
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, Usage
 from ifqa.retrieval.queries import Part, usage_of
 from ifqa.settings import Natural, checked
 
@@ -51,7 +51,7 @@ class Fusion(Retriever):
         fuse = self._by_rank if self._method == "rrf" else self._by_score
         return [best(fuse(of_one, weights), k) for of_one in zip(*rankings, strict=True)]
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Usage:
         """What its parts tell of the language model that they ask; nothing where none does."""
         return usage_of(self._parts)
 

