@@ -204,7 +204,8 @@ def score(experiment: Experiment) -> Path:
         scores = summary.summarise(rows, questions, by, depth, experiment.seed, predictions)
         made = [one["made"] for stage in experiment.stages if (one := read_manifest(experiment.folder / stage))]
         worst = max(made, key=lambda one: one.get("retry", 0))
-        scores |= {count: worst.get(count, 0) for count in ("not_asked", "retry")} | {"of": split_size(experiment)}
+        scores["not_asked"], scores["retry"] = worst.get("not_asked", 0), worst.get("retry", 0)
+        scores["of"] = split_size(experiment)
         write_jsonl(work.folder / "per_question.jsonl", rows)
         write_json(work.folder / "scores.json", scores)
     return folder

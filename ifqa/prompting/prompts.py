@@ -176,7 +176,7 @@ def load_prompt(name: str, root: Path = Path()) -> Prompt:
     return parse_prompt(name, path, read_toml(path))
 
 
-def parse_prompt(name: str, path: Path, table: Mapping[str, Any]) -> Prompt:
+def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     """A prompt from its file's table; `path` opens every error message."""
     where = str(path)
     asks = check_table(PromptTable, table, where)

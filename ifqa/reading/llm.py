@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import tokens_of
@@ -111,7 +111,7 @@ class Llm(Reader):
         """The prompt of each question, with the passages that there is room for."""
         shown = self._shown(questions).demos if self._demos else ()
         room = self.llm.window - self.prompt.max_tokens
-        order: Any = self.order
+        order = self.order
         return [
             fit(self.prompt, question.text, several, shown, self.llm.chat, self.llm.count, room, order)
             for question, several in zip(questions, passages, strict=True)
@@ -132,7 +132,7 @@ class Llm(Reader):
         return cast(Usage, {**counts, "spent": asdict(self.llm.spent.since(self._before)), "took": self._took})
 
     @classmethod
-    def trained(cls, demos: str = "", root: Path = Path(), **_: Any) -> str:
+    def trained(cls, demos: str = "", root: Path = Path(), **_: object) -> str:
         """The family of the demonstrations, told without a model; empty without any."""
         if "/" not in demos:
             return load_demos(demos, root).family if demos else ""
@@ -140,7 +140,7 @@ class Llm(Reader):
         return open_benchmark(benchmark, root).family(split)
 
     @classmethod
-    def fingerprint(cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: Any) -> str:
+    def fingerprint(cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object) -> str:
         """One hash of the prompt, and of the demonstrations' file."""
         files = [prompt_path(prompt, root)]
         if "/" in demos:

@@ -16,7 +16,7 @@ from ifqa.records import Answer, Hit, Passage, Usage
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
-from ifqa.scoring.summary import partial
+from ifqa.scoring.summary import Content, partial
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import list_resources
@@ -63,7 +63,7 @@ def exit_code(experiment: Experiment, folder: Path) -> int:
     return int(any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
 
 
-def scores_json(experiment: Experiment, folder: Path) -> dict[str, Any]:
+def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
     """An experiment's scores and what was expected of it, as JSON has them."""
     scores = read_json(folder / "scores.json")
     expected = [
@@ -97,7 +97,7 @@ def _told(stage: str, made: Usage) -> Iterator[str]:
         yield f"  {'; '.join(told)}."
 
 
-def _beside(experiment: Experiment, scores: dict[str, Any], by: Declared) -> Iterator[str]:
+def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[str]:
     """What stands beside the scores: those over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
     found = [f"{by.marked(key)} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]

@@ -1,7 +1,7 @@
 """Several retrievers' rankings as one: by rank (RRF) or by score."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
@@ -14,7 +14,7 @@ class Fusion(Retriever):
     """One ranking out of those of its parts, which may be any retrievers."""
 
     version = 1
-    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "bm25"}, {"name": "dense"}]
+    default_parts: ClassVar[list[dict[str, str]]] = [{"name": "bm25"}, {"name": "dense"}]
 
     @checked("setting of retriever 'fusion'")
     def __init__(

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import tokens_of
@@ -94,6 +94,6 @@ class GenRead(Retriever):
         }
 
     @classmethod
-    def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: Any) -> str:
+    def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:
         """SHA-256 of the prompt's file."""
         return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()

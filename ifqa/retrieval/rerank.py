@@ -21,7 +21,7 @@ class Rerank(Retriever):
 
     version = 1
     not_identity = ("device",)
-    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "fusion"}]
+    default_parts: ClassVar[list[dict[str, str]]] = [{"name": "fusion"}]
 
     @checked("setting of retriever 'rerank'")
     def __init__(
@@ -59,12 +59,12 @@ class Rerank(Retriever):
         self.trained_on = (*self._model.manifest.get("sources", {}).values(), *parts[0].retriever.trained_on)
 
     @classmethod
-    def trained(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
+    def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:
         """The family that the model was trained on, told without loading it; empty for one that is not ours."""
         return cross_encoder.family_of(model)
 
     @classmethod
-    def fingerprint(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
+    def fingerprint(cls, model: str = cross_encoder.OWN, **_: object) -> str:
         """SHA-256 of the model's files."""
         return cross_encoder.identity(model)
 

@@ -81,7 +81,7 @@ def _is_there(benchmark: Benchmark, split: str) -> bool:
         return False
 
 
-def stats_json(measured: Measured) -> dict[str, Any]:
+def stats_json(measured: Measured) -> dict[str, object]:
     """The numbers as a JSON file has them: counts as they are, with their shares in percent, and the paper's."""
     found: dict[str, Any] = {"benchmark": measured.benchmark, "splits": {}, "shared": measured.shared}
     for split, own in measured.splits.items():

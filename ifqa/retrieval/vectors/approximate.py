@@ -41,7 +41,7 @@ def build(
     part_passages: int = PART,
     seed: int = 0,
     key: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Build an index in a folder, going on from what an earlier attempt at the same left there.
 
     Parts that are there stay. Built anew they would be the same, but for the links of an HNSW, which depend on what its
