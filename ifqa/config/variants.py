@@ -150,12 +150,19 @@ def write_resolved(experiment: Experiment) -> None:
 
 def as_tables(experiment: Experiment) -> dict[str, Any]:
     """What `parse_experiment` reads back as the same."""
-    keys = ("about", "table", "benchmark", "split", "corpus", "seed", "limit", "retriever", "reader", "llm")
-    tables = {
-        key: value
-        for key in keys
-        if (value := getattr(experiment, key)) not in ("", None) and (key, value) != ("limit", 0)
+    own = {
+        "about": experiment.about,
+        "table": experiment.table,
+        "benchmark": experiment.benchmark,
+        "split": experiment.split,
+        "corpus": experiment.corpus,
+        "seed": experiment.seed,
+        "limit": experiment.limit,
+        "retriever": experiment.retriever,
+        "reader": experiment.reader,
+        "llm": experiment.llm,
     }
+    tables = {key: value for key, value in own.items() if value not in ("", None) and (key, value) != ("limit", 0)}
     named = {"questions": list(experiment.questions), "measures": list(experiment.measures)}
     lists = named | {"expected": expected_tables(experiment.expected)}
     return tables | {key: value for key, value in lists.items() if value}

@@ -125,8 +125,14 @@ def check_predictions(
             raise IfqaError(
                 f"reader {reader!r} gave {one.question_id} the evidence {min(strange)!r}, which it was not given"
             )
-        for key in ("answer", "factual", "completion", "error"):
-            if not isinstance(text := getattr(one, key), str):
+        texts: dict[str, object] = {  # of a reader from outside they may be anything
+            "answer": one.answer,
+            "factual": one.factual,
+            "completion": one.completion,
+            "error": one.error,
+        }
+        for key, text in texts.items():
+            if not isinstance(text, str):
                 raise IfqaError(f"reader {reader!r} gave {one.question_id} the {key} {text!r}; wanted text")
             unicode_text(text, key, f"reader {reader!r}, {one.question_id}")
 

@@ -22,7 +22,7 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -53,7 +53,7 @@ class PromptTable(Table):
     ]
     user: Text
     assistant: Text
-    parse: dict[str, Any]
+    parse: dict[str, object]
     system: str = ""
     passage: str = ""
     no_passages: str = ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
@@ -12,6 +12,10 @@ from ifqa.records import Hit, Passage, Question, Usage
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.queries import Part, rewrite, usage_of
 from ifqa.settings import checked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WEIGHT = 0.5  # of the model: on a held-out quarter of full-train better than the model alone (README)
 
@@ -115,6 +119,6 @@ def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: flo
     return [Hit(ranking[place].passage_id, float(mixed[place])) for place in order]
 
 
-def _standard(values: Any) -> Any:
+def _standard(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
     spread = values.std() if len(values) else 0.0
     return (values - values.mean()) / spread if spread else values * 0.0

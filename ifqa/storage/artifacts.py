@@ -44,7 +44,7 @@ class _File(TypedDict):
 
 
 class Made(Usage):
-    """The half `made` of a manifest; the optional ones where the stage tells them."""
+    """The half `made` of a manifest; the optional ones where the stage tells them (`left_out` of passages is a table)."""
 
     files: dict[str, _File]
     at: str  # ISO time
@@ -78,11 +78,11 @@ class Work:
     """
 
     folder: Path
-    wanted: dict[str, Any]
+    wanted: dict[str, object]
     made: dict[str, Any] = field(default_factory=dict)
 
 
-def identity(wanted: Mapping[str, Any]) -> str:
+def identity(wanted: Mapping[str, object]) -> str:
     """Hex SHA-256 of what was wanted, by which one artifact names another as its input."""
     return hashlib.sha256(json.dumps(wanted, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
@@ -106,7 +106,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     return cast(Manifest, manifest)
 
 
-def is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
+def is_made(folder: Path, wanted: Mapping[str, object]) -> bool:
     """Whether the folder holds an artifact made from exactly this, with every file there and of its full size.
 
     One whose `made` says "retry", because a language model did not answer everything, is one to make again.
@@ -139,7 +139,7 @@ def lock(folder: Path) -> Iterator[None]:
 @contextmanager
 def make(
     folder: Path,
-    wanted_by: Callable[[], dict[str, Any]],
+    wanted_by: Callable[[], dict[str, object]],
     others: Sequence[Path] = (),
     resume: Literal["", "same", "any"] = "",
 ) -> Iterator[Work | None]:
@@ -183,7 +183,7 @@ def make(
             _publish(folder)
 
 
-def take_over(folder: Path, wanted: Mapping[str, Any], others: Sequence[Path]) -> bool:
+def take_over(folder: Path, wanted: Mapping[str, object], others: Sequence[Path]) -> bool:
     """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one."""
     other = next((other for other in others if is_made(other, wanted)), None)
     if other is None:
@@ -202,7 +202,7 @@ def _partial(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.partial")
 
 
-def _prepare(partial: Path, wanted: dict[str, Any], resume: str) -> Path:
+def _prepare(partial: Path, wanted: dict[str, object], resume: str) -> Path:
     """The temporary folder: empty but for what it will be made from, or as an earlier attempt left it."""
     left = partial / WANTED
     text = json.dumps(wanted, indent=2, ensure_ascii=False).encode()
@@ -257,7 +257,7 @@ def _facts(folder: Path) -> dict[str, _File]:
     }
 
 
-def _circumstances(seconds: float) -> dict[str, Any]:
+def _circumstances(seconds: float) -> dict[str, object]:
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 2),
