@@ -106,7 +106,7 @@ def load_indexed(name: str) -> type[Indexed]:
     return found
 
 
-def handed(function: Callable[..., object], **given: object) -> dict[str, Any]:
+def handed(function: Callable[..., object], **given: object) -> dict[str, object]:
     """Those of the arguments that a function takes by name: a plugin's constructor is handed no more than it wants."""
     return {name: value for name, value in given.items() if name in inspect.signature(function).parameters}
 
@@ -117,16 +117,14 @@ def takes(kind: Kind, name: str, argument: str) -> bool:
     return argument in inspect.signature(load(kind, name).__init__).parameters
 
 
-def settings_at(function: Callable[..., object], settings: Mapping[str, Any], root: Path) -> dict[str, Any]:
+def settings_at(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
     """The settings of a plugin, those that may name a file or folder (`protocols.Place`) looked up below `root`."""
     if root == Path():
         return dict(settings)
     parameters = inspect.signature(function).parameters
     places = {name for name, one in parameters.items() if one.annotation == Place}
-    return {
-        name: str(root / value) if name in places and value and (root / value).exists() else value
-        for name, value in settings.items()
-    }
+    named = {name: value for name, value in settings.items() if name in places and isinstance(value, str) and value}
+    return {**settings, **{name: str(root / path) for name, path in named.items() if (root / path).exists()}}
 
 
 def code_of(plugin: type[Plugin]) -> str:
@@ -183,7 +181,7 @@ def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
         raise IfqaError(f"{kind} {name!r}: wanted a class with the method {method!r}, found none of that name in it")
     if kind == "retriever" and hasattr(plugin, "build"):
         role = Indexed
-    own: dict[str, Any] = {
+    own: dict[str, object] = {
         "__module__": plugin.__module__,
         "__doc__": plugin.__doc__,
         "__qualname__": plugin.__qualname__,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from ifqa.records import Completion, Cost, Estimate, Hit, Passage, Prediction, Question, Request, Spent
+from ifqa.records import Completion, Cost, Estimate, Hit, Passage, Prediction, Question, Request, Spent, Usage
 
 #: index: the folder that `build` filled. passages: passages by their ids. corpus: a store of them all. parts: the retrievers
 #: of [[retriever.parts]]. llm: the language model. root: the folder that names and relative paths are looked up in.
@@ -53,7 +53,7 @@ class Learned(Plugin):
         """The family that these settings' weights or demonstrations are of, told without loading them."""
         return ""
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Usage:
         """What it asked of a language model so far, for the manifest; "retry" are the questions to ask again."""
         return {}
 

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from html import escape
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +214,29 @@ class Spent:
             self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
             self.completion_tokens - before.completion_tokens, cost,
         )  # fmt: skip
+
+
+class SpentTable(TypedDict):
+    """A `Spent` as JSON has it."""
+
+    calls: int
+    cached: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+class Usage(TypedDict, total=False):
+    """What a plugin asked of a language model: counts of questions; of passages `left_out`; tokens that all answers `took`."""
+
+    spent: SpentTable
+    took: Sequence[int]  # tokens of prompts, and of completions
+    retry: int
+    not_asked: int
+    too_long: int
+    unparsed: int
+    left_out: int
+    cut: int
 
 
 class Estimate(NamedTuple):

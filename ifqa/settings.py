@@ -47,7 +47,7 @@ class Table(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
-def check_table(model: type[_Table], table: Any, where: str) -> _Table:
+def check_table(model: type[_Table], table: object, where: str) -> _Table:
     """A table of a file as its model; `where` opens the error.
 
     Raises:
@@ -60,8 +60,8 @@ def check_table(model: type[_Table], table: Any, where: str) -> _Table:
 
 def check_settings(
     what: str,
-    function: Callable[..., Any],
-    settings: Mapping[str, Any],
+    function: Callable[..., object],
+    settings: Mapping[str, object],
     given: Iterable[str] = (),
     where: str = "",
     beside: Iterable[str] = (),
@@ -82,7 +82,7 @@ def check_settings(
     _fit(settings_model(function, frozenset(given)), settings, what, where, beside)
 
 
-def settings_of(function: Callable[..., Any]) -> dict[str, Any]:
+def settings_of(function: Callable[..., object]) -> dict[str, object]:
     """Every setting of a plug with its default: its constructor's or `build`'s keyword arguments that have one."""
     parameters = [one for one in inspect.signature(function).parameters.values() if one.name not in GIVEN]
     return {one.name: one.default for one in parameters if one.default is not one.empty and one.default is not None}
@@ -115,7 +115,7 @@ def checked(what: str, given: Iterable[str] = GIVEN) -> Callable[[Callable[_P, _
 
 @cache
 def settings_model(
-    function: Callable[..., Any], given: frozenset[str] = frozenset(), whole: bool = True
+    function: Callable[..., object], given: frozenset[str] = frozenset(), whole: bool = True
 ) -> type[Table]:
     """The settings of a function as a model, a field for each; `whole`: those without a default must be there."""
     fields: dict[str, Any] = {}
@@ -128,7 +128,7 @@ def settings_model(
     return create_model("Settings", __base__=Table, **fields)
 
 
-def _kind(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+def _kind(function: Callable[..., object], parameter: inspect.Parameter) -> object:
     """What a setting may be, by its annotation; where that is missing or means nothing here, by its default."""
     annotation, default = parameter.annotation, parameter.default
     if isinstance(annotation, str):  # `from __future__ import annotations`
@@ -143,7 +143,7 @@ def _kind(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     return _checkable(type(default)) if default is not parameter.empty and default is not None else Any
 
 
-def _checkable(kind: Any) -> Any:
+def _checkable(kind: object) -> object:
     """An annotation as far as a value out of a file can be held against it; Any for the rest."""
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if kind in (bool, int, float, str, NoneType) or origin is Literal:
@@ -161,7 +161,7 @@ def _checkable(kind: Any) -> Any:
 
 
 def _fit(
-    model: type[_Table], values: Mapping[str, Any], what: str, where: str = "", beside: Iterable[str] = ()
+    model: type[_Table], values: Mapping[str, object], what: str, where: str = "", beside: Iterable[str] = ()
 ) -> _Table:
     try:
         return model.model_validate(dict(values))

@@ -192,7 +192,7 @@ def test_systems_of_one_root_share_completions_and_each_has_a_cap_of_its_own(tmp
     assert 0 < spent[0].cost <= 0.1 < spent[1].cost <= 0.2
     assert server.requests == spent[0].calls + spent[1].calls
     assert (first[0].text, again[0].text, spent[1].cached) == ("so", "so", 1)
-    assert "the cap of $0.1 (max_cost)" in first[-1].error
-    assert "the cap of $0.2 (max_cost)" in second[-1].error
+    assert any("the cap of $0.1 (max_cost)" in one.error for one in first)
+    assert any("the cap of $0.2 (max_cost)" in one.error for one in second)
     assert (tmp_path / "completions").is_dir()
     assert not Path("completions").exists()

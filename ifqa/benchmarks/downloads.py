@@ -4,13 +4,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ifqa.errors import IfqaError
+from ifqa.protocols import Benchmark
 from ifqa.storage.files import create, sha256, write
 
 
-def fetch(benchmark: Any, source: Path | None = None) -> Iterator[str]:
+def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
     """Bring the files of a benchmark into place; those that are there and whole are left alone. A line for each.
 
     Args:

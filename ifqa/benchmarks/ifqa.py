@@ -11,7 +11,7 @@ A record of the release (`dataset/full_split/dev.json`):
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Benchmark
@@ -112,7 +112,7 @@ def _read_split(name: str, split: str, path: Path, as_it_is: tuple[Path, int, in
     return tuple(questions)
 
 
-def _question(record: Any, prefix: str, where: str) -> Question:
+def _question(record: object, prefix: str, where: str) -> Question:
     if not isinstance(record, dict):
         raise IfqaError(f"{where}: wanted an object, found {type(record).__name__}")
     if "idx" not in record:

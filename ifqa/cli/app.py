@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
 
+_T = TypeVar("_T")
+
 STOPPED = 130  # what a shell gives for Ctrl-C
 
 app = typer.Typer(
@@ -48,7 +50,7 @@ app = typer.Typer(
 )  # fmt: skip
 def ask(
     question: Annotated[str, typer.Argument(help='A counterfactual question: "If ..., ...?"')],
-    changes: dict[str, Any],
+    changes: dict[str, object],
     experiment: Annotated[
         str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")
     ] = "sample",
@@ -107,7 +109,7 @@ def index(
 
 @app.command()
 @changing("k", "retriever", "model", "max_cost", "max_tokens", "limit")
-def retrieve(changes: dict[str, Any], experiment: ExperimentName = "sample", json: Json = False) -> None:
+def retrieve(changes: dict[str, object], experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Rank passages for an experiment's questions."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
@@ -117,7 +119,7 @@ def retrieve(changes: dict[str, Any], experiment: ExperimentName = "sample", jso
 
 @app.command()
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
-def read(changes: dict[str, Any], experiment: ExperimentName = "sample", json: Json = False) -> None:
+def read(changes: dict[str, object], experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
@@ -127,7 +129,7 @@ def read(changes: dict[str, Any], experiment: ExperimentName = "sample", json: J
 
 @app.command()
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "limit")
-def score(changes: dict[str, Any], experiment: ExperimentName = "sample", json: Json = False) -> None:
+def score(changes: dict[str, object], experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Score an experiment's rankings and answers over all of its questions."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
@@ -138,7 +140,7 @@ def score(changes: dict[str, Any], experiment: ExperimentName = "sample", json: 
 @app.command()
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
 def run(
-    changes: dict[str, Any],
+    changes: dict[str, object],
     experiments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -158,7 +160,7 @@ def run(
 
     session = Session()  # one for the command: its caps hold for all experiments together
 
-    def run_one(experiment: Any) -> int:
+    def run_one(experiment: "Experiment") -> int:
         folder = stages.run(experiment, session)
         if show and experiment.reader and not json:
             show_examples(experiment, show)
@@ -171,7 +173,7 @@ def run(
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
 def check(
     names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_experiment)],
-    changes: dict[str, Any],
+    changes: dict[str, object],
     verify: Annotated[bool, typer.Option("--verify", help="Also hash every file that was made.")] = False,
     json: Json = False,
 ) -> None:
@@ -220,7 +222,7 @@ def _show(experiment: "Experiment", folder: Path, json: bool) -> int:
     return exit_code(experiment, folder)
 
 
-def _each(several: Sequence[Any], do: Callable[[Any], int], names: Sequence[str]) -> int:
+def _each(several: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
     """The highest exit code; of several, what fails with one does not keep the others from their turn."""
     code = 0
     for one, name in zip(several, names, strict=True):

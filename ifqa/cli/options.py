@@ -36,8 +36,9 @@ ExperimentName = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
+Given = dict[str, Any]  # options by name, which typer has read as their annotations say
 #: A flag -> its type and help; `config.variants.FLAGS` says what it changes.
-_FLAGS: dict[str, Any] = {
+_FLAGS: dict[str, object] = {
     "k": Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")],
     "retriever": Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
     "reader": Annotated[str | None, typer.Option("--reader", help="Reader: a name, my_module:Class, or none.")],
@@ -67,7 +68,7 @@ def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]
     """Give a verb these flags and --set; what they change of an experiment comes to it as the argument `changes`."""
     options = {name: _FLAGS[name] for name in flags} | {"settings": _SET}
 
-    def changes(given: dict[str, Any]) -> dict[str, Any]:
+    def changes(given: Given) -> dict[str, object]:
         from ifqa.config.variants import FLAGS
 
         changed = {FLAGS[name]: value for name in flags if (value := given[name]) is not None}
@@ -84,7 +85,7 @@ def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]
 def quietly(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the option --quiet."""
 
-    def heed(given: dict[str, Any]) -> dict[str, Any]:
+    def heed(given: Given) -> dict[str, object]:
         if given["quiet"]:  # else as it was said before the verb
             be_quiet(True)
         return {}
@@ -93,7 +94,7 @@ def quietly(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_options(
-    options: dict[str, Any], arguments: Callable[[dict[str, Any]], dict[str, Any]]
+    options: dict[str, object], arguments: Callable[[Given], dict[str, object]]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a verb several options, from which its arguments are made that have no annotation of typer's.
 
@@ -104,7 +105,7 @@ def with_options(
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
         @wraps(verb)
-        def decorated(**given: Any) -> None:
+        def decorated(**given: object) -> None:
             values = {name: given.pop(name) for name in options}
             verb(**given, **arguments(values))
 
@@ -121,14 +122,14 @@ def with_options(
     return decorate
 
 
-def print_json(result: Any) -> None:
+def print_json(result: object) -> None:
     """A result as one line of JSON on stdout."""
     import json
 
     print(json.dumps(result, ensure_ascii=False))
 
 
-def changed_experiment(name: str, changes: Mapping[str, Any]) -> "Experiment":
+def changed_experiment(name: str, changes: Mapping[str, object]) -> "Experiment":
     """An experiment as flags change it."""
     from ifqa.config.experiment import load_experiment
     from ifqa.config.variants import override
@@ -136,11 +137,11 @@ def changed_experiment(name: str, changes: Mapping[str, Any]) -> "Experiment":
     return override(load_experiment(name), changes)
 
 
-def settings_of_flags(pairs: list[str] | None) -> dict[str, Any]:
+def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
     """`KEY=VALUE` flags as settings: a value is read as TOML, or is the text itself."""
     import tomllib
 
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     for pair in pairs or []:
         key, found, value = pair.partition("=")
         if not found or not key:

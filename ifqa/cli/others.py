@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ifqa.cli.options import CorpusName, Json, print_json, settings_of_flags, with_options
+from ifqa.cli.options import CorpusName, Given, Json, print_json, settings_of_flags, with_options
 from ifqa.errors import IfqaError
 
 
@@ -164,14 +164,14 @@ def _training(folder: str, corpus: str = "ifqa-gold-train") -> Callable[[Callabl
 
 @train.command("extractive")
 @_training("models/extractive")
-def train_extractive(given: dict[str, Any]) -> None:
+def train_extractive(given: Given) -> None:
     """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
     _train("extractive", given)
 
 
 @train.command("rerank")
 @_training("models/rerank")
-def train_rerank(given: dict[str, Any]) -> None:
+def train_rerank(given: Given) -> None:
     """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2."""
     _train("rerank", given)
 
@@ -179,7 +179,7 @@ def train_rerank(given: dict[str, Any]) -> None:
 @train.command("dense")
 @_training("models/dense")
 def train_dense(
-    given: dict[str, Any],
+    given: Given,
     recipe: Annotated[
         str, typer.Option(help="small (one encoder, fits a CPU) or dpr (as published; wants a GPU).")
     ] = "small",
@@ -191,7 +191,7 @@ def train_dense(
 @train.command("fid")
 @_training("models/fid", corpus="ifqa-gold")
 def train_fid(
-    given: dict[str, Any],
+    given: Given,
     recipe: Annotated[str, typer.Option(help="ifqa (one GPU; not tuned) or published (FiD-large's).")] = "ifqa",
     dev: Annotated[
         str, typer.Option(help="Split of the same setting that chooses the best checkpoint; '' for none.")
@@ -202,7 +202,7 @@ def train_fid(
     _train("fid", given | {"dev": dev, "experiment": experiment}, recipe)
 
 
-def _train(what: str, given: dict[str, Any], recipe: str = "") -> None:
+def _train(what: str, given: Given, recipe: str = "") -> None:
     from ifqa.pipeline.train import train as make
 
     settings = ({"recipe": recipe} if recipe else {}) | given.pop("settings")

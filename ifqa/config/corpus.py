@@ -6,10 +6,11 @@ beside, under the working directory.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
+from ifqa.corpus.sources import Source
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.protocols import Indexed
@@ -22,15 +23,15 @@ from ifqa.workers.tasks import Engine
 class CorpusTable(Table):
     """A corpus file; `index` has a table for each index."""
 
-    passages: dict[str, Any]
-    index: dict[str, Any] = Field(default_factory=dict)
+    passages: dict[str, object]
+    index: dict[str, dict[str, object]] = Field(default_factory=dict)
     about: str = ""
 
 
 class PassagesTable(Table):
     """[passages] of a corpus file."""
 
-    sources: Annotated[list[dict[str, Any]], Field(min_length=1, description="at least one [[passages.sources]]")]
+    sources: Annotated[list[dict[str, object]], Field(min_length=1, description="at least one [[passages.sources]]")]
     engine: Engine = "local"
     workers: Natural = 0
 
@@ -41,16 +42,23 @@ class IndexTable(Table, extra="allow"):
     retriever: Text
 
 
+class IndexSettings(TypedDict):
+    """An [index.NAME]; the settings of the retriever's `build` stand beside these."""
+
+    retriever: str
+    model: NotRequired[str]  # of those with vectors
+
+
 @dataclass(frozen=True)
 class Corpus:
-    """Passages and the indexes over them. `indexes` maps an index's name to {"retriever": plug, **build settings}.
+    """Passages, from sources that are checked when they are read (`ifqa.corpus.sources.check`), and the indexes over them.
 
     `engine` ("local", "ray") and `workers` (0: one a core) say where passages are built, and change nothing in them.
     """
 
     name: str
-    sources: tuple[dict[str, Any], ...]
-    indexes: dict[str, dict[str, Any]]
+    sources: tuple[Source, ...]
+    indexes: dict[str, IndexSettings]
     engine: Engine = "local"
     workers: int = 0
     root: Path = Path()
@@ -61,7 +69,12 @@ class Corpus:
         return self.root / "indexes" / self.name
 
 
-def load_corpus(name: str, root: Path = Path(), **changes: Any) -> Corpus:
+def build_settings(table: IndexSettings) -> dict[str, object]:
+    """What the `build` of an index's retriever takes."""
+    return {key: value for key, value in table.items() if key != "retriever"}
+
+
+def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
     """The corpus of `indexes/NAME.toml`, checked; `changes` to its [passages] that are not None count instead.
 
     Raises:
@@ -85,4 +98,5 @@ def load_corpus(name: str, root: Path = Path(), **changes: Any) -> Corpus:
             raise IfqaError(f"{at}: retriever {retriever!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings("build setting", plug.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
-    return Corpus(name, tuple(passages.sources), file.index, passages.engine, passages.workers, root)
+    sources, indexes = cast(list[Source], passages.sources), cast(dict[str, IndexSettings], file.index)
+    return Corpus(name, tuple(sources), indexes, passages.engine, passages.workers, root)

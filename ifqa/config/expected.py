@@ -1,11 +1,10 @@
 """What an experiment should score: values that were published or measured before, and how far off a score is."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.scoring.declared import GOLD_READ, MACRO, Declared
+from ifqa.scoring.summary import Content, Macro, Mean, Part
 from ifqa.settings import NotNegative, Table, check_table
 
 OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
@@ -37,7 +36,7 @@ class ExpectedTable(Table):
     retired: str = ""
 
 
-def parse_expected(value: Any, where: str, by: Declared) -> tuple[Expected, ...]:
+def parse_expected(value: object, where: str, by: Declared) -> tuple[Expected, ...]:
     """The values of an experiment's [expected]: a table for each measure, or several (`[[expected.EM]]`).
 
     What groups there are only the questions tell, so a benchmark with groups may have a part of any name.
@@ -59,32 +58,32 @@ def parse_expected(value: Any, where: str, by: Declared) -> tuple[Expected, ...]
     return tuple(found)
 
 
-def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, Any]]]:
+def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, object]]]:
     """What `parse_expected` reads back as the same."""
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[dict[str, object]]] = {}
     for one in expected:
         row = {key: value for key, value in asdict(one).items() if key != "measure" and value not in ("", 0.0)}
         tables.setdefault(one.measure, []).append({"value": one.value, **row})
     return tables
 
 
-def measured(scores: Mapping[str, Any], measure: str) -> dict[str, float] | None:
+def measured(scores: Content, measure: str) -> Mean | None:
     """Value and interval of a measure in an experiment's scores, as `summarise` gives them; None if it has it not."""
     part, _, name = measure.rpartition(".")
-    mean: dict[str, float] | None = part_of(scores, part).get("measures", {}).get(name)
-    return mean
+    found = part_of(scores, part)
+    return found["measures"].get(name) if found else None
 
 
-def part_of(scores: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-    """The scores over a part of the questions: a subset, "macro", or a group; all of them where it is empty."""
+def part_of(scores: Content, part: str) -> Content | Part | Macro | None:
+    """The scores over a part of the questions: a subset, "macro", or a group; all of them where it is empty; None without."""
     if not part:
         return scores
-    several: dict[str, Any] = scores.get("groups", {}) | {MACRO: scores.get(MACRO, {})} | scores["subsets"]
-    found: Mapping[str, Any] = several.get(part, {})
-    return found
+    if part in scores["subsets"]:
+        return scores["subsets"][part]
+    return scores.get(MACRO) if part == MACRO else scores.get("groups", {}).get(part)
 
 
-def verdict(scores: Mapping[str, Any], expected: Expected) -> str:
+def verdict(scores: Content, expected: Expected) -> str:
     """OK within the tolerance of the expected value; else near, if that is within the 95% interval; else off."""
     found = measured(scores, expected.measure)
     if expected.retired:

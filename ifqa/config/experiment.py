@@ -7,7 +7,7 @@ beside, under the working directory.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
@@ -32,7 +32,7 @@ class ExperimentTable(Table):
     reader: dict[str, Any] | None = None
     llm: dict[str, Any] | None = None
     seed: Natural = 0
-    expected: Any = Field(default_factory=dict)
+    expected: object = Field(default_factory=dict)
     limit: Natural = 0
     about: str = ""
     table: str = ""
@@ -47,7 +47,7 @@ class RetrieverTable(Table, extra="allow"):
     index: Text | None = None
     k: Positive | None = None
     query: str = "question"
-    parts: Any = None
+    parts: object = None
     weight: NotNegative = 1.0
 
 
@@ -64,25 +64,49 @@ class LanguageModelTable(Table, extra="allow"):
     name: Text = "openai"
 
 
+class RetrieverSettings(TypedDict):
+    """A [retriever] or a part of one, checked and filled; the retriever's own settings stand beside these."""
+
+    name: str
+    k: int
+    query: NotRequired[str]  # where it is not "question"
+    index: NotRequired[str]  # of one that searches an index
+    parts: NotRequired[list["RetrieverSettings"]]
+    weight: NotRequired[float]  # of a part
+
+
+class ReaderSettings(TypedDict):
+    """A [reader], likewise."""
+
+    name: str
+    passages: int
+
+
+class ModelSettings(TypedDict):
+    """An [llm], likewise."""
+
+    name: str
+    model: NotRequired[str]  # of those that ship with ifqa
+    base_url: NotRequired[str]
+
+
 @dataclass(frozen=True)
 class Experiment:
     """A benchmark's split, answered with a retriever and a reader.
 
-    `retriever` is {"name", "index", "k", "query", "parts", **search settings} or None for a closed book, its parts tables of
-    the same make with a "weight" each; `reader` is {"name", "passages", **settings} or None for a retrieval experiment.
-    `llm` is {"name", **settings} of the language model that a reader or a retriever asks, or None.
-    All settings are there, defaults too, but for "query", which is there when it is not "question". `questions` are the ids
-    of the only ones asked, or empty for all of the split; `table` is the heading under which a report lists it; `measures` are
-    names of measures beside those that the benchmark declares. `root` is the folder that all its paths count from.
+    `retriever` is None for a closed book, `reader` for a retrieval experiment; `llm` is the language model that either asks,
+    or None. All settings are there, defaults too. `questions` are the ids of the only ones asked, or empty for all of the
+    split; `table` is the heading under which a report lists it; `measures` are names of measures beside those that the
+    benchmark declares. `root` is the folder that all its paths count from.
     """
 
     name: str
     benchmark: str
     split: str
     corpus: str = ""
-    retriever: dict[str, Any] | None = None
-    reader: dict[str, Any] | None = None
-    llm: dict[str, Any] | None = None
+    retriever: RetrieverSettings | None = None
+    reader: ReaderSettings | None = None
+    llm: ModelSettings | None = None
     seed: int = 0
     expected: tuple[Expected, ...] = ()
     limit: int = 0
@@ -129,17 +153,17 @@ class Experiment:
         return next((table["name"] for table in tables if table and takes(kind, table["name"], "llm")), "")
 
     @property
-    def reader_settings(self) -> dict[str, Any]:
+    def reader_settings(self) -> dict[str, object]:
         """What the reader's constructor takes."""
         return {key: value for key, value in (self.reader or {}).items() if key not in ReaderTable.model_fields}
 
 
-def search_settings(table: Mapping[str, Any]) -> dict[str, Any]:
+def search_settings(table: Mapping[str, object]) -> dict[str, object]:
     """What the constructor of a [retriever] or of a part takes."""
     return {key: value for key, value in table.items() if key not in RetrieverTable.model_fields}
 
 
-def retriever_tables(table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def retriever_tables(table: RetrieverSettings) -> Iterator[RetrieverSettings]:
     """A [retriever] and all of its parts, and theirs."""
     yield table
     for part in table.get("parts", ()):
@@ -165,7 +189,7 @@ def load_experiment(name: str, root: Path = Path()) -> Experiment:
     return parse_experiment(name, read_toml(file), str(file), root)
 
 
-def parse_experiment(name: str, tables: Mapping[str, Any], where: str, root: Path = Path()) -> Experiment:
+def parse_experiment(name: str, tables: Mapping[str, object], where: str, root: Path = Path()) -> Experiment:
     """An experiment from its tables; `where` opens every error message."""
     table = check_table(ExperimentTable, tables, where)
     if table.retriever is None and table.reader is None:
@@ -198,7 +222,7 @@ def parse_experiment(name: str, tables: Mapping[str, Any], where: str, root: Pat
     return experiment
 
 
-def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: int = 100) -> dict[str, Any]:
+def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]", k: int = 100) -> RetrieverSettings:
     """A retriever's table, checked and filled; `k` is what it is asked for if it does not say."""
     common = check_table(RetrieverTable, table, f"{where}: {at}")
     name, own = common.name, search_settings(table)
@@ -206,7 +230,7 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
     check_settings(
         f"setting of retriever {name!r}", plug.__init__, own, GIVEN, where, beside=RetrieverTable.model_fields
     )
-    filled = {"name": name, "k": common.k or k, **settings_of(plug.__init__), **own}
+    filled = cast(RetrieverSettings, {"name": name, "k": common.k or k, **settings_of(plug.__init__), **own})
     if at != "[retriever]":
         filled["weight"] = common.weight
     elif "weight" in table:
@@ -231,7 +255,7 @@ def _retriever(table: dict[str, Any], where: str, at: str = "[retriever]", k: in
     return filled
 
 
-def _reader(table: dict[str, Any], retrieves: bool, where: str) -> dict[str, Any]:
+def _reader(table: Mapping[str, object], retrieves: bool, where: str) -> ReaderSettings:
     if not retrieves:  # it reads no passages, whatever the table says
         table = {key: value for key, value in table.items() if key != "passages"}
     common = check_table(ReaderTable, table, f"{where}: [reader]")
@@ -239,13 +263,14 @@ def _reader(table: dict[str, Any], retrieves: bool, where: str) -> dict[str, Any
     plug = load("reader", name)
     own = {key: value for key, value in table.items() if key not in ReaderTable.model_fields}
     check_settings(f"setting of reader {name!r}", plug.__init__, own, GIVEN, where, beside=ReaderTable.model_fields)
-    return {"name": name, "passages": common.passages if retrieves else 0, **settings_of(plug.__init__), **own}
+    filled = {"name": name, "passages": common.passages if retrieves else 0, **settings_of(plug.__init__), **own}
+    return cast(ReaderSettings, filled)
 
 
-def _llm(table: dict[str, Any], where: str) -> dict[str, Any]:
+def _llm(table: Mapping[str, object], where: str) -> ModelSettings:
     name = check_table(LanguageModelTable, table, f"{where}: [llm]").name
     plug = load("llm", name)
     own = {key: value for key, value in table.items() if key != "name"}
     check_settings(f"setting of llm {name!r}", plug.__init__, own, GIVEN, where, beside=LanguageModelTable.model_fields)
     plug.refuse(**own)
-    return {"name": name, **settings_of(plug.__init__), **own}
+    return cast(ModelSettings, {"name": name, **settings_of(plug.__init__), **own})

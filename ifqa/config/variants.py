@@ -51,7 +51,7 @@ NO_READER = "none"  # in place of a reader's name: what was retrieved is scored 
 _LONGEST = 200  # bytes of a folder's name
 
 
-def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
+def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     """The experiment with settings changed, under a name that says which; itself, where nothing really changes.
 
     What a language model is asked at the same time, and what it may cost, changes no name: the same answers come out of it.
@@ -89,7 +89,7 @@ def override(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
     return replace(changed, name=name, expected=beside, table=table)
 
 
-def _refuse_unasked(experiment: Experiment, changes: Mapping[str, Any]) -> None:
+def _refuse_unasked(experiment: Experiment, changes: Mapping[str, object]) -> None:
     """A language model that nobody asks is a flag forgotten, and not a model's scores."""
     named = [key for key in changes if key.partition(".")[0] == "llm"]
     if named and not experiment.asks_llm("retriever") and not experiment.asks_llm("reader"):
@@ -97,7 +97,7 @@ def _refuse_unasked(experiment: Experiment, changes: Mapping[str, Any]) -> None:
         raise IfqaError(f"{min(named)} is of a language model, which {asked} do not ask; add --reader llm")
 
 
-def _tells(experiment: Experiment, changes: Mapping[str, Any], key: str, changed: Experiment) -> bool:
+def _tells(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:
     """Whether the result would be another without this one of the changes."""
     try:
         return _changed(experiment, {one: changes[one] for one in changes if one != key}) != changed
@@ -105,7 +105,7 @@ def _tells(experiment: Experiment, changes: Mapping[str, Any], key: str, changed
         return True
 
 
-def _changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
+def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
     tables = as_tables(experiment)
     for key, value in sorted(changes.items(), key=lambda one: (one[0] != "llm.name", one[0])):  # names come first
         section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
@@ -153,18 +153,25 @@ def write_resolved(experiment: Experiment) -> None:
 
 def as_tables(experiment: Experiment) -> dict[str, Any]:
     """What `parse_experiment` reads back as the same."""
-    keys = ("about", "table", "benchmark", "split", "corpus", "seed", "limit", "retriever", "reader", "llm")
-    tables = {
-        key: value
-        for key in keys
-        if (value := getattr(experiment, key)) not in ("", None) and (key, value) != ("limit", 0)
+    own = {
+        "about": experiment.about,
+        "table": experiment.table,
+        "benchmark": experiment.benchmark,
+        "split": experiment.split,
+        "corpus": experiment.corpus,
+        "seed": experiment.seed,
+        "limit": experiment.limit,
+        "retriever": experiment.retriever,
+        "reader": experiment.reader,
+        "llm": experiment.llm,
     }
+    tables = {key: value for key, value in own.items() if value not in ("", None) and (key, value) != ("limit", 0)}
     named = {"questions": list(experiment.questions), "measures": list(experiment.measures)}
     lists = named | {"expected": expected_tables(experiment.expected)}
     return tables | {key: value for key, value in lists.items() if value}
 
 
-def _file_name(key: str, value: Any) -> str:
+def _file_name(key: str, value: object) -> str:
     """A value as a part of a folder's name on any file system; with a hash where it had to be changed for that."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     if key in ("retriever", "reader"):  # "my_module:Class"; a plug of ours has no dot in its name

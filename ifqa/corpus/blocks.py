@@ -5,13 +5,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TypedDict, TypeVar, cast
 
 from ifqa.corpus.store import passage_line
-from ifqa.corpus.wikipedia.dump import Page, Tally, parse_pages
+from ifqa.corpus.wikipedia.dump import Disambiguation, Page, Tally, parse_pages
 from ifqa.corpus.wikipedia.multistream import Streams
 from ifqa.corpus.wikipedia.splitter import split
-from ifqa.corpus.wikipedia.wikitext import to_text
+from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.records import Passage
 
 VERSION = 2  # of what becomes of a block; raised when that changes, so that nothing made before is used
@@ -19,6 +19,17 @@ PACKED = 1 << 22  # bytes of bz2 streams in a block: about 5,000 passages of enw
 TEXT = 1 << 23  # characters of pages in a block
 _EMPTY = 200  # characters that a page without any counts for: it takes memory, too
 PASSAGES = 20_000  # in a block of passages that are passages already
+
+_One = TypeVar("_One", Page, Passage)
+
+
+class BlockSettings(TypedDict, total=False):
+    """What becomes of pages: "words" and "wrap"; of wikitext "profile", of streams "disambiguation"; of passages none."""
+
+    profile: Profile
+    disambiguation: Disambiguation
+    words: int
+    wrap: bool
 
 
 @dataclass(frozen=True)
@@ -29,8 +40,7 @@ class Block:
         content: the streams, pages or passages.
         where: the file they come from, and from which byte on.
         read: bytes of input they take.
-        settings: what becomes of them: "words" and "wrap"; of wikitext "profile", of streams "disambiguation";
-            of passages none.
+        settings: what becomes of them.
         tally: what was passed over to get at them.
         number: of its shard.
     """
@@ -38,7 +48,7 @@ class Block:
     content: Streams | list[Page] | list[Passage]
     where: str
     read: int
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: BlockSettings = field(default_factory=BlockSettings)
     tally: Tally = field(default_factory=Tally)
     number: int = 0
 
@@ -105,14 +115,14 @@ def _pages(block: Block, tally: Tally) -> Iterable[Page]:
 
 
 def cut(
-    items: Iterable[tuple[Any, int]], where: str, settings: dict[str, Any], tally: Tally | None = None
+    items: Iterable[tuple[_One, int]], where: str, settings: BlockSettings, tally: Tally | None = None
 ) -> Iterator[Block]:
     """Pages or passages, each with the bytes read so far, in blocks of 8 million characters or 20,000 passages.
 
     What `tally` holds when a block is full goes with it.
     """
     tally = tally or Tally()
-    content: list[Any] = []
+    content: list[_One] = []
     size = start = position = 0
     limit = TEXT if settings else PASSAGES
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from ifqa.corpus import sources
-from ifqa.corpus.blocks import Block, make_shard
+from ifqa.corpus.blocks import Block, BlockSettings, make_shard
 from ifqa.corpus.sources import Source
 from ifqa.corpus.wikipedia import multistream
 from ifqa.errors import IfqaError
@@ -108,6 +109,7 @@ def _sample(source: Source) -> Iterator[Block]:
         header = multistream.header(file) if source["format"] == "dump" else None
         if header is not None:
             for streams in multistream.sample(file, header, max(1, _PLACES // len(files))):
-                yield Block(streams, streams.where, len(streams.data), settings_of(sources.dump) | settings)
+                whole = cast(BlockSettings, settings_of(sources.dump) | settings)
+                yield Block(streams, streams.where, len(streams.data), whole)
         else:
             yield from islice(sources.blocks({**source, "path": str(file)}), 1)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from ifqa.corpus.blocks import Block, Shard
 from ifqa.corpus.store import shard_path
@@ -22,6 +22,28 @@ from ifqa.storage.files import create, json_line, keep_whole_lines, write, write
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
 _KINDS = {"block": int, "key": str, "bytes": int, "left_out": dict, "bad": list}
 _KINDS |= dict.fromkeys(("pages", "passages", "words"), int)
+
+
+class _Line(TypedDict):
+    block: int
+    key: str
+    pages: int
+    passages: int
+    words: int
+    bytes: int
+    left_out: dict[str, int]
+    bad: list[dict[str, str]]
+
+
+class Sums(TypedDict):
+    """What all shards of a folder hold, and what was passed over on the way."""
+
+    pages: int
+    passages: int
+    words: int
+    shards: int
+    left_out: dict[str, int]
+    bad: int
 
 
 class Shards:
@@ -50,7 +72,7 @@ class Shards:
         if shard.passages:
             with create(shard_path(self.folder, number)) as handle:
                 write(handle, shard.data)
-        line = {
+        line: _Line = {
             "block": number, "key": self._keys[number], "pages": shard.pages, "passages": shard.passages,
             "words": shard.words, "bytes": len(shard.data), "left_out": shard.tally.left_out, "bad": shard.tally.bad,
         }  # fmt: skip
@@ -60,7 +82,7 @@ class Shards:
             os.fsync(handle.fileno())
         self._lines[number] = line
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self) -> Sums:
         """Put the log in order, list the bad pages, remove what no block made; returns the sums."""
         lines = [self._lines[number] for number in range(len(self._keys))]
         made = {shard_path(self.folder, line["block"]): line["bytes"] for line in lines if line["passages"]}
@@ -76,8 +98,14 @@ class Shards:
         left_out: Counter[str] = Counter()
         for line in lines:
             left_out.update(line["left_out"])
-        sums = {key: sum(line[key] for line in lines) for key in ("pages", "passages", "words")}
-        return {**sums, "shards": len(made), "left_out": dict(left_out), "bad": len(bad)}
+        return {
+            "pages": sum(line["pages"] for line in lines),
+            "passages": sum(line["passages"] for line in lines),
+            "words": sum(line["words"] for line in lines),
+            "shards": len(made),
+            "left_out": dict(left_out),
+            "bad": len(bad),
+        }
 
     def _is_here(self, number: int) -> bool:
         line, path = self._lines.get(number), shard_path(self.folder, number)
@@ -86,7 +114,7 @@ class Shards:
         return not line["passages"] or (path.exists() and path.stat().st_size == line["bytes"])
 
 
-def _read_log(path: Path) -> Iterator[dict[str, Any]]:
+def _read_log(path: Path) -> Iterator[_Line]:
     """The lines as `add` writes them; others are as good as none, their blocks are worked on again."""
     for raw in path.read_bytes().splitlines() if path.exists() else ():
         try:
@@ -94,4 +122,4 @@ def _read_log(path: Path) -> Iterator[dict[str, Any]]:
         except ValueError:
             continue
         if isinstance(line, dict) and all(type(line.get(key)) is kind for key, kind in _KINDS.items()):
-            yield line
+            yield cast(_Line, line)

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, NotRequired, TypedDict
 
 from pydantic import Field
 
-from ifqa.corpus.blocks import PACKED, Block, cut
+from ifqa.corpus.blocks import PACKED, Block, BlockSettings, cut
 from ifqa.corpus.store import hash_id, id_bytes
 from ifqa.corpus.wikipedia import multistream
 from ifqa.corpus.wikipedia.articles import article_files, read_articles
@@ -23,7 +23,21 @@ from ifqa.settings import Positive, check_settings, settings_of
 from ifqa.storage.files import known_sha256, unpack
 from ifqa.storage.resources import find_resource
 
-Source = Mapping[str, Any]
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+class Source(TypedDict):
+    """A [[passages.sources]]; settings of the format stand beside these."""
+
+    format: str
+    path: NotRequired[str]  # of all but "gold"
+    benchmark: NotRequired[str]  # of "gold", and its splits with their questions
+    splits: NotRequired[list[str]]
+    questions: NotRequired[list[list[Question]]]
+
+
+Known = Mapping[str, Sequence[int | str]]  # path -> bytes, time of change (ns) and SHA-256 of a file
 
 PIPE = "-"
 
@@ -40,10 +54,11 @@ class Pipe(RawIOBase):
         """Yes."""
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         """Into the buffer, what comes."""
-        data = self._source.read(len(buffer))
-        buffer[: len(data)] = data
+        room = memoryview(buffer)
+        data = self._source.read(len(room))
+        room[: len(data)] = data
         self._digest.update(data)
         self.count += len(data)
         return len(data)
@@ -91,13 +106,13 @@ def dump(
         wrap: whether an article's last passage goes on with the article's start to reach `words`.
         pipe: standard input.
     """
-    settings = {"profile": profile, "disambiguation": disambiguation, "words": words, "wrap": wrap}
+    settings: BlockSettings = {"profile": profile, "disambiguation": disambiguation, "words": words, "wrap": wrap}
     if pipe is not None:
         return _in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count, settings)
     return (block for file in _dump_files(path) for block in _dump_blocks(file, settings))
 
 
-def _dump_blocks(file: Path, settings: dict[str, Any]) -> Iterator[Block]:
+def _dump_blocks(file: Path, settings: BlockSettings) -> Iterator[Block]:
     header = multistream.header(file)
     if header is not None:
         for streams in multistream.cut(file, header, PACKED):
@@ -108,7 +123,7 @@ def _dump_blocks(file: Path, settings: dict[str, Any]) -> Iterator[Block]:
 
 
 def _in_turn(
-    handle: BufferedReader, where: str, position: Callable[[], int], settings: dict[str, Any]
+    handle: BufferedReader, where: str, position: Callable[[], int], settings: BlockSettings
 ) -> Iterator[Block]:
     """Blocks of pages, where only the first byte is known to begin one: unpacked and parsed here, one after the other."""
     tally = Tally()
@@ -204,7 +219,7 @@ def files_of(source: Source) -> list[Path]:
     return article_files(path) if source["format"] == "articles" else [path]
 
 
-def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
+def identify(source: Source, known: Known) -> dict[str, object]:
     """A source's settings and the SHA-256 of what it reads, by which its passages are known, wherever it lies.
 
     Args:
@@ -212,14 +227,14 @@ def identify(source: Source, known: Mapping[str, Any]) -> dict[str, Any]:
         known: path -> [bytes, modified (ns), SHA-256] of files hashed before; hashing 20 GB takes a minute. What came
             by a pipe can only be known so, and is None until it has been read.
     """
-    source = settings_of(FORMATS[source["format"]]) | dict(source)
+    settings = {**settings_of(FORMATS[source["format"]]), **source}
     if source["format"] == "gold":
-        return {**source, "questions": [questions_identity(split) for split in source["questions"]]}
+        return {**settings, "questions": [questions_identity(split) for split in source["questions"]]}
     if is_pipe(source):
         files = [known[PIPE][2] if PIPE in known else None]
     else:
         files = [file_facts(path, known)[2] for path in files_of(source)]
-    return {key: value for key, value in source.items() if key != "path"} | {"files": files}
+    return {**{key: value for key, value in settings.items() if key != "path"}, "files": files}
 
 
 def size(sources: Sequence[Source]) -> int | None:
@@ -229,13 +244,13 @@ def size(sources: Sequence[Source]) -> int | None:
     return sum(path.stat().st_size for source in sources for path in files_of(source))
 
 
-def facts(sources: Sequence[Source], pipe: Pipe | None) -> dict[str, Sequence[Any]]:
+def facts(sources: Sequence[Source], pipe: Pipe | None) -> dict[str, tuple[int, int, str]]:
     """What `identify` takes as known: path -> bytes, time of change and SHA-256 of all that was read."""
-    known: dict[str, Sequence[Any]] = {str(p): file_facts(p, {}) for source in sources for p in files_of(source)}
+    known = {str(p): file_facts(p, {}) for source in sources for p in files_of(source)}
     return known | ({PIPE: pipe.facts()} if pipe else {})
 
 
-def file_facts(path: Path, known: Mapping[str, Any]) -> tuple[int, int, str]:
+def file_facts(path: Path, known: Known) -> tuple[int, int, str]:
     """Bytes, time of change (ns) and SHA-256 of a file; not hashed again while the first two are as `known`."""
     stat = path.stat()
     before = known.get(str(path)) if isinstance(known, Mapping) else None

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import groupby
 from json.encoder import encode_basestring
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
@@ -223,7 +223,7 @@ def parse(line: bytes, where: str) -> Passage:
     return _passage(record, where)
 
 
-def _passage(record: dict[str, Any], where: str) -> Passage:
+def _passage(record: dict[str, object], where: str) -> Passage:
     passage_id, title = text_field(record, "id", where), field(record, "title", str, where)
     return Passage(passage_id, title, field(record, "contents", str, where))
 

@@ -123,7 +123,7 @@ def refuse_pickle(path: Path) -> None:
         )
 
 
-def _ranked(ctxs: list[Any], known: dict[str, str], where: str) -> list[tuple[Passage, float]]:
+def _ranked(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple[Passage, float]]:
     passages, scores = [], []
     for number, ctx in enumerate(ctxs, start=1):
         at = f"{where}, passage {number}"
@@ -150,21 +150,21 @@ def _name(given: str, content: str, known: dict[str, str]) -> str:
     return next(name for name in names if known.setdefault(name, content) == content)
 
 
-def _id(record: dict[str, Any], where: str) -> str:
+def _id(record: dict[str, object], where: str) -> str:
     value = record.get("id")
     if isinstance(value, bool) or not isinstance(value, str | int | None):
         raise IfqaError(f"{where}: 'id' must be text or a whole number, found {type(value).__name__}")
     return "" if value is None else unicode_text(str(value), "id", where).strip()
 
 
-def _answers(entry: dict[str, Any], where: str) -> tuple[str, ...]:
+def _answers(entry: dict[str, object], where: str) -> tuple[str, ...]:
     values = field(entry, "answers", list, where) if entry.get("answers") is not None else []
     if wrong := [type(value).__name__ for value in values if not isinstance(value, str)]:
         raise IfqaError(f"{where}: 'answers' must be a list of strings, found {wrong[0]} in it")
     return tuple(unicode_text(value, "answers", where) for value in values if value.strip())
 
 
-def _score(value: Any, where: str) -> float | None:
+def _score(value: object, where: str) -> float | None:
     if value is None:
         return None
     score = math.nan
@@ -176,7 +176,7 @@ def _score(value: Any, where: str) -> float | None:
     return score
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
+def _entries(path: Path) -> Iterator[dict[str, object]]:
     """The objects of a JSON list, or of JSON lines, each as soon as it is whole."""
     text, count = _Text(_chunks(path)), 0
     is_list = text.next() == "["

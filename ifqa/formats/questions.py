@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.formats.qrels import id_word
@@ -176,7 +175,7 @@ def _json(path: Path) -> Iterator[Question]:
         raise IfqaError(f"{path}: wanted a list of questions, or SQuAD's object with a list 'data'; found neither")
 
 
-def _squad(data: list[Any], path: str) -> Iterator[Question]:
+def _squad(data: list[object], path: str) -> Iterator[Question]:
     for number, article in enumerate(data, start=1):
         where = f"{path}: article {number}"
         for paragraph in field(_object(article, where), "paragraphs", list, where):
@@ -193,8 +192,9 @@ def _squad(data: list[Any], path: str) -> Iterator[Question]:
                 yield Question(_id(qa, 0, where), text_field(qa, "question", where), answers, (context,))
 
 
-def _record(record: Any, number: int, where: str) -> Question:
-    key = next((key for key in _ANSWER_KEYS if key in _object(record, where)), "")
+def _record(value: object, number: int, where: str) -> Question:
+    record = _object(value, where)
+    key = next((key for key in _ANSWER_KEYS if key in record), "")
     answers = record.get(key)
     if isinstance(answers, dict):  # SQuAD's as `datasets` gives them, and TriviaQA's
         answers = answers.get("text", answers.get("aliases"))
@@ -208,27 +208,27 @@ def _record(record: Any, number: int, where: str) -> Question:
     )
 
 
-def _object(value: Any, where: str) -> dict[str, Any]:
+def _object(value: object, where: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: wanted an object, found {type(value).__name__}")
     return value
 
 
-def _id(record: dict[str, Any], number: int, where: str) -> str:
+def _id(record: dict[str, object], number: int, where: str) -> str:
     value = record.get("id", record.get("idx", number or None))
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise IfqaError(f"{where}: 'id' must be text or a whole number, found {value!r}")
     return unicode_text(str(value), "id", where)
 
 
-def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
+def _texts(value: object, key: str, where: str) -> tuple[str, ...]:
     """A text, or a list of them; nothing for None and for a blank text."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
     return texts_field({key: [value] if isinstance(value, str) else value}, key, where)
 
 
-def _first_context(question: Question) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _first_context(question: Question) -> Iterator[tuple[str, list[dict[str, object]]]]:
     """The first gold passage that holds an answer, with the answers in it; nothing where none does."""
     for context in question.gold_passages:
         spans = dict.fromkeys(span for answer in question.answers if (span := find_answer(context, answer)))

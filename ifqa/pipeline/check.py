@@ -10,9 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import Experiment, load_experiment, retriever_tables, search_settings
 from ifqa.config.variants import override
 from ifqa.corpus.forecast import forecast
@@ -39,7 +38,7 @@ from ifqa.storage.resources import find_resource, list_resources
 from ifqa.workers.machine import cores, total_memory
 
 
-def check(name: str, changes: Mapping[str, Any] = MappingProxyType({}), thorough: bool = False) -> Iterator[str]:
+def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thorough: bool = False) -> Iterator[str]:
     """Check an experiment or a corpus without doing its work, and say line by line what it will take; writes nothing.
 
     `changes` to an experiment are as `override` takes them. `thorough`: hash all that was made, too.
@@ -96,8 +95,8 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
         if up_to_date(corpus.folder / name, partial(wanted_index, corpus, name)):
             yield f"  index {name}: built"
         else:
-            settings = {key: value for key, value in corpus.indexes[name].items() if key != "retriever"}
-            taken = load_indexed(corpus.indexes[name]["retriever"]).forecast(round(count), **settings)
+            table = corpus.indexes[name]
+            taken = load_indexed(table["retriever"]).forecast(round(count), **build_settings(table))
             if taken is None:
                 yield f"  index {name}: to build, and what that takes is not known"
                 continue

@@ -54,11 +54,11 @@ def sources_of(corpus: Corpus) -> list[Source]:
         IfqaError: a format or a setting is wrong, or what a source names is not there.
     """
     found = [
-        source | {"path": _below(corpus.root, source["path"])} if _is_relative(source) else source
+        Source(**{**source, "path": _below(corpus.root, source["path"])}) if _is_relative(source) else source
         for source in corpus.sources
     ]
     sources.check(found)
-    return [source | _questions_of_gold(source, corpus.root) for source in found]
+    return [_with_questions(source, corpus.root) for source in found]
 
 
 def _is_relative(source: Source) -> bool:
@@ -71,11 +71,11 @@ def _below(root: Path, path: str) -> str:
     return path if root == Path() else str(find_resource(path, root) or root / path)
 
 
-def _questions_of_gold(source: Source, root: Path) -> dict[str, list[list[Question]]]:
+def _with_questions(source: Source, root: Path) -> Source:
     if source["format"] != "gold":
-        return {}
+        return source
     benchmark = open_benchmark(source["benchmark"], root)
-    return {"questions": [benchmark.questions(split) for split in source["splits"]]}
+    return {**source, "questions": [benchmark.questions(split) for split in source["splits"]]}
 
 
 def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:
@@ -125,8 +125,14 @@ def check_predictions(
             raise IfqaError(
                 f"reader {reader!r} gave {one.question_id} the evidence {min(strange)!r}, which it was not given"
             )
-        for key in ("answer", "factual", "completion", "error"):
-            if not isinstance(text := getattr(one, key), str):
+        texts: dict[str, object] = {  # of a reader from outside they may be anything
+            "answer": one.answer,
+            "factual": one.factual,
+            "completion": one.completion,
+            "error": one.error,
+        }
+        for key, text in texts.items():
+            if not isinstance(text, str):
                 raise IfqaError(f"reader {reader!r} gave {one.question_id} the {key} {text!r}; wanted text")
             unicode_text(text, key, f"reader {reader!r}, {one.question_id}")
 

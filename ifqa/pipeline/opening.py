@@ -4,10 +4,10 @@ import threading
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
-from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, retriever_tables, search_settings
+from ifqa.config.corpus import build_settings, load_corpus
+from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.money import Budget
@@ -47,7 +47,7 @@ class Session:
             return self._models[key]
 
 
-def opened(plugin: type[_P], settings: Mapping[str, Any], root: Path, **given: object) -> _P:
+def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **given: object) -> _P:
     """A plugin with its settings, and with what its constructor wants of what is given."""
     wanted = handed(plugin.__init__, root=root, **given)
     return plugin(**wanted, **settings_at(plugin.__init__, settings, root))
@@ -63,9 +63,9 @@ def open_retriever(experiment: Experiment, session: Session) -> Retriever:
     return _open(experiment.retriever, experiment, session)
 
 
-def _open(table: Mapping[str, Any], experiment: Experiment, session: Session) -> Retriever:
+def _open(table: RetrieverSettings, experiment: Experiment, session: Session) -> Retriever:
     name = table["name"]
-    corpus, given = experiment.corpus_folder, dict[str, Any]()
+    corpus, given = experiment.corpus_folder, dict[str, object]()
     if "parts" in table:
         given["parts"] = [
             Part(_open(part, experiment, session), part["k"], part["weight"], part.get("query", "question"))
@@ -97,7 +97,7 @@ def open_reader(experiment: Experiment, session: Session) -> Reader:
     return reader
 
 
-def reads_passages(table: Mapping[str, Any]) -> bool:
+def reads_passages(table: RetrieverSettings) -> bool:
     """Whether the retriever of a table reads passages itself: those of some ids, as a reranker does, or all of them."""
     return takes("retriever", table["name"], "passages") or takes("retriever", table["name"], "corpus")
 
@@ -108,21 +108,19 @@ def refuse_other_families(experiment: Experiment) -> None:
     Raises:
         IfqaError: a retriever's or the reader's weights were trained in another family of the same benchmark.
     """
-    plugins: list[tuple[Literal["retriever", "reader"], str, dict[str, Any], bool]] = []
+    plugins: list[tuple[Literal["retriever", "reader"], str, dict[str, object], bool]] = []
     if experiment.reader:
         plugins.append(("reader", experiment.reader["name"], experiment.reader_settings, False))
     for table in retriever_tables(experiment.retriever) if experiment.retriever else ():
-        index = (
-            load_corpus(experiment.corpus, experiment.root).indexes.get(table["index"], {}) if "index" in table else {}
-        )
-        built = {key: value for key, value in index.items() if key != "retriever"}
+        indexes = load_corpus(experiment.corpus, experiment.root).indexes if "index" in table else {}
+        built = build_settings(indexes[table["index"]]) if "index" in table and table["index"] in indexes else {}
         plugins.append(("retriever", table["name"], built or search_settings(table), bool(built)))
     for kind, name, settings, builds in plugins:
         plugin = load(kind, name)
         _refuse(f"{kind} {name!r} {plugin.learnt}", _family(plugin, settings, experiment.root, builds), experiment)
 
 
-def _family(plugin: type[Learned], settings: Mapping[str, Any], root: Path, builds: bool) -> str:
+def _family(plugin: type[Learned], settings: Mapping[str, object], root: Path, builds: bool) -> str:
     named = settings_at(plugin.build if builds and issubclass(plugin, Indexed) else plugin.__init__, settings, root)
     return plugin.trained(**handed(plugin.trained, root=root), **named)
 

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from ifqa.config.corpus import Corpus, load_corpus
-from ifqa.config.experiment import Experiment, retriever_tables, search_settings
+from ifqa.config.corpus import Corpus, build_settings, load_corpus
+from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import questions_of, sources_of
@@ -29,7 +29,7 @@ from ifqa.storage import artifacts
 from ifqa.storage.files import sha256
 
 
-def wanted_passages(corpus: Corpus, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def wanted_passages(corpus: Corpus, known: sources.Known | None = None) -> dict[str, object]:
     """The sources' settings and the SHA-256 of what they read; `known` as `sources.identify` takes it."""
     if known is None:
         manifest = artifacts.read_manifest(corpus.folder / "passages")
@@ -41,7 +41,7 @@ def wanted_passages(corpus: Corpus, known: Mapping[str, Any] | None = None) -> d
     }
 
 
-def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
+def wanted_index(corpus: Corpus, name: str) -> dict[str, object]:
     """The build settings, defaults too, and the passages.
 
     Raises:
@@ -52,23 +52,21 @@ def wanted_index(corpus: Corpus, name: str) -> dict[str, Any]:
     table = corpus.indexes[name]
     plug = load_indexed(table["retriever"])
     settings = identifying(plug, settings_of(plug.build) | table)
-    own = {key: value for key, value in table.items() if key != "retriever"}
-    files = {"files": found} if (found := plug.built_from(**settings_at(plug.build, own, corpus.root))) else {}
+    named = settings_at(plug.build, build_settings(table), corpus.root)
+    files = {"files": found} if (found := plug.built_from(**named)) else {}
     return {"stage": "index", "settings": settings, "plug": code_of(plug), **files, "passages": _passages(corpus)}
 
 
-def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
+def wanted_retrieve(experiment: Experiment) -> dict[str, object]:
     """The search settings, the questions, and the index, which must be of the passages that are there.
 
     Raises:
         IfqaError: the passages or the index are not built, or not from what the corpus file says now.
     """
     assert experiment.retriever is not None
-    wanted = {
-        "stage": "retrieve",
-        "retriever": fingerprint("retriever", experiment),
-        **_questions(experiment),
-    }
+    wanted: dict[str, object] = {"stage": "retrieve", "retriever": fingerprint("retriever", experiment)}
+    wanted |= _questions(experiment)
+    indexes: dict[str, str] = {}
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     for name in experiment.indexes:
         assert corpus is not None  # or the experiment had been refused
@@ -80,26 +78,28 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, Any]:
                 f"build it again: ifqa index {corpus.name}"
             )
         _require_same(corpus.folder / name, found, index, f"ifqa index {corpus.name}")
-        wanted.setdefault("indexes", {})[name] = artifacts.identity(index)
+        indexes[name] = artifacts.identity(index)
+    if indexes:
+        wanted["indexes"] = indexes
     if corpus and any(map(reads_passages, retriever_tables(experiment.retriever))):
         wanted["passages"] = _passages(corpus)
     return wanted
 
 
-def wanted_read(experiment: Experiment) -> dict[str, Any]:
+def wanted_read(experiment: Experiment) -> dict[str, object]:
     """The reader's settings and weights, the questions, the run, and the passages it names."""
     assert experiment.reader is not None
     reader = fingerprint("reader", experiment)
     return {"stage": "read", "reader": reader, **_questions(experiment), **_run(experiment)}
 
 
-def wanted_score(experiment: Experiment) -> dict[str, Any]:
+def wanted_score(experiment: Experiment) -> dict[str, object]:
     """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer.
 
     So are the measures that the experiment names, and the files from outside that measures and subsets are in.
     """
     benchmark = {"name": experiment.benchmark, "code": code_of(load("benchmark", experiment.benchmark))}
-    wanted: dict[str, Any] = {"stage": "score", "version": summary.VERSION}
+    wanted: dict[str, object] = {"stage": "score", "version": summary.VERSION}
     wanted |= {"seed": experiment.seed, "benchmark": benchmark} | _measures(experiment)
     wanted |= _questions(experiment) | _run(experiment)
     if experiment.reader:
@@ -107,7 +107,7 @@ def wanted_score(experiment: Experiment) -> dict[str, Any]:
     return wanted
 
 
-def _measures(experiment: Experiment) -> dict[str, Any]:
+def _measures(experiment: Experiment) -> dict[str, object]:
     """The measures that an experiment adds, and SHA-256 by module of the files that are not of this package."""
     by = declared(experiment.benchmark, experiment.measures)
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
@@ -117,7 +117,7 @@ def _measures(experiment: Experiment) -> dict[str, Any]:
     return named | ({"measured_by": files} if files else {})
 
 
-def _module(function: Callable[..., Any]) -> str:
+def _module(function: Callable[..., object]) -> str:
     """The module that a function is in; of a partial one, or an object that is called, what it is made from."""
     while isinstance(function, partial):
         function = function.func
@@ -133,7 +133,7 @@ def _file(module: str) -> Path:
         ) from error
 
 
-def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) -> dict[str, Any]:
+def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) -> dict[str, object]:
     """All that decides what an experiment's retriever or reader does: its settings, its code, and a hash of the files it reads.
 
     Raises:
@@ -141,32 +141,36 @@ def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) ->
     """
     if kind == "reader":
         assert experiment.reader is not None
-        made = _fingerprint(kind, experiment.reader, experiment.reader_settings, experiment.root)
+        made = _fingerprint(
+            kind, experiment.reader["name"], experiment.reader, experiment.reader_settings, experiment.root
+        )
     else:
         assert experiment.retriever is not None
         made = _of_retriever(experiment.retriever, experiment.root)
     if experiment.asks_llm(kind):
         assert experiment.llm is not None  # or the experiment had been refused
         own = {key: value for key, value in experiment.llm.items() if key != "name"}
-        made["llm"] = _fingerprint("llm", experiment.llm, own, experiment.root)
+        made["llm"] = _fingerprint("llm", experiment.llm["name"], experiment.llm, own, experiment.root)
     return made
 
 
-def _of_retriever(table: Mapping[str, Any], root: Path) -> dict[str, Any]:
+def _of_retriever(table: RetrieverSettings, root: Path) -> dict[str, object]:
     own = {key: value for key, value in table.items() if key != "parts"}
     rewritten = {"queries": queries.VERSION} if "query" in table or table.get("reads", "question") != "question" else {}
     parts = {"parts": [_of_retriever(part, root) for part in table["parts"]]} if "parts" in table else {}
-    return _fingerprint("retriever", own, search_settings(table), root) | rewritten | parts
+    return _fingerprint("retriever", table["name"], own, search_settings(table), root) | rewritten | parts
 
 
-def _fingerprint(kind: Kind, table: Mapping[str, Any], own: Mapping[str, Any], root: Path) -> dict[str, Any]:
-    plug = load(kind, table["name"])
+def _fingerprint(
+    kind: Kind, name: str, table: Mapping[str, object], own: Mapping[str, object], root: Path
+) -> dict[str, object]:
+    plug = load(kind, name)
     named = settings_at(plug.__init__, own, root)
     files = {"files": found} if (found := plug.fingerprint(**handed(plug.fingerprint, root=root), **named)) else {}
     return {"settings": identifying(plug, table), "code": code_of(plug), **files}
 
 
-def finished(folder: Path, command: str) -> dict[str, Any]:
+def finished(folder: Path, command: str) -> artifacts.Manifest:
     """The manifest of an artifact another one needs; where there is none, the error names the command that makes it.
 
     Raises:
@@ -182,7 +186,7 @@ def finished(folder: Path, command: str) -> dict[str, Any]:
     return manifest
 
 
-def up_to_date(folder: Path, wanted_by: Callable[[], dict[str, Any]]) -> bool:
+def up_to_date(folder: Path, wanted_by: Callable[[], dict[str, object]]) -> bool:
     """Whether an artifact is made from exactly what it should be now; not if what it is made from is not there."""
     try:
         return artifacts.is_made(folder, wanted_by())
@@ -190,7 +194,7 @@ def up_to_date(folder: Path, wanted_by: Callable[[], dict[str, Any]]) -> bool:
         return False
 
 
-def up_to_date_passages(corpus: Corpus) -> dict[str, Any]:
+def up_to_date_passages(corpus: Corpus) -> artifacts.Manifest:
     """The manifest of a corpus's passages.
 
     Raises:
@@ -202,12 +206,12 @@ def up_to_date_passages(corpus: Corpus) -> dict[str, Any]:
     return manifest
 
 
-def identifying(plug: type[Plugin], settings: Mapping[str, Any]) -> dict[str, Any]:
+def identifying(plug: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
     """Settings without those that the plug says change how fast it is, and not what it does."""
     return {key: value for key, value in sorted(settings.items()) if key not in plug.not_identity}
 
 
-def _questions(experiment: Experiment) -> dict[str, Any]:
+def _questions(experiment: Experiment) -> dict[str, str]:
     return {"questions": questions_identity(questions_of(experiment))}
 
 
@@ -216,14 +220,14 @@ def _passages(corpus: Corpus) -> str:
     return artifacts.identity(up_to_date_passages(corpus)["wanted"])
 
 
-def _run(experiment: Experiment) -> dict[str, Any]:
+def _run(experiment: Experiment) -> dict[str, str]:
     wanted = {"run": _stage(experiment, "retrieve", wanted_retrieve)} if experiment.retriever else {}
     return wanted | (
         {"passages": _passages(load_corpus(experiment.corpus, experiment.root))} if experiment.corpus else {}
     )
 
 
-def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment], dict[str, Any]]) -> str:
+def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment], dict[str, object]]) -> str:
     """Identity of an earlier stage, which must be what the experiment says now."""
     folder, command = experiment.folder / stage, f"ifqa {stage} {experiment.name}"
     manifest, wanted = finished(folder, command), wanted_by(experiment)
@@ -233,7 +237,7 @@ def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment],
     return artifacts.identity(wanted) + half_answered
 
 
-def _require_same(folder: Path, found: dict[str, Any], wanted: dict[str, Any], command: str) -> None:
+def _require_same(folder: Path, found: dict[str, object], wanted: dict[str, object], command: str) -> None:
     if artifacts.identity(found) != artifacts.identity(wanted):
         changed = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
         raise IfqaError(

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import Experiment
 from ifqa.config.variants import write_resolved
 from ifqa.corpus import sources
@@ -94,13 +94,14 @@ def build_index(corpus: Corpus, name: str) -> Path:
         IfqaError: the corpus has no such index, or its passages are not built.
     """
     passages, folder = corpus.folder / "passages", corpus.folder / name
-    settings = dict(corpus.indexes.get(name, {}))
-    plug = load_indexed(settings.pop("retriever")) if settings else None
+    table = corpus.indexes.get(name)
+    plug = load_indexed(table["retriever"]) if table else None
     with make(folder, lambda: wanted_index(corpus, name), resume="any" if plug and plug.resumes else "") as work:
         if work is None:
             return folder
-        assert plug is not None  # or wanted_index had refused the name
-        plug.build(passages, work.folder, **settings_at(plug.build, settings, corpus.root))
+        assert table is not None  # or wanted_index had refused the name
+        assert plug is not None
+        plug.build(passages, work.folder, **settings_at(plug.build, build_settings(table), corpus.root))
         work.made["passages"] = finished(passages, f"ifqa passages {corpus.name}")["made"]["passages"]
     say(f"{folder}: {work.made['passages']:,} passages indexed")
     return folder
@@ -204,7 +205,8 @@ def score(experiment: Experiment) -> Path:
         scores = summary.summarise(rows, questions, by, depth, experiment.seed, predictions)
         made = [one["made"] for stage in experiment.stages if (one := read_manifest(experiment.folder / stage))]
         worst = max(made, key=lambda one: one.get("retry", 0))
-        scores |= {count: worst.get(count, 0) for count in ("not_asked", "retry")} | {"of": split_size(experiment)}
+        scores["not_asked"], scores["retry"] = worst.get("not_asked", 0), worst.get("retry", 0)
+        scores["of"] = split_size(experiment)
         write_jsonl(work.folder / "per_question.jsonl", rows)
         write_json(work.folder / "scores.json", scores)
     return folder

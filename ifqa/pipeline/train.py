@@ -3,10 +3,9 @@
 import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import load_experiment
@@ -38,7 +37,7 @@ Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # a split, and how
 
 
 def train(
-    what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: dict[str, Any],
+    what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: dict[str, object],
     dev: str = "", experiment: str = "",
 ) -> Path:  # fmt: skip
     """Train a reader, the reranker or a dense retriever on a benchmark's split, with passages retrieved for its questions.
@@ -119,15 +118,16 @@ def _by_experiment(name: str, benchmark: str) -> Retrieve:
     return search
 
 
-def _lock(folder: Path) -> Any:
+def _lock(folder: Path) -> AbstractContextManager[None]:
     """What keeps a second command out; the other processes of one training on several GPUs come in with the first."""
     return lock(folder) if world()[0] == 0 else nullcontext()
 
 
-def _first_alone() -> Any:
+def _first_alone() -> AbstractContextManager[None]:
     """Of several processes the first makes what is missing, then the others find it."""
     if world()[1] == 1:
         return nullcontext()
     from accelerate import PartialState
 
-    return PartialState().main_process_first()
+    first: AbstractContextManager[None] = PartialState().main_process_first()
+    return first

@@ -15,7 +15,6 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.prompting.calculator import compute_in
@@ -120,9 +119,9 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _demo(record: dict[str, Any], where: str) -> Demo:
+def _demo(record: dict[str, object], where: str) -> Demo:
     _check_keys(record, _KEYS, where)
-    steps: dict[str, Any] = files.field({"steps": {}} | record, "steps", dict, where)
+    steps: dict[str, object] = files.field({"steps": {}} | record, "steps", dict, where)
     demo = Demo(
         question=files.text_field(record, "question", where),
         answer=files.text_field(record, "answer", where),
@@ -140,7 +139,7 @@ def _demo(record: dict[str, Any], where: str) -> Demo:
     return demo
 
 
-def _passage(record: Any, where: str) -> Passage:
+def _passage(record: object, where: str) -> Passage:
     if not isinstance(record, dict):
         raise IfqaError(f"{where}: 'passages' must hold objects with {', '.join(_PASSAGE)}; found {record!r}")
     _check_keys(record, _PASSAGE, f"{where}: passages")
@@ -148,7 +147,7 @@ def _passage(record: Any, where: str) -> Passage:
     return Passage(files.text_field(record, "id", where), title, files.text_field(record, "text", where))
 
 
-def _check_keys(record: Mapping[str, Any], known: Collection[str], where: str) -> None:
+def _check_keys(record: Mapping[str, object], known: Collection[str], where: str) -> None:
     for key in record:
         if key not in known:
             raise unknown(f"{where}: key", key, known)

@@ -22,7 +22,7 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -53,7 +53,7 @@ class PromptTable(Table):
     ]
     user: Text
     assistant: Text
-    parse: dict[str, Any]
+    parse: dict[str, object]
     system: str = ""
     passage: str = ""
     no_passages: str = ""
@@ -176,7 +176,7 @@ def load_prompt(name: str, root: Path = Path()) -> Prompt:
     return parse_prompt(name, path, read_toml(path))
 
 
-def parse_prompt(name: str, path: Path, table: Mapping[str, Any]) -> Prompt:
+def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     """A prompt from its file's table; `path` opens every error message."""
     where = str(path)
     asks = check_table(PromptTable, table, where)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import tokens_of
@@ -15,7 +15,7 @@ from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_de
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import Advance, LanguageModel, Reader, silent
-from ifqa.records import Completion, Passage, Prediction, Question, Request
+from ifqa.records import Completion, Passage, Prediction, Question, Request, Usage
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Natural, Positive, Temperature, checked
 from ifqa.storage.files import sha256
@@ -111,7 +111,7 @@ class Llm(Reader):
         """The prompt of each question, with the passages that there is room for."""
         shown = self._shown(questions).demos if self._demos else ()
         room = self.llm.window - self.prompt.max_tokens
-        order: Any = self.order
+        order = self.order
         return [
             fit(self.prompt, question.text, several, shown, self.llm.chat, self.llm.count, room, order)
             for question, several in zip(questions, passages, strict=True)
@@ -125,14 +125,14 @@ class Llm(Reader):
         asked = (one.requests(self.prompt.max_tokens, self.temperature, self.samples) for one in fitted)
         return [request for several in asked for request in several]
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Usage:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
         names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
-        spent = {"spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
-        return {name: self._counts[name] for name in names} | spent
+        counts = {name: self._counts[name] for name in names}
+        return cast(Usage, {**counts, "spent": asdict(self.llm.spent.since(self._before)), "took": self._took})
 
     @classmethod
-    def trained(cls, demos: str = "", root: Path = Path(), **_: Any) -> str:
+    def trained(cls, demos: str = "", root: Path = Path(), **_: object) -> str:
         """The family of the demonstrations, told without a model; empty without any."""
         if "/" not in demos:
             return load_demos(demos, root).family if demos else ""
@@ -140,7 +140,7 @@ class Llm(Reader):
         return open_benchmark(benchmark, root).family(split)
 
     @classmethod
-    def fingerprint(cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: Any) -> str:
+    def fingerprint(cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object) -> str:
         """One hash of the prompt, and of the demonstrations' file."""
         files = [prompt_path(prompt, root)]
         if "/" in demos:

@@ -19,9 +19,9 @@ What is empty is left out of an entry of "p" and "e".
 """
 
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TypedDict, cast
 
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of
@@ -31,6 +31,7 @@ from ifqa.scoring.declared import Declared, declared, joined
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_jsonl
 
@@ -39,7 +40,35 @@ SHOWN = 5  # passages of an experiment that nobody read
 Pieces = str | list[str]
 
 
-def browse(experiments: Sequence[Experiment]) -> dict[str, Any]:
+class _Read(TypedDict, total=False):
+    i: str
+    t: str
+    x: Pieces
+    g: int
+
+
+class _Entry(TypedDict, total=False):
+    x: int
+    a: str
+    f: str
+    r: str
+    m: list[float | None]
+    p: list[int]
+    g: int
+    c: int
+
+
+class _Card(TypedDict):
+    id: str
+    q: Pieces
+    a: list[str]
+    n: list[int]
+    g: list[Pieces]
+    p: list[_Read]
+    e: list[_Entry]
+
+
+def browse(experiments: Sequence[Experiment]) -> dict[str, list[dict[str, object]]]:
     """The questions of those experiments that are scored, as above, under "splits"; in the order they are given.
 
     An experiment over fewer questions lacks the others.
@@ -54,7 +83,7 @@ def browse(experiments: Sequence[Experiment]) -> dict[str, Any]:
     return {"splits": [_split(f"{name} {split}", some) for (name, split), some in splits.items()]}
 
 
-def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, Any]:
+def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
     asked = [questions_of(experiment) for experiment in experiments]
     longest_first = sorted(asked, key=len, reverse=True)
     by = _declared(experiments)
@@ -71,7 +100,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, Any]:
             gold = next((rank for rank, one in enumerate(read, start=1) if "g" in card["p"][one]), 0)
             if gold:
                 entry.pop("c", None)
-            card["e"].append(_filled({"x": number}, entry | {"p": read, "g": gold}))
+            card["e"].append(cast(_Entry, _filled({"x": number}, {**entry, "p": read, "g": gold})))
     return {
         "name": name,
         "measures": _measures(by, [entry for card in cards.values() for entry in card["e"]]),
@@ -90,9 +119,9 @@ def _shown(by: Declared) -> list[str]:
     return by.shown([one.name for one in by.answers])
 
 
-def _measures(by: Declared, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _measures(by: Declared, entries: Sequence[_Entry]) -> list[dict[str, object]]:
     """The same as the page has them: whole numbers where no answer has a part of one."""
-    found = []
+    found: list[dict[str, object]] = []
     for number, name in enumerate(_shown(by)):
         values = [entry["m"][number] for entry in entries if "m" in entry]
         whole = all(value is None or value == int(value) for value in values)
@@ -100,7 +129,7 @@ def _measures(by: Declared, entries: Sequence[dict[str, Any]]) -> list[dict[str,
     return found
 
 
-def _about(experiment: Experiment) -> dict[str, Any]:
+def _about(experiment: Experiment) -> dict[str, object]:
     read, depth = _read(experiment), experiment.retriever["k"] if experiment.retriever else 0
     by = declared(experiment.benchmark, experiment.measures)
     depths = [one for one in GOLD_ANY.depths if one <= depth] if GOLD_ANY in by.rankings else []
@@ -121,7 +150,7 @@ def _read(experiment: Experiment) -> int:
     return count
 
 
-def _card(question: Question, by: Declared) -> dict[str, Any]:
+def _card(question: Question, by: Declared) -> _Card:
     return {
         "id": question.id,
         "q": _question(question.text),
@@ -140,38 +169,39 @@ def _question(text: str) -> Pieces:
     return cut(text, [(start, start + len(supposed))] if supposed else [])
 
 
-def _passage(passage: Passage, question: Question) -> dict[str, Any]:
+def _passage(passage: Passage, question: Question) -> _Read:
     text = cut(passage.text, answer_spans(passage.text, question.answers))
     gold = any(covers(passage.text, gold) for gold in question.gold_passages)
-    return _filled({"i": passage.id, "x": text}, {"t": passage.title, "g": int(gold)})
+    return cast(_Read, _filled({"i": passage.id, "x": text}, {"t": passage.title, "g": int(gold)}))
 
 
-def _filled(needed: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+def _filled(needed: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
     """Without the empty texts, lists and ranks."""
-    return needed | {key: value for key, value in more.items() if value}
+    return {**needed, **{key: value for key, value in more.items() if value}}
 
 
 def _entries(
     experiment: Experiment, questions: Sequence[Question], by: Declared
-) -> Iterator[tuple[Question, dict[str, Any], list[Passage]]]:
+) -> Iterator[tuple[Question, _Entry, list[Passage]]]:
     """What an experiment made of each question, and the passages it read, best first."""
-    rows = {row["id"]: row for _, row in read_jsonl(experiment.folder / "score" / "per_question.jsonl")}
+    rows = {row["id"]: cast(Row, row) for _, row in read_jsonl(experiment.folder / "score" / "per_question.jsonl")}
     several = passages_of(experiment, [ranking[: _read(experiment)] for ranking in rankings_of(experiment, questions)])
     predictions: Sequence[Prediction | None] = [None] * len(questions)
     if experiment.reader:
         predictions = predictions_of(experiment, questions)
     for question, prediction, passages in zip(questions, predictions, several, strict=True):
-        yield question, _scores(rows.get(question.id, {}), _shown(by)) | _answer(prediction), passages
+        yield question, {**_scores(rows.get(question.id), _shown(by)), **_answer(prediction)}, passages
 
 
-def _scores(row: dict[str, Any], shown: Sequence[str]) -> dict[str, Any]:
+def _scores(row: Row | None, shown: Sequence[str]) -> _Entry:
     """The score in each of the measures, and the least K at which a gold passage is among the first K."""
-    depths = [depth for depth in GOLD_ANY.depths if row.get(f"{GOLD_ANY.name}@{depth}")]
-    scores = [row.get(name) for name in shown]
-    return ({"m": scores} if any(one is not None for one in scores) else {}) | {"c": min(depths, default=0)}
+    depths = [depth for depth in GOLD_ANY.depths if row and score_in(row, f"{GOLD_ANY.name}@{depth}")]
+    scores = [score_in(row, name) if row else None for name in shown]
+    least: _Entry = {"c": min(depths, default=0)}
+    return {"m": scores, **least} if any(one is not None for one in scores) else least
 
 
-def _answer(prediction: Prediction | None) -> dict[str, Any]:
+def _answer(prediction: Prediction | None) -> _Entry:
     if prediction is None:
         return {}
     return {"a": prediction.answer, "f": prediction.factual, "r": prediction.error}

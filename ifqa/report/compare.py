@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
 from io import StringIO
-from typing import Any
+from typing import cast
 
 from rich.console import Console
 from rich.table import Table
@@ -20,9 +20,9 @@ from ifqa.report.terminal import plain
 from ifqa.scoring.declared import Declared, declared, units
 from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.files import read_jsonl
 
-Row = dict[str, Any]
 Rows = dict[str, Row]
 
 
@@ -65,9 +65,7 @@ def compare(first: Experiment, second: Experiment) -> list[Difference]:
     return sorted(found, key=lambda one: order.index(one.measure))
 
 
-def largest_differences(
-    first: Experiment, second: Experiment, measure: str, count: int
-) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+def largest_differences(first: Experiment, second: Experiment, measure: str, count: int) -> list[tuple[str, Row, Row]]:
     """The ids of the questions with the largest differences in a measure, with both rows; ties in the questions' order.
 
     Raises:
@@ -77,7 +75,7 @@ def largest_differences(
     known = _shared(_declared(first), rows, others)
     if measure not in known:
         raise unknown("measure of both experiments", measure, known)
-    apart = {one: abs(others[one][measure] - rows[one][measure]) for one in rows if measure in rows[one]}
+    apart = {one: abs(b - a) for one, a, b in _both(measure, rows, others)}
     largest = sorted((one for one in apart if apart[one]), key=lambda one: -apart[one])[:count]
     return [(one, rows[one], others[one]) for one in largest]
 
@@ -109,7 +107,7 @@ class Comparison:
                 return one
         raise unknown("measure of both experiments", measure, [one.measure for one in self.differences])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same as plain data."""
         return {
             "a": self.first,
@@ -144,7 +142,8 @@ class Comparison:
             console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
             for letter, values in (("A", row), ("B", other)):
                 answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
-                console.print(f"  {letter} {self.measure} {100 * values[self.measure]:.0f}{answer}", soft_wrap=True)
+                score = score_in(values, self.measure) or 0.0
+                console.print(f"  {letter} {self.measure} {100 * score:.0f}{answer}", soft_wrap=True)
 
     def __str__(self) -> str:
         file = StringIO()
@@ -192,7 +191,7 @@ def _same_questions(first: Experiment, second: Experiment) -> tuple[Rows, Rows]:
 def _rows(experiment: Experiment) -> Rows:
     folder = experiment.folder / "score"
     finished(folder, f"ifqa run {experiment.name}")
-    return {row["id"]: row for _, row in read_jsonl(folder / "per_question.jsonl")}
+    return {row["id"]: cast(Row, row) for _, row in read_jsonl(folder / "per_question.jsonl")}
 
 
 def _shared(by: Declared, rows: Rows, others: Rows) -> list[str]:
@@ -201,12 +200,18 @@ def _shared(by: Declared, rows: Rows, others: Rows) -> list[str]:
     return by.keys(here & there)
 
 
+def _both(key: str, rows: Rows, others: Rows) -> list[tuple[str, float, float]]:
+    """The questions that both sides have a score of, with these."""
+    scores = ((one, score_in(rows[one], key), score_in(others[one], key)) for one in rows)
+    return [(one, a, b) for one, a, b in scores if a is not None and b is not None]
+
+
 def _difference(
     key: str, by: Declared, rows: Rows, others: Rows, questions: Mapping[str, Question], seed: int
 ) -> Difference:
-    both = [one for one in rows if key in rows[one] and key in others[one]]
-    of = units(by.measure(key), [questions[one] for one in both])
-    first, second = ([side[one][key] for one in both] for side in (rows, others))
+    both = _both(key, rows, others)
+    of = units(by.measure(key), [questions[one] for one, _, _ in both])
+    first, second = [a for _, a, _ in both], [b for _, _, b in both]
     more, low, high = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of)
     p = paired_randomization(first, second, seed, units=of)
     counts = won_lost_tied(second, first) if by.best(key) else won_lost_tied(first, second)

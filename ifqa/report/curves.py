@@ -5,7 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+
+from ifqa.scoring.summary import Mean
 
 #: Dark enough for white paper, light enough for a dark page (3:1 on both); Okabe and Ito's hues, told apart by the colour-blind.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
@@ -43,7 +44,7 @@ class _Scale:
         return _HEIGHT - _BOTTOM - (value - self.low) / (self.high - self.low) * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def recall_curve(label: str, measures: Mapping[str, Any], name: str) -> Curve | None:
+def recall_curve(label: str, measures: Mapping[str, Mean], name: str) -> Curve | None:
     """The curve of the measures NAME@K in a scores.json's "measures"; None where there is not one."""
     ks = sorted(int(key.partition("@")[2]) for key in measures if key.partition("@")[0] == name and "@" in key)
     points = [(k, measures[f"{name}@{k}"]) for k in ks]

@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError
 from ifqa.storage.files import create, write
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: suffix of a figure -> what else it would say of itself; without it the same numbers give the same bytes.
-FIGURES: dict[str, dict[str, Any]] = {
+FIGURES: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None},

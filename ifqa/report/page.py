@@ -8,11 +8,10 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED
 from ifqa.report.table import NOT_RUN, STALE, Grid
@@ -92,7 +91,9 @@ placeholder="words of question, answer or id"></label>
 </section>"""
 
 
-def write_page(path: Path, grids: Sequence[Grid], figures: Sequence[str], browsed: dict[str, Any], about: str) -> None:
+def write_page(
+    path: Path, grids: Sequence[Grid], figures: Sequence[str], browsed: Mapping[str, object], about: str
+) -> None:
     """Write the page, whole or not at all.
 
     Args:
@@ -137,7 +138,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """JSON that is safe in a `script` element: no character in it can end the element, and none is half a surrogate pair."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

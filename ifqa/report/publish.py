@@ -93,7 +93,7 @@ def _figures(results: Sequence[Result]) -> Iterator[str]:
         by = joined(declared(one.experiment.benchmark, one.experiment.measures) for one in several)
         for measure in (one for one in by.rankings if one.tables):
             measured = [
-                recall_curve(one.experiment.name, (one.scores or {})["measures"], measure.name) for one in several
+                recall_curve(one.experiment.name, one.scores["measures"], measure.name) for one in several if one.scores
             ]
             if curves := [curve for curve in measured if curve]:
                 title = measure.title or measure.name

@@ -9,17 +9,17 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, load_experiment, parse_experiment
+from ifqa.config.experiment import Experiment, RetrieverSettings, load_experiment, parse_experiment
 from ifqa.config.variants import as_tables
 from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
 from ifqa.pipeline.provenance import identifying, wanted_score
-from ifqa.plugins import Kind, load
+from ifqa.plugins import load
 from ifqa.progress import say
-from ifqa.scoring.summary import VERSION
+from ifqa.scoring.summary import VERSION, Content
 from ifqa.storage.artifacts import identity, is_made, read_manifest
 from ifqa.storage.files import json_line, read_json, read_jsonl, text_field
 from ifqa.storage.resources import list_resources
@@ -28,27 +28,53 @@ RECORDS = Path("experiments/RESULTS.jsonl")
 _KEYS = {"experiment", "version", "tables", "wanted", "scores", "made"}
 
 
+class How(TypedDict, total=False):
+    """How scores were made; the last five where there is something to tell."""
+
+    at: str  # ISO time
+    hardware: str
+    python: str
+    commit: str
+    seconds: dict[str, float]  # by stage
+    passages: int  # of the corpus
+    model: str
+    cost: float | None  # of the last attempt in US dollars; None where the price is unknown
+    tokens: int  # of all answers
+    label: str
+    trained_on_them: bool
+
+
+class Record(TypedDict):
+    """A line of RESULTS.jsonl."""
+
+    experiment: str
+    version: int
+    tables: dict[str, object]
+    wanted: str
+    scores: Content
+    made: How
+    sha256: str
+
+
 @dataclass(frozen=True)
 class Result:
     """One experiment and what came of it.
 
     `scores` are as `stages.score` writes them, None where it was not run, or where `stale` says why what is here no longer
-    counts. `made` says how: "at" (ISO time), "hardware", "python", "commit", "seconds" (stage -> seconds), "passages" (of the
-    corpus), "model", "cost" of the last attempt (US dollars, None where the price is unknown) and "tokens" of all answers where
-    a language model was asked, "label", "trained_on_them". `wanted` is the identity of what the scores were made from, and
+    counts. `made` says how, and is empty without scores. `wanted` is the identity of what the scores were made from, and
     `here` whether they lie below the working directory. `needs` is what it takes to run one that was not.
     """
 
     experiment: Experiment
-    scores: dict[str, Any] | None = None
-    made: Mapping[str, Any] = field(default_factory=dict)
+    scores: Content | None = None
+    made: How = field(default_factory=How)
     wanted: str = ""
     here: bool = False
     stale: str = ""
     needs: tuple[str, ...] = ()
 
 
-def gather(records: Mapping[str, Mapping[str, Any]]) -> list[Result]:
+def gather(records: Mapping[str, Record]) -> list[Result]:
     """Every experiment there is, by name: files, and the variants of flags that were scored here or are recorded.
 
     One whose file is wrong, or whose plug is not here, is left out with a line that says so.
@@ -68,7 +94,7 @@ def gather(records: Mapping[str, Mapping[str, Any]]) -> list[Result]:
     return results
 
 
-def _result(experiment: Experiment, record: Mapping[str, Any] | None) -> Result:
+def _result(experiment: Experiment, record: Record | None) -> Result:
     """What is here; else what is recorded of just this experiment; else what it takes to run it."""
     found = _measured_here(experiment)
     if found is None:
@@ -80,25 +106,25 @@ def _result(experiment: Experiment, record: Mapping[str, Any] | None) -> Result:
     return found
 
 
-def read_records() -> dict[str, dict[str, Any]]:
+def read_records() -> dict[str, Record]:
     """The recorded results by experiment.
 
     Raises:
         IfqaError: a line is not one that `updated` gives, or another one stands for the same experiment.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Record] = {}
     for number, record in read_jsonl(RECORDS) if RECORDS.exists() else ():
         where = f"{RECORDS}:{number}"
         name = text_field(record, "experiment", where)
         content = {key: value for key, value in record.items() if key != "sha256"}
         if record.get("sha256") != _sha256(content) or content.keys() != _KEYS:
             raise IfqaError(f"{where}: the record of {name} was changed by hand; take the line out, and report again")
-        if found.setdefault(name, record) != record:
+        if found.setdefault(name, cast(Record, record)) != record:
             raise IfqaError(f"{where}: there is another record of {name}; keep one of them, and report again")
     return found
 
 
-def updated(records: Mapping[str, dict[str, Any]], results: Iterable[Result]) -> list[dict[str, Any]]:
+def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Record]:
     """The records, those of what is here and differs from them replaced, by name; none is dropped.
 
     A hash in each tells one that was changed by hand.
@@ -106,19 +132,20 @@ def updated(records: Mapping[str, dict[str, Any]], results: Iterable[Result]) ->
     kept = dict(records)
     for one in results:
         name = one.experiment.name
-        known = records.get(name, {})
-        if one.here and (known.get("wanted"), known.get("scores")) != (one.wanted, one.scores):
+        known = records.get(name)
+        same = known and (known["wanted"], known["scores"]) == (one.wanted, one.scores)
+        if one.here and not same:
             measured = {"wanted": one.wanted, "scores": one.scores, "made": dict(one.made)}
             content = {"experiment": name, "version": VERSION, "tables": as_tables(one.experiment), **measured}
-            kept[name] = content | {"sha256": _sha256(content)}
+            kept[name] = cast(Record, content | {"sha256": _sha256(content)})
     return [kept[name] for name in sorted(kept)]
 
 
-def _sha256(record: dict[str, Any]) -> str:
+def _sha256(record: Mapping[str, object]) -> str:
     return hashlib.sha256(json_line(record)).hexdigest()
 
 
-def _is_of(record: Mapping[str, Any], experiment: Experiment) -> bool:
+def _is_of(record: Record, experiment: Experiment) -> bool:
     """Whether a record is of an experiment that does the same, scored as scores are now; what changes its speed aside."""
     if record["version"] != VERSION:
         return False
@@ -129,16 +156,21 @@ def _is_of(record: Mapping[str, Any], experiment: Experiment) -> bool:
     return _settings(recorded) == _settings(experiment)
 
 
-def _settings(experiment: Experiment) -> dict[str, Any]:
+def _settings(experiment: Experiment) -> dict[str, object]:
     """All that decides what an experiment does; not what it expects, or how it is called."""
     tables = {key: value for key, value in as_tables(experiment).items() if key not in ("about", "table", "expected")}
-    kinds: tuple[Kind, ...] = ("retriever", "reader", "llm")
-    return tables | {kind: _telling(kind, tables[kind]) for kind in kinds if kind in tables}
+    if experiment.retriever:
+        tables["retriever"] = _of_retriever(experiment.retriever)
+    if experiment.reader:
+        tables["reader"] = identifying(load("reader", experiment.reader["name"]), experiment.reader)
+    if experiment.llm:
+        tables["llm"] = identifying(load("llm", experiment.llm["name"]), experiment.llm)
+    return tables
 
 
-def _telling(kind: Kind, table: Mapping[str, Any]) -> dict[str, Any]:
-    own = identifying(load(kind, table["name"]), table)
-    return own | ({"parts": [_telling(kind, part) for part in own["parts"]]} if "parts" in own else {})
+def _of_retriever(table: RetrieverSettings) -> dict[str, object]:
+    own = identifying(load("retriever", table["name"]), table)
+    return own | ({"parts": [_of_retriever(part) for part in table["parts"]]} if "parts" in table else {})
 
 
 def needs(experiment: Experiment) -> tuple[str, ...]:
@@ -152,10 +184,11 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     formats = {source.get("format") for source in corpus.sources} if corpus and corpus.name != "sample" else set()
     found += ["the Wikipedia dump"] if "dump" in formats else []
     found += ["articles"] if "articles" in formats else []
-    models = [corpus.indexes.get(index, {}).get("model", "") for index in experiment.indexes] if corpus else []
+    indexes = corpus.indexes if corpus else {}
+    models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
     trained = experiment.reader is not None and experiment.reader["name"] == "fid"
-    llm: Mapping[str, Any] = experiment.llm or {}
+    llm: Mapping[str, object] = experiment.llm or {}
     found += ["a model of the hub"] if hub or llm.get("name") == "hf" else []
     found += ["a trained FiD"] if trained else []
     found += ["a GPU"] if hub or trained else []
@@ -178,23 +211,23 @@ def _measured_here(experiment: Experiment) -> Result | None:
     return Result(experiment, read_json(folder / "scores.json"), _made(experiment), identity(wanted), here=True)
 
 
-def _made(experiment: Experiment) -> dict[str, Any]:
+def _made(experiment: Experiment) -> How:
     found = {stage: read_manifest(experiment.folder / stage) for stage in experiment.stages}
     made = {stage: manifest["made"] for stage, manifest in found.items() if manifest}
     last = made[experiment.stages[-1]]
-    told: dict[str, Any] = {key: last[key] for key in ("at", "hardware", "python", "commit")}
+    told: How = {"at": last["at"], "hardware": last["hardware"], "python": last["python"], "commit": last["commit"]}
     told["seconds"] = {stage: one["seconds"] for stage, one in made.items()}
     corpus = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
     if corpus:
         told["passages"] = corpus["made"]["passages"]
     asked = [one["spent"] for one in made.values() if "spent" in one]
     if asked:
-        costs = [spent["cost"] for spent in asked]
-        told["cost"] = None if None in costs else sum(costs)
+        costs = [spent["cost"] for spent in asked if spent["cost"] is not None]
+        told["cost"] = sum(costs) if len(costs) == len(asked) else None
         told["tokens"] = sum(sum(one["took"]) for one in made.values() if "took" in one)
-    if model := (experiment.llm or {}).get("model"):
+    if experiment.llm and (model := experiment.llm.get("model")):
         told["model"] = model
-    if label := made.get("read", {}).get("label"):
+    if "read" in made and (label := made["read"].get("label")):
         told["label"] = label
     if any(one.get("trained_on_them") for one in made.values()):
         told["trained_on_them"] = True

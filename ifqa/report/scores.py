@@ -1,11 +1,12 @@
 """Scores as an object: of one experiment, or of answers that were handed in."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +17,7 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.report.terminal import plain
 from ifqa.scoring.declared import Declared, declared
 from ifqa.scoring.outcomes import outcome
-from ifqa.scoring.summary import partial
+from ifqa.scoring.summary import Content, Mean, Means, Part, Row, partial
 from ifqa.storage.files import read_json, read_jsonl
 
 _MOST = 3  # subsets that have columns of their own; more have rows
@@ -47,8 +48,8 @@ class Scores:
 
     name: str
     by: Declared
-    content: dict[str, Any]
-    rows: Sequence[dict[str, Any]] = field(default=(), repr=False)
+    content: Content
+    rows: Sequence[Row] = field(default=(), repr=False)
 
     def __getitem__(self, measure: str) -> Score:
         found = measured(self.content, measure)
@@ -86,9 +87,9 @@ class Scores:
             for row in self.rows
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same as plain data, of its own."""
-        return {"name": self.name, **_copy(self.content)}
+        return {"name": self.name, **deepcopy(self.content)}
 
     def to_frame(self) -> Any:
         """A pandas frame of a row for each measure over all questions, each subset and each group.
@@ -125,11 +126,11 @@ class Scores:
         note = f"{self.questions:,} questions, {self.n_failed:,} failed {partial(self.content)}"
         return f"<p>{escape(self.name)}</p>{''.join(map(html_table, self.tables()))}<p>{escape(note)}</p>"
 
-    def _parts(self) -> Iterator[tuple[str, dict[str, dict[str, float]]]]:
+    def _parts(self) -> Iterator[tuple[str, Means]]:
         """All questions, each subset, each group and the mean over groups, with their measures."""
         yield "all", self.content["measures"]
-        for kind in ("subsets", "groups"):
-            yield from ((name, part["measures"]) for name, part in self.content.get(kind, {}).items())
+        for parts in (self.content["subsets"], self.content.get("groups", {})):
+            yield from ((name, part["measures"]) for name, part in parts.items())
         if "macro" in self.content:
             yield "macro", self.content["macro"]["measures"]
 
@@ -137,7 +138,7 @@ class Scores:
 def scores_of(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
     by = declared(experiment.benchmark, experiment.measures)
-    rows = [row for _, row in read_jsonl(folder / "per_question.jsonl")]
+    rows = [cast(Row, row) for _, row in read_jsonl(folder / "per_question.jsonl")]
     return Scores(experiment.name, by, read_json(folder / "scores.json"), rows)
 
 
@@ -151,11 +152,7 @@ def html_table(table: Table) -> str:
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
 
 
-def _copy(value: Any) -> Any:
-    return {key: _copy(one) for key, one in value.items()} if isinstance(value, dict) else value
-
-
-def _scores_table(scores: dict[str, Any], by: Declared) -> Table:
+def _scores_table(scores: Content, by: Declared) -> Table:
     """A row for each measure: all questions with the 95% interval, and the subsets, unless they are too many for columns."""
     table = Table(box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("measure")
@@ -169,33 +166,37 @@ def _scores_table(scores: dict[str, Any], by: Declared) -> Table:
     return table
 
 
-def _parts_tables(scores: dict[str, Any], by: Declared) -> Iterator[Table]:
+def _parts_tables(scores: Content, by: Declared) -> Iterator[Table]:
     """The headline subset by subset, where these are too many for columns; and group by group, with both averages."""
     headline = by.headline(scores["measures"])
     if len(by.subsets) > _MOST:
-        yield _parts_table("subset", headline, by, [(one.name, scores["subsets"][one.name]) for one in by.subsets])
+        yield _parts_table("subset", headline, by, _rows({one.name: scores["subsets"][one.name] for one in by.subsets}))
     if "groups" in scores:
         several = sum(headline in one["measures"] for one in scores["groups"].values())
-        macro = ("macro", scores["macro"] | {"questions": f"mean of {several}"})
-        yield _parts_table(by.groups, headline, by, [*scores["groups"].items(), macro, ("micro", scores)])
+        macro = ("macro", f"mean of {several}", scores["macro"]["measures"])
+        micro = ("micro", f"{scores['questions']:,}", scores["measures"])
+        yield _parts_table(by.groups, headline, by, [*_rows(scores["groups"]), macro, micro])
 
 
-def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, dict[str, Any]]]) -> Table:
+def _rows(parts: Mapping[str, Part]) -> list[tuple[str, str, Means]]:
+    return [(name, f"{part['questions']:,}", part["measures"]) for name, part in parts.items()]
+
+
+def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, str, Means]]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column(plain(kind))
     for column in ("questions", by.marked(key), "95% interval"):
         table.add_column(column, justify="right")
-    for name, part in parts:
-        mean, count = part["measures"].get(key), part["questions"]
-        table.add_row(plain(name), f"{count:,}" if isinstance(count, int) else count, value_of(mean), interval_of(mean))
+    for name, count, means in parts:
+        table.add_row(plain(name), count, value_of(means.get(key)), interval_of(means.get(key)))
     return table
 
 
-def value_of(mean: dict[str, float] | None) -> str:
+def value_of(mean: Mean | None) -> str:
     """A score as a cell has it."""
     return f"{mean['value']:.1f}" if mean else "-"
 
 
-def interval_of(mean: dict[str, float] | None) -> str:
+def interval_of(mean: Mean | None) -> str:
     """Its interval, likewise."""
     return f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else "-"

@@ -13,11 +13,11 @@ from ifqa.config.experiment import Experiment
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.inputs import answers_of
 from ifqa.plugins import names, open_benchmark
-from ifqa.records import Answer, Passage
+from ifqa.records import Answer, Passage, Usage
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
-from ifqa.scoring.summary import partial
+from ifqa.scoring.summary import Content, partial
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import list_resources
@@ -44,8 +44,9 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     for line in _beside(experiment, scores, by):
         console.print(line, soft_wrap=True)
     for stage in experiment.stages:
-        for told in _told(stage, (read_manifest(experiment.folder / stage) or {"made": {}})["made"]):
-            console.print(told, soft_wrap=True)
+        if manifest := read_manifest(experiment.folder / stage):
+            for told in _told(stage, manifest["made"]):
+                console.print(told, soft_wrap=True)
     manifest = read_manifest(experiment.folder / "read") if experiment.reader else None
     if manifest and manifest["made"].get("trained_on_them"):
         console.print(
@@ -63,7 +64,7 @@ def exit_code(experiment: Experiment, folder: Path) -> int:
     return int(any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
 
 
-def scores_json(experiment: Experiment, folder: Path) -> dict[str, Any]:
+def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
     """An experiment's scores and what was expected of it, as JSON has them."""
     scores = read_json(folder / "scores.json")
     expected = [
@@ -74,7 +75,7 @@ def scores_json(experiment: Experiment, folder: Path) -> dict[str, Any]:
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
 
-def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
+def _told(stage: str, made: Usage) -> Iterator[str]:
     """What a stage that asked a language model took, and what came of it."""
     if "spent" not in made:
         return
@@ -87,17 +88,17 @@ def _told(stage: str, made: dict[str, Any]) -> Iterator[str]:
         f"answers together took {took} tokens."
     )
     counts = {
-        "retry": "questions not wholly answered, which the next run asks again",
-        "cut": "questions whose completion was cut at its most tokens",
-        "too_long": "questions not asked, as the model's window has no room for one",
-        "unparsed": "questions in whose completions the prompt's rule finds no answer",
-        "left_out": "passages left out because the model's window was full",
+        "questions not wholly answered, which the next run asks again": made.get("retry"),
+        "questions whose completion was cut at its most tokens": made.get("cut"),
+        "questions not asked, as the model's window has no room for one": made.get("too_long"),
+        "questions in whose completions the prompt's rule finds no answer": made.get("unparsed"),
+        "passages left out because the model's window was full": made.get("left_out"),
     }
-    if told := [f"{made[name]:,} {what}" for name, what in counts.items() if made.get(name)]:
+    if told := [f"{count:,} {what}" for what, count in counts.items() if count]:
         yield f"  {'; '.join(told)}."
 
 
-def _beside(experiment: Experiment, scores: dict[str, Any], by: Declared) -> Iterator[str]:
+def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[str]:
     """What stands beside the scores: those over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
     found = [f"{by.marked(key)} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]

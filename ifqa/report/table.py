@@ -193,8 +193,8 @@ def _mean(one: Result, measure: str) -> str:
     if one.scores is None or (mean := measured(one.scores, measure)) is None:
         return ""
     part = measure.rpartition(".")[0]
-    count = part_of(one.scores, part).get("questions") if part else None
-    of = "" if count is None else f" of {count:,}"
+    found = part_of(one.scores, part) if part else None
+    of = f" of {found['questions']:,}" if found and "questions" in found else ""
     return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]{of}"
 
 

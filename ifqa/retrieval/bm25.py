@@ -183,7 +183,7 @@ class BM25(Indexed):
         write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
 
     @classmethod
-    def forecast(cls, passages: int, **_: Any) -> Cost:
+    def forecast(cls, passages: int, **_: object) -> Cost:
         """What `build` will take: told from what 410,612 passages took on two cores."""
         return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
 

@@ -12,6 +12,7 @@ from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 OWN = "ifqa"  # the adapter that travels in the package
@@ -77,7 +78,7 @@ class CrossEncoder:
 
     def score(
         self, pairs: Sequence[tuple[str, str]], advance: Callable[[int], None] = lambda done: None
-    ) -> "NDArray[Any]":
+    ) -> "NDArray[np.float32]":
         """Scores of (question, passage text) pairs, float32 [pairs]; `advance` is told how many more are done."""
         import numpy as np
         import torch

@@ -6,7 +6,7 @@ which is the cosine where the model normalises.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, cast
 
 from rich.filesize import decimal
 
@@ -15,11 +15,19 @@ from ifqa.models.hub import NAME, identity_of, model_folder, question_model
 from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.vectors import encode
+from ifqa.retrieval.vectors.loading import EncoderSettings
 from ifqa.retrieval.vectors.store import Ids, Vectors
 from ifqa.settings import Natural, NotNegative, Precision, YesNo, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
 from ifqa.workers.tasks import Engine
+
+if TYPE_CHECKING:
+    from ifqa.retrieval.vectors.exact import Exact
+
+if TYPE_CHECKING:
+    from ifqa.retrieval.vectors.approximate import Approximate
+    from ifqa.retrieval.vectors.exact import Exact
 
 _FACTS = "dense.json"  # beside the vectors: what a searcher has to know of the build
 _MODEL = ("model", "query_model", "titles", "max_tokens", "query_prefix", "passage_prefix")
@@ -31,6 +39,7 @@ class Dense(Indexed):
     version = 1
     not_identity = ("device", "engine", "workers", "memory_gb")
     resumes = True
+    _searcher: "Approximate | Exact"
 
     @checked("setting of retriever 'dense'")
     def __init__(
@@ -73,7 +82,7 @@ class Dense(Indexed):
         if facts["factory"]:
             from ifqa.retrieval.vectors.approximate import Approximate
 
-            self._searcher: Any = Approximate(
+            self._searcher = Approximate(
                 index,
                 (facts["passages"], facts["dimension"]),
                 nprobe=nprobe,
@@ -150,7 +159,7 @@ class Dense(Indexed):
         """
         if not factory and not keep_vectors:
             raise IfqaError("keep_vectors = false leaves nothing to search in; name a factory besides")
-        settings = {"model": model, "query_model": query_model, "titles": titles, "max_tokens": max_tokens,
+        settings: EncoderSettings = {"model": model, "query_model": query_model, "titles": titles, "max_tokens": max_tokens,
                     "precision": precision, "device": device, "query_prefix": query_prefix,
                     "passage_prefix": passage_prefix}  # fmt: skip
         facts = encode.encode(passages, folder, settings, engine=engine, workers=workers)
@@ -168,13 +177,14 @@ class Dense(Indexed):
         write_json(folder / _FACTS, facts | {"factory": factory, **_stamp(model, question_model(model, query_model))})
 
     @classmethod
-    def forecast(cls, passages: int, *, factory: str = "", train_sample: int = 0, **settings: Any) -> Cost:
+    def forecast(cls, passages: int, *, factory: str = "", train_sample: int = 0, **settings: object) -> Cost:
         """What `build` will take here: some passages are encoded to tell.
 
         Raises:
             IfqaError: the model is missing, or a setting does not fit.
         """
-        pace = encode.pace({name: settings[name] for name in (*_MODEL, "precision", "device") if name in settings})
+        own = {name: settings[name] for name in (*_MODEL, "precision", "device") if name in settings}
+        pace = encode.pace(cast(EncoderSettings, own))
         disk, memory, searched = passages * pace.bytes_each, pace.memory, passages * pace.bytes_each
         if factory:
             from ifqa.retrieval.vectors.factory import PART, index_bytes, train_bytes
@@ -190,18 +200,22 @@ class Dense(Indexed):
         return Cost(passages / pace.passages_per_second, disk, memory, about)
 
     @classmethod
-    def trained(cls, model: str = NAME, **_: Any) -> str:
+    def trained(cls, model: str = NAME, **_: object) -> str:
         """The family that a model of `ifqa train dense` was trained on; empty for any other. Nothing is loaded or fetched."""
-        family: str = _stamp(model)["setting"] if Path(model).is_dir() else ""
-        return family
+        return _stamp(model)["setting"] if Path(model).is_dir() else ""
 
     @classmethod
-    def built_from(cls, model: str = NAME, query_model: str = "", **_: Any) -> str:
+    def built_from(cls, model: str = NAME, query_model: str = "", **_: object) -> str:
         """SHA-256 of the files of the model that `build` uses."""
         return identity_of(model, question_model(model, query_model))
 
 
-def _stamp(*models: str) -> dict[str, Any]:
+class _Stamp(TypedDict):
+    setting: str
+    trained_on: list[str]
+
+
+def _stamp(*models: str) -> _Stamp:
     """In which setting a model of `ifqa train dense` was trained, and the SHA-256 of the questions' files."""
     folders = [model_folder(model) for model in models if model]
     for path in (place / "manifest.json" for folder in folders for place in (folder, folder.parent)):

@@ -1,11 +1,11 @@
 """Several retrievers' rankings as one: by rank (RRF) or by score."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, Usage
 from ifqa.retrieval.queries import Part, usage_of
 from ifqa.settings import Natural, checked
 
@@ -14,7 +14,7 @@ class Fusion(Retriever):
     """One ranking out of those of its parts, which may be any retrievers."""
 
     version = 1
-    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "bm25"}, {"name": "dense"}]
+    default_parts: ClassVar[list[dict[str, str]]] = [{"name": "bm25"}, {"name": "dense"}]
 
     @checked("setting of retriever 'fusion'")
     def __init__(
@@ -51,7 +51,7 @@ class Fusion(Retriever):
         fuse = self._by_rank if self._method == "rrf" else self._by_score
         return [best(fuse(of_one, weights), k) for of_one in zip(*rankings, strict=True)]
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Usage:
         """What its parts tell of the language model that they ask; nothing where none does."""
         return usage_of(self._parts)
 

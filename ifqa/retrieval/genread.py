@@ -4,14 +4,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import tokens_of
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Hit, Passage, Question, Request
+from ifqa.records import Hit, Passage, Question, Request, SpentTable, Usage
 from ifqa.settings import Temperature, checked
 from ifqa.storage.files import sha256
 
@@ -83,17 +83,17 @@ class GenRead(Retriever):
             asked += one.requests(self.prompt.max_tokens, self.temperature, k if self.temperature else 1)
         return asked
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Usage:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
         return {
             "retry": self._failed,
             "not_asked": self._not_asked,
             "too_long": self._too_long,
-            "spent": asdict(self.llm.spent.since(self._before)),
+            "spent": cast(SpentTable, asdict(self.llm.spent.since(self._before))),
             "took": self._took,
         }
 
     @classmethod
-    def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: Any) -> str:
+    def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:
         """SHA-256 of the prompt's file."""
         return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()

@@ -5,11 +5,11 @@ A counterfactual question says what is not so; the passage to be found says what
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 from ifqa.errors import unknown
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Question
+from ifqa.records import Hit, Question, Usage
 from ifqa.retrieval.clauses import content_terms, split_question
 
 VERSION = 1  # of what the clauses and names of a question are; raised when that changes
@@ -60,10 +60,11 @@ class Part:
         return self.retriever.search(rewrite(questions, self.query), self.k)
 
 
-def usage_of(parts: Sequence[Part]) -> dict[str, Any]:
+def usage_of(parts: Sequence[Part]) -> Usage:
     """What those parts tell that ask a language model, all of them the same: of each count the highest, and what it spent."""
-    told: dict[str, Any] = {}
+    told: dict[str, object] = {}
     for part in parts:
         for name, value in part.retriever.usage().items():
-            told[name] = max(told.get(name, 0), value) if isinstance(value, int) else value
-    return told
+            known = told.get(name, 0)
+            told[name] = max(known, value) if isinstance(value, int) and isinstance(known, int) else value
+    return cast(Usage, told)

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Place, Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, Usage
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.queries import Part, rewrite, usage_of
 from ifqa.settings import checked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 WEIGHT = 0.5  # of the model: on a held-out quarter of full-train better than the model alone (README)
 
@@ -21,7 +25,7 @@ class Rerank(Retriever):
 
     version = 1
     not_identity = ("device",)
-    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "fusion"}]
+    default_parts: ClassVar[list[dict[str, str]]] = [{"name": "fusion"}]
 
     @checked("setting of retriever 'rerank'")
     def __init__(
@@ -59,12 +63,12 @@ class Rerank(Retriever):
         self.trained_on = (*self._model.manifest.get("sources", {}).values(), *parts[0].retriever.trained_on)
 
     @classmethod
-    def trained(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
+    def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:
         """The family that the model was trained on, told without loading it; empty for one that is not ours."""
         return cross_encoder.family_of(model)
 
     @classmethod
-    def fingerprint(cls, model: str = cross_encoder.OWN, **_: Any) -> str:
+    def fingerprint(cls, model: str = cross_encoder.OWN, **_: object) -> str:
         """SHA-256 of the model's files."""
         return cross_encoder.identity(model)
 
@@ -90,7 +94,7 @@ class Rerank(Retriever):
         """What its part makes, if that does."""
         return self._part.retriever.made_passages(questions)
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> Usage:
         """What its part tells of the language model that it asks; nothing where it does not."""
         return usage_of([self._part])
 
@@ -115,6 +119,6 @@ def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: flo
     return [Hit(ranking[place].passage_id, float(mixed[place])) for place in order]
 
 
-def _standard(values: Any) -> Any:
+def _standard(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
     spread = values.std() if len(values) else 0.0
     return (values - values.mean()) / spread if spread else values * 0.0

@@ -5,6 +5,7 @@ Rows and scores call a measure by its name, a ranking's by `name@depth`; that is
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load_measure, open_benchmark
@@ -17,7 +18,8 @@ from ifqa.scoring.measures.f1 import F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 
-GOLD_READ, MACRO = "gold_read", "macro"  # a subset, and an average, that no benchmark declares
+GOLD_READ: Final = "gold_read"  # a subset, and an average, that no benchmark declares
+MACRO: Final = "macro"
 _TAKEN = {"id", "subsets", "failed", "answer", "factual", "answer_read", GOLD_READ}  # what else a question's row holds
 
 

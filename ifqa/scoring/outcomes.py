@@ -16,15 +16,15 @@ Several may hold of one question, and the first of them in the order of OUTCOMES
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.summary import Row, score_in
 
 OUTCOMES = ("right", "no answer", "answered the real world", "retrieval miss", "arithmetic miss", "reading miss")
 
 
-def outcome(row: Mapping[str, Any], measure: str, computed: str, factual: str = "") -> str:
+def outcome(row: Row, measure: str, computed: str, factual: str = "") -> str:
     """The first of OUTCOMES that holds of a question.
 
     Args:
@@ -41,7 +41,7 @@ def outcome(row: Mapping[str, Any], measure: str, computed: str, factual: str = 
         raise IfqaError(
             f"question {row.get('id', '?')} has no {missing[0]!r}; wanted the scores of an experiment with a reader"
         )
-    if row[measure] == 1:
+    if score_in(row, measure) == 1:
         return "right"
     if row["failed"]:
         return "no answer"
@@ -55,9 +55,7 @@ def outcome(row: Mapping[str, Any], measure: str, computed: str, factual: str = 
     return "reading miss"
 
 
-def count_outcomes(
-    rows: Iterable[Mapping[str, Any]], measure: str, computed: str, factual: Mapping[str, str]
-) -> dict[str, int]:
+def count_outcomes(rows: Iterable[Row], measure: str, computed: str, factual: Mapping[str, str]) -> dict[str, int]:
     """How many questions have each of OUTCOMES, in that order; the counts sum to the number of rows.
 
     Args:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import NotRequired, TypedDict, cast, final
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure, RankingMeasure
@@ -17,7 +17,67 @@ from ifqa.scoring.statistics import Interval, macro_interval, mean_interval
 
 VERSION = 4  # raise it when a measure changes, so that old scores are made again
 
-Row = dict[str, Any]
+
+class Row(TypedDict):
+    """A line of `per_question.jsonl`; the scores stand beside these, by their measures' names (`score_in`)."""
+
+    id: str
+    subsets: list[str]
+    gold_read: NotRequired[bool]  # whether a gold passage, and an answer, is among what the reader was given
+    answer_read: NotRequired[bool]
+    failed: NotRequired[float]
+    answer: NotRequired[str]
+    factual: NotRequired[str]
+
+
+class Mean(TypedDict):
+    """A score and its 95% bootstrap interval, in percent; over how many questions or groups, where not over all."""
+
+    value: float
+    low: float
+    high: float
+    questions: NotRequired[int]
+    groups: NotRequired[int]
+
+
+Means = dict[str, Mean]
+
+
+@final
+class Part(TypedDict):
+    """Scores over a subset or a group."""
+
+    questions: int
+    measures: Means
+
+
+@final
+class Macro(TypedDict):
+    """Scores that are means over groups."""
+
+    measures: Means
+
+
+@final
+class Content(TypedDict):
+    """What `summarise` gives, and with what a stage adds what `scores.json` holds."""
+
+    questions: int
+    n_failed: int
+    measures: Means
+    subsets: dict[str, Part]
+    groups: NotRequired[dict[str, Part]]
+    macro: NotRequired[Macro]
+    ceiling: NotRequired[float]
+    chance: NotRequired[dict[str, float]]
+    not_asked: NotRequired[int]
+    retry: NotRequired[int]
+    of: NotRequired[int]
+
+
+def score_in(row: Row, key: str) -> float | None:
+    """A question's score in a measure; None where it has none."""
+    return cast(Mapping[str, float], row).get(key)
 
 
 def row(
@@ -34,18 +94,18 @@ def row(
     """
     made: Row = {"id": question.id, "subsets": [one.name for one in by.subsets if one.holds(question)]}
     if texts is not None:
-        made |= retrieval(question, texts, by, k, given)
+        made = cast(Row, {**made, **retrieval(question, texts, by, k, given)})
         made["subsets"] += [GOLD_READ] if made.get(GOLD_READ) else []
-    return made | (reading(question, prediction, by) if prediction else {})
+    return cast(Row, {**made, **reading(question, prediction, by)}) if prediction else made
 
 
-def retrieval(question: Question, texts: Sequence[str], by: Declared, k: int, given: int = 0) -> Row:
+def retrieval(question: Question, texts: Sequence[str], by: Declared, k: int, given: int = 0) -> dict[str, float]:
     """The measures of one ranking at every depth up to `k`, the depth that was asked for.
 
     Recall@100 of a run of 20 would be Recall@20 under another name. Where the first `given` passages went to a reader, also
     whether a gold one, and an answer, is among them: "gold_read" and "answer_read".
     """
-    row: Row = {}
+    row: dict[str, float] = {}
     for measure in by.rankings:
         row |= score_ranking(question, texts, [depth for depth in measure.depths if depth <= k], [measure])
     if given:
@@ -74,9 +134,9 @@ def score_ranking(
     return scores
 
 
-def reading(question: Question, prediction: Prediction, by: Declared) -> Row:
+def reading(question: Question, prediction: Prediction, by: Declared) -> dict[str, float | str]:
     """What of a prediction stands in a question's row: whether it failed, its scores, its texts."""
-    row: Row = {"failed": float(prediction.failed)}
+    row: dict[str, float | str] = {"failed": float(prediction.failed)}
     for measure in by.answers:
         value = 1 - by.best(measure.name) if prediction.failed else measure.of(question, prediction)
         if value is not None:
@@ -105,9 +165,9 @@ class _Scored:
         said = [self.predictions[n] for n in places] if self.predictions else []
         return _Scored(self.by, self.seed, [self.rows[n] for n in places], [self.questions[n] for n in places], said)
 
-    def means(self) -> dict[str, dict[str, float]]:
+    def means(self) -> Means:
         """Every measure's value and interval in percent; over the questions it is defined for, counted where not all are."""
-        means = {}
+        means: Means = {}
         for key in self.by.keys({name for row in self.rows for name in row}):
             values, questions = self._of(key)
             of = units(self.by.measure(key), questions)
@@ -117,10 +177,10 @@ class _Scored:
         means |= self._sets()
         return {key: means[key] for key in self.by.keys(means)}
 
-    def macro(self) -> dict[str, dict[str, float]]:
+    def macro(self) -> Means:
         """Every measure's mean over groups, likewise; over the groups it is defined for, counted where not all are."""
         groups = {one.group for one in self.questions}
-        means = {}
+        means: Means = {}
         for key in self.by.keys({name for row in self.rows for name in row}):
             values, questions = self._of(key)
             measure, own = self.by.measure(key), [one.group for one in questions]
@@ -135,14 +195,17 @@ class _Scored:
         for one in self.by.sets if self.predictions else ():
             if found := set_macro(one, self.questions, self.predictions, self.seed):
                 interval, several = found
-                means[one.name] = _percent(interval) | ({"groups": several} if several < len(groups) else {})
+                means[one.name] = _percent(interval)
+                if several < len(groups):
+                    means[one.name]["groups"] = several
         return {key: means[key] for key in self.by.keys(means)}
 
     def _of(self, key: str) -> tuple[list[float], list[Question]]:
-        both = [(row[key], question) for row, question in zip(self.rows, self.questions, strict=True) if key in row]
+        every = zip(self.rows, self.questions, strict=True)
+        both = [(score, question) for row, question in every if (score := score_in(row, key)) is not None]
         return [value for value, _ in both], [question for _, question in both]
 
-    def _sets(self) -> dict[str, dict[str, float]]:
+    def _sets(self) -> Means:
         if not self.predictions:
             return {}
         found = {one.name: set_interval(one, self.questions, self.predictions, self.seed) for one in self.by.sets}
@@ -156,7 +219,7 @@ def summarise(
     k: int | None,
     seed: int,
     predictions: Sequence[Prediction] = (),
-) -> dict[str, Any]:
+) -> Content:
     """Scores of an experiment from one row for each question.
 
     Args:
@@ -180,7 +243,7 @@ def summarise(
     parts = {one.name: [n for n, row in enumerate(rows) if one.name in row["subsets"]] for one in by.subsets}
     if any(GOLD_READ in row for row in rows):
         parts[GOLD_READ] = [n for n, row in enumerate(rows) if row.get(GOLD_READ)]
-    scores: dict[str, Any] = {
+    scores: Content = {
         "questions": len(rows),
         "n_failed": int(sum(row.get("failed", 0) for row in rows)),
         "measures": every.means(),
@@ -200,15 +263,16 @@ def summarise(
     return scores
 
 
-def _parts(every: _Scored, parts: Mapping[str, Sequence[int]]) -> dict[str, dict[str, Any]]:
+def _parts(every: _Scored, parts: Mapping[str, Sequence[int]]) -> dict[str, Part]:
     return {name: {"questions": len(some), "measures": every.part(some).means()} for name, some in parts.items()}
 
 
-def _percent(interval: Interval) -> dict[str, float]:
-    return dict(zip(("value", "low", "high"), (round(100 * share, 2) for share in interval), strict=True))
+def _percent(interval: Interval) -> Mean:
+    value, low, high = (round(100 * share, 2) for share in interval)
+    return {"value": value, "low": low, "high": high}
 
 
-def partial(scores: Mapping[str, Any]) -> str:
+def partial(scores: Content) -> str:
     """How an experiment's scores fall short of its split: "PARTIAL: 8 of 83 questions; 2 not asked"; empty if they do not.
 
     `scores` are those of `summarise` with "of", the questions of the split, and "not_asked" and "retry", how many of those

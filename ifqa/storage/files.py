@@ -12,15 +12,17 @@ import lzma
 import os
 import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
+
+_T = TypeVar("_T")
 
 _PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
@@ -86,7 +88,7 @@ def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tup
         yield number, record
 
 
-def field(record: dict[str, Any], key: str, kind: type, where: str) -> Any:
+def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) -> _T:
     """`record[key]`, checked to be of `kind`.
 
     Raises:
@@ -100,19 +102,19 @@ def field(record: dict[str, Any], key: str, kind: type, where: str) -> Any:
     return value
 
 
-def text_field(record: dict[str, Any], key: str, where: str) -> str:
+def text_field(record: Mapping[str, object], key: str, where: str) -> str:
     """`record[key]`, which must be a string with something in it.
 
     Raises:
         IfqaError: the key is missing, not a string, or blank.
     """
-    value: str = field(record, key, str, where)
+    value = field(record, key, str, where)
     if not value.strip():
         raise IfqaError(f"{where}: {key!r} is empty; wanted text")
     return unicode_text(value, key, where)
 
 
-def texts_field(record: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+def texts_field(record: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
     """`record[key]`, which must be a list of strings.
 
     Raises:
@@ -164,12 +166,12 @@ def create(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def json_line(record: dict[str, Any]) -> bytes:
+def json_line(record: Mapping[str, object]) -> bytes:
     """A record as one line of JSON, the same bytes for the same content."""
     return json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
-def write_jsonl(path: Path, records: Iterable[dict[str, Any]]) -> int:
+def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> int:
     """Write records as JSON lines, atomically; returns how many."""
     count = 0
     with create(path) as handle:
@@ -208,7 +210,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     """Write one indented JSON file, atomically."""
     with create(path) as handle:
         write(handle, json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")

@@ -26,6 +26,9 @@ from ifqa.training.negatives import hard_negatives
 _MACHINE = ("device", "micro_batch", "checkpoint_every")  # of these, another value is no other training
 
 
+_Row = dict[str, str | list[str]]  # a question and its passages, by the names of columns
+
+
 @dataclass(frozen=True)
 class Recipe:
     """All settings of a training.
@@ -79,7 +82,7 @@ RECIPES = {
 }  # fmt: skip
 
 
-def resolve(recipe: str = "small", **changes: Any) -> Recipe:
+def resolve(recipe: str = "small", **changes: object) -> Recipe:
     """A recipe with some of its settings changed.
 
     Raises:
@@ -96,7 +99,7 @@ def train(
     folder: Path,
     *,
     recipe: str = "small",
-    **changes: Any,
+    **changes: object,
 ) -> None:
     """Train, and write a model that `ifqa.retrieval.vectors.encoder.open_encoder` opens, and a `manifest.json`.
 
@@ -146,9 +149,7 @@ def train(
     resume.finish(folder, wanted, made | {"batches": len(batches), "device": chosen.device})
 
 
-def _batches(
-    questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], chosen: Recipe
-) -> list[list[dict[str, Any]]]:
+def _batches(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], chosen: Recipe) -> list[list[_Row]]:
     """Rows of all epochs in the order of training, each with its own draws, put together to batches without clashes.
 
     A row goes into the first batch that waits for rows and does not clash with it; the last batches stay short.
@@ -158,8 +159,8 @@ def _batches(
     usable = [n for n in range(len(questions)) if golds[n] and len(wrong[n]) >= chosen.negatives]
     titled = chosen.two_encoders and any(one.title for n in usable for one in golds[n] + wrong[n])
     gold_for = _gold_for(questions, {one.text for n in usable for one in golds[n] + wrong[n]})
-    full: list[list[dict[str, Any]]] = []
-    waiting: list[tuple[list[dict[str, Any]], set[int], set[int]]] = []  # rows, their questions, what they are gold for
+    full: list[list[_Row]] = []
+    waiting: list[tuple[list[_Row], set[int], set[int]]] = []  # rows, their questions, what they are gold for
     for epoch in range(chosen.epochs):
         draw = random.Random(f"{chosen.seed} {epoch}")
         for n in draw.sample(usable, len(usable)):
@@ -198,15 +199,17 @@ def _gold_for(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, 
     return found
 
 
-def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, titled: bool) -> dict[str, Any]:
+def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, titled: bool) -> _Row:
     """One question with its passages, as pairs where any passage of the training has a title (a column holds one kind)."""
     asked = question.text.replace("’", "'") if two_encoders else question.text  # dpr/utils/data_utils.py:63-65
     names = ["positive", *(f"negative_{n}" for n in range(1, len(passages)))]
-    texts = [[one.title, one.text] if titled else one.text for one in passages]
-    return {"question": asked, **dict(zip(names, texts, strict=True))}
+    row: _Row = {"question": asked}
+    return row | {
+        name: [one.title, one.text] if titled else one.text for name, one in zip(names, passages, strict=True)
+    }
 
 
-def _trainer(batches: Sequence[Sequence[dict[str, Any]]], start: Path, folder: Path, chosen: Recipe) -> Any:
+def _trainer(batches: Sequence[Sequence[_Row]], start: Path, folder: Path, chosen: Recipe) -> Any:
     import torch
     from datasets import Dataset
     from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
@@ -230,7 +233,7 @@ def _trainer(batches: Sequence[Sequence[dict[str, Any]]], start: Path, folder: P
     )
 
 
-def _as_cut(dataset: Any, *, sizes: Sequence[int], **_: Any) -> list[list[int]]:
+def _as_cut(dataset: object, *, sizes: Sequence[int], **_: object) -> list[list[int]]:
     """A batch sampler for rows that are in batches of these sizes already."""
     return [list(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 

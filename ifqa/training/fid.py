@@ -79,7 +79,7 @@ RECIPES = {
 }  # fmt: skip
 
 
-def resolve(recipe: str = "ifqa", **changes: Any) -> Recipe:
+def resolve(recipe: str = "ifqa", **changes: object) -> Recipe:
     """A recipe with some of its settings changed.
 
     Raises:
@@ -101,7 +101,7 @@ def train(
     *,
     dev: tuple[Sequence[Question], Sequence[Sequence[Passage]]] = ((), ()),
     recipe: str = "ifqa",
-    **changes: Any,
+    **changes: object,
 ) -> None:
     """Train, and write a T5's files with its tokenizer and a `manifest.json`: what reader 'fid' takes as a checkpoint.
 
@@ -180,7 +180,7 @@ class Rows:
     def __len__(self) -> int:
         return self.chosen.steps * self.chosen.batch
 
-    def __getitem__(self, row: int) -> dict[str, Any]:
+    def __getitem__(self, row: int) -> dict[str, object]:
         """The token ids of a question's passages and of an answer."""
         turn, place = divmod(row, len(self.questions))
         if self._pass[0] != turn:

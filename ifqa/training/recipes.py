@@ -10,7 +10,7 @@ from ifqa.settings import check_settings
 Recipe = TypeVar("Recipe", bound=Any)
 
 
-def changed(recipes: Mapping[str, Recipe], recipe: str, changes: Mapping[str, Any]) -> Recipe:
+def changed(recipes: Mapping[str, Recipe], recipe: str, changes: Mapping[str, object]) -> Recipe:
     """A recipe with some of its settings changed.
 
     Raises:

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision
@@ -82,6 +82,12 @@ def train(
     resume.finish(folder, wanted, made | {"lists": len(rows), "device": device})
 
 
+class _Row(TypedDict):
+    query: str
+    passages: list[str]
+    labels: list[float]
+
+
 def _rows(
     questions: Sequence[Question],
     rankings: Sequence[Sequence[Passage]],
@@ -89,11 +95,11 @@ def _rows(
     negatives: int,
     pool: int,
     seed: int,
-) -> list[dict[str, Any]]:
+) -> list[_Row]:
     """A row for each question and epoch, in the order of training, with its own draw of gold passage and negatives."""
     wrong = [hard_negatives(*pair, pool) for pair in zip(questions, rankings, strict=True)]
     usable = [n for n, question in enumerate(questions) if question.gold_passages and len(wrong[n]) >= negatives]
-    rows = []
+    rows: list[_Row] = []
     for epoch in range(epochs):
         draw = random.Random(f"{seed} {epoch}")
         draw.shuffle(usable)
@@ -105,9 +111,7 @@ def _rows(
     return rows
 
 
-def _trainer(
-    rows: list[dict[str, Any]], folder: Path, settings: dict[str, Any], device: str, checkpoint_every: int
-) -> Any:
+def _trainer(rows: list[_Row], folder: Path, settings: dict[str, Any], device: str, checkpoint_every: int) -> Any:
     import torch
     from datasets import Dataset
     from peft import LoraConfig

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ def world() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def begin(folder: Path, wanted: dict[str, Any]) -> bool:
+def begin(folder: Path, wanted: Mapping[str, object]) -> bool:
     """Whether there is anything to train: False where a training of exactly this is finished.
 
     Raises:
@@ -95,10 +95,10 @@ def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
     return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
 
-def finish(folder: Path, wanted: dict[str, Any], made: dict[str, Any]) -> None:
+def finish(folder: Path, wanted: Mapping[str, object], made: Mapping[str, object]) -> None:
     """Write the manifest, and remove what only a resumed training needs."""
     versions = {name: metadata.version(name) for name in _LIBRARIES}
-    write_json(folder / MANIFEST, wanted | {"made": made | {"versions": versions}})
+    write_json(folder / MANIFEST, {**wanted, "made": {**made, "versions": versions}})
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     (folder / WANTED).unlink(missing_ok=True)
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from ifqa.corpus.wikipedia.dump import LONGEST, Page, Tally
 from ifqa.errors import IfqaError
@@ -77,7 +77,7 @@ def read_articles(file: Path, tally: Tally | None = None) -> Iterator[tuple[Page
                 yield page, position
 
 
-def _page(record: dict[str, Any], where: str) -> Page:
+def _page(record: dict[str, object], where: str) -> Page:
     if type(record["id"]) is int:
         record["id"] = str(record["id"])
     page_id, title = text_field(record, "id", where), text_field(record, "title", where)
@@ -89,7 +89,7 @@ def _page(record: dict[str, Any], where: str) -> Page:
     return Page(page_id, title, text)
 
 
-def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, Any], int]]:
+def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object], int]]:
     """Number, values and, by their share of all rows, the bytes read of each row of a parquet file."""
     try:
         from pyarrow import ArrowException

@@ -11,6 +11,8 @@ from ifqa.reading.fid.text import Conventions
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ifqa.reading.fid.model import FusionInDecoder
 
 DEFAULT = "google/flan-t5-base"
@@ -112,7 +114,7 @@ def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
             config.decoder_start_token_id = config.pad_token_id  # as T5's all
         tensors = _pickled(folder)
         published = any(name.startswith("encoder.encoder.") for name in tensors)
-        source: dict[str, Any] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
+        source: dict[str, object] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
         if tensors:
             source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors) if published else tensors}
         if published:
@@ -136,7 +138,7 @@ def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
     return model.eval(), published
 
 
-def _pickled(folder: Path) -> dict[str, Any]:
+def _pickled(folder: Path) -> dict[str, "Tensor"]:
     """Weights by name of a folder without safetensors."""
     import torch
 
@@ -149,7 +151,7 @@ def _pickled(folder: Path) -> dict[str, Any]:
     return tensors
 
 
-def as_t5(tensors: dict[str, Any]) -> dict[str, Any]:
+def as_t5(tensors: dict[str, "Tensor"]) -> dict[str, "Tensor"]:
     """FiD's names of weights as T5's: its wrappers around encoder and layers are in them (FiD src/model.py:26, 139, 189)."""
     return {_unwrapped(name.replace("encoder.encoder.", "encoder.", 1)): tensor for name, tensor in tensors.items()}
 

@@ -131,14 +131,14 @@ class Fid(Reader):
         return len(passages) / (time.perf_counter() - start)
 
     @classmethod
-    def trained(cls, checkpoint: str = "", **_: Any) -> str:
+    def trained(cls, checkpoint: str = "", **_: object) -> str:
         """The family that a checkpoint was trained on, told without loading it; empty where it says nothing."""
         from ifqa.reading.fid.checkpoint import checkpoint_folder, family_of
 
         return family_of(checkpoint_folder(checkpoint))
 
     @classmethod
-    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: Any) -> str:
+    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: object) -> str:
         """One hash of the checkpoint's files and of the tokenizer's, where that is another's."""
         from ifqa.models.hub import weights_identity
         from ifqa.reading.fid.checkpoint import checkpoint_folder, tokenizer_folder

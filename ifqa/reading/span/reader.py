@@ -105,13 +105,13 @@ class Extractive(Reader):
         return 20.0
 
     @classmethod
-    def trained(cls, weights: str = "", **_: Any) -> str:
+    def trained(cls, weights: str = "", **_: object) -> str:
         """The family that the weights were trained on, told without loading them."""
         family: str = _manifest(Path(weights) if weights else SHIPPED)["setting"]
         return family
 
     @classmethod
-    def fingerprint(cls, weights: str = "", **_: Any) -> str:
+    def fingerprint(cls, weights: str = "", **_: object) -> str:
         """One hash of the weights' files, by which a run knows whether it was read with these."""
         folder = Path(weights) if weights else SHIPPED
         hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in FILES]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ifqa.config.corpus import Corpus
 from ifqa.corpus.store import shards_of
@@ -61,7 +61,7 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
     return stats
 
 
-def stats_json(stats: PassageStats) -> dict[str, Any]:
+def stats_json(stats: PassageStats) -> dict[str, object]:
     """The numbers as a JSON file has them: counts as they are, shares in percent, histograms as {size: count}."""
     return {
         "shards": stats.shards,
@@ -76,7 +76,7 @@ def stats_json(stats: PassageStats) -> dict[str, Any]:
     }
 
 
-def _coverage_json(own: Coverage) -> dict[str, Any]:
+def _coverage_json(own: Coverage) -> dict[str, object]:
     percents = {name: None if math.isnan(value) else value for name, value in own.percents().items()}
     return {"golds": own.golds, "questions": own.questions, "percent": percents}
 

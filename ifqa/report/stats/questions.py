@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import open_benchmark
@@ -81,18 +81,19 @@ def _is_there(benchmark: Benchmark, split: str) -> bool:
         return False
 
 
-def stats_json(measured: Measured) -> dict[str, Any]:
+def stats_json(measured: Measured) -> dict[str, object]:
     """The numbers as a JSON file has them: counts as they are, with their shares in percent, and the paper's."""
-    found: dict[str, Any] = {"benchmark": measured.benchmark, "splits": {}, "shared": measured.shared}
+    splits: dict[str, dict[str, object]] = {}
     for split, own in measured.splits.items():
-        lengths = {name: _summary(getattr(own, name)) for name in ("question_words", "answer_words", "passage_words")}
-        shares = {
-            name: _percent(getattr(own, name).values(), getattr(own, name)) for name in ("types", "asked", "places")
+        lengths = {
+            "question_words": _summary(own.question_words),
+            "answer_words": _summary(own.answer_words),
+            "passage_words": _summary(own.passage_words),
         }
-        found["splits"][split] = asdict(own) | {
-            "means": lengths,
-            "percent": shares | {"answers": _answers(own), "in_gold": {kind: _held(own, kind) for kind in SUBSETS}},
-        }
+        in_gold = {kind: _held(own, kind) for kind in SUBSETS}
+        shares = {**_shares(own), "answers": _answers(own), "in_gold": in_gold}
+        splits[split] = {**asdict(own), "means": lengths, "percent": shares}
+    found: dict[str, object] = {"benchmark": measured.benchmark, "splits": splits, "shared": measured.shared}
     if measured.in_paper:
         found["paper"] = {"sizes": PAPER_SIZES, "percent": PAPER_SHARES}
     return found
@@ -113,8 +114,20 @@ def _percent(of: Iterable[int], counts: Mapping[str, int]) -> dict[str, float]:
 
 def _answers(own: QuestionStats) -> dict[str, float]:
     """Shares of questions, in percent."""
-    names = ("several_answers", "several_meanings", "several_passages", "yes_no", "numeric")
-    return _percent([own.questions], {name: getattr(own, name) for name in names})
+    counts = {
+        "several_answers": own.several_answers,
+        "several_meanings": own.several_meanings,
+        "several_passages": own.several_passages,
+        "yes_no": own.yes_no,
+        "numeric": own.numeric,
+    }
+    return _percent([own.questions], counts)
+
+
+def _shares(own: QuestionStats) -> dict[str, dict[str, float]]:
+    """Kinds of answers, question words, and where these stand: shares in percent."""
+    several = {"types": own.types, "asked": own.asked, "places": own.places}
+    return {name: _percent(counts.values(), counts) for name, counts in several.items()}
 
 
 def _held(own: QuestionStats, kind: str) -> float | None:
@@ -180,8 +193,7 @@ def _cell(share: float | None, sign: str = "") -> str:
 def _shares_table(measured: Measured, what: str, names: Sequence[str]) -> "Table":
     table = _table("", *names)
     for split, own in measured.splits.items():
-        counts = getattr(own, what)
-        table.add_row(split, *(_cell(share) for share in _percent(counts.values(), counts).values()))
+        table.add_row(split, *map(_cell, _shares(own)[what].values()))
     if measured.in_paper and what in PAPER_SHARES:
         table.add_row("paper, all", *(_cell(PAPER_SHARES[what].get(name)) for name in names), style="dim")
     return table
@@ -225,7 +237,7 @@ def draw(measured: Measured, path: Path) -> None:
 
 def _draw_shares(axes: "Axes", measured: Measured, what: str, names: Sequence[str]) -> None:
     """One bar a split, the paper's below, in pieces that are told apart by their hatching, too."""
-    rows = {split: _percent(getattr(own, what).values(), getattr(own, what)) for split, own in measured.splits.items()}
+    rows = {split: _shares(own)[what] for split, own in measured.splits.items()}
     if measured.in_paper:
         given = PAPER_SHARES[what]
         rows["paper, all"] = {name: given.get(name, 0.0) for name in names}

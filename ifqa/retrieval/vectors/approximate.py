@@ -6,7 +6,7 @@ shards each, added to a copy of it; `faiss.json` says what is there and from wha
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
@@ -32,6 +32,20 @@ _EF_SEARCH = 128  # of HNSW, as DPR sets it (dpr/indexer/faiss_indexers.py)
 _NPROBE = 64  # lists at least, and one in 64: of IVF4096 as many, of IVF65536 1,024
 
 
+class _Part(TypedDict):
+    file: str
+    first: int
+    passages: int
+    bytes: int
+
+
+class _Log(TypedDict):
+    key: str
+    dimension: int
+    trained_on: int
+    parts: list[_Part]
+
+
 def build(
     vectors: Vectors,
     folder: Path,
@@ -41,7 +55,7 @@ def build(
     part_passages: int = PART,
     seed: int = 0,
     key: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Build an index in a folder, going on from what an earlier attempt at the same left there.
 
     Parts that are there stay. Built anew they would be the same, but for the links of an HNSW, which depend on what its
@@ -65,10 +79,10 @@ def build(
     faiss = load_faiss()
     index = create_index(faiss, factory, vectors.dimension)
     sample = sample_size(faiss, index, factory, len(vectors), train_sample)
-    log: dict[str, Any] = {}
+    log: _Log | None = None
     with suppress(IfqaError):  # none, or damaged: there is nothing to go on from
         log = read_json(folder / LOG)
-    if log.get("key") != key or not (folder / TRAINED).exists():
+    if log is None or log.get("key") != key or not (folder / TRAINED).exists():
         for path in (*folder.glob("faiss-*.index"), folder / TRAINED, folder / LOG):
             path.unlink(missing_ok=True)
         if sample:
@@ -82,7 +96,7 @@ def build(
     plan = {folder / f"faiss-{number:05d}.index": part for number, part in enumerate(parts_of(vectors, part_passages))}
     with bar(f"index {factory}", len(vectors)) as advance:
         for path, (first, last) in plan.items():
-            part: dict[str, Any] = {"file": path.name, "first": first, "passages": last - first}
+            part: _Part = {"file": path.name, "first": first, "passages": last - first, "bytes": 0}
             if path.exists() and parts.get(path.name) == {**part, "bytes": path.stat().st_size}:
                 advance(part["passages"])
                 continue
@@ -135,7 +149,7 @@ class Approximate:
                 "\"cpu\", or, on Linux: pip uninstall faiss-cpu, then pip install 'ifqa[gpu]'"
             )
         log = read_json(require(folder / LOG, "FAISS index"))
-        self._parts: list[dict[str, Any]] = field(log, "parts", list, str(folder / LOG))
+        self._parts: list[_Part] = field(log, "parts", list, str(folder / LOG))
         found = (sum(part["passages"] for part in self._parts), log["dimension"])
         _check(folder / LOG, found, shape)
         self._tune(_read(self._faiss, folder / TRAINED))
@@ -163,7 +177,7 @@ class Approximate:
             scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
         return scores, rows
 
-    def _open(self, part: dict[str, Any]) -> Any:
+    def _open(self, part: _Part) -> Any:
         path = self._folder / part["file"]
         index = _read(self._faiss, path)
         _check(path, (index.ntotal, index.d), (part["passages"], self._shape[1]))

@@ -7,7 +7,7 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
 from ifqa.models.hub import model_folder, question_model
-from ifqa.retrieval.vectors.encoder import Encoder, Side, check_positions
+from ifqa.retrieval.vectors.encoder import Encoder, Facts, Side, check_positions
 
 TOKENS = 256  # conf/encoder/hf_bert.yaml: sequence_length
 
@@ -38,7 +38,7 @@ def open_dpr(
             ) from error
 
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
-            ids: list[Any] = [None] * len(pairs)
+            ids: list[list[int]] = [[]] * len(pairs)
             # A pair of title and text; the text alone where there is no title (dpr/models/hf_models.py:281-317)
             for titled in (True, False):
                 rows = [row for row, (_, title) in enumerate(pairs) if bool(title) is titled]
@@ -53,7 +53,7 @@ def open_dpr(
 
         return Side(tokenise, lambda features: model(**features).pooler_output)
 
-    facts = {"model": name, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
+    facts: Facts = {"model": name, "query_model": questions, "pooling": "cls", "normalised": False, "query_prefix": "",
              "passage_prefix": "", "titles": with_titles, "max_tokens": longest, "precision": precision}  # fmt: skip
     passages = side(DPRContextEncoder, folder)
     encoder = Encoder(facts, device, side(DPRQuestionEncoder, question_folder), passages, with_titles)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from ifqa.corpus.store import count_passages, parse, shards_of
 from ifqa.errors import IfqaError
@@ -16,13 +16,17 @@ from ifqa.models.devices import resolve_device
 from ifqa.models.hub import NAME, identity_of, question_model
 from ifqa.progress import bar, say
 from ifqa.records import Passage
-from ifqa.retrieval.vectors.encoder import Encoder
-from ifqa.retrieval.vectors.loading import open_encoder, resolve_precision
+from ifqa.retrieval.vectors.encoder import Encoder, Facts
+from ifqa.retrieval.vectors.loading import EncoderSettings, open_encoder, resolve_precision
 from ifqa.retrieval.vectors.store import Filling
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import require
 from ifqa.workers.tasks import Engine
 from ifqa.workers.tasks import run as run_all
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 VERSION = 1  # of what becomes of a piece; raised when that changes
 PIECE = 4096  # passages in a shard of vectors: what a kill can cost, and 6 MB at 768 dimensions
@@ -39,6 +43,9 @@ _HUNDRED_WORDS = (
 )
 
 
+Settings = tuple[tuple[str, object], ...]  # of an encoder, by name
+
+
 @dataclass(frozen=True)
 class Piece:
     """Lines of a shard of passages, and the encoder's settings; `number` of the shard of vectors it becomes."""
@@ -46,7 +53,7 @@ class Piece:
     number: int
     data: bytes
     where: str
-    settings: tuple[tuple[str, Any], ...]
+    settings: Settings
 
     def __str__(self) -> str:
         return self.where
@@ -59,28 +66,28 @@ class Piece:
         ]
 
 
-def encoder_of(settings: tuple[tuple[str, Any], ...]) -> Encoder:
+def encoder_of(settings: Settings) -> Encoder:
     """The encoder, loaded once in a process for the same files."""
-    own = dict(settings)
+    own = cast(EncoderSettings, dict(settings))
     model = own.setdefault("model", NAME)
     weights = identity_of(model, question_model(model, own.get("query_model", "")))
     return _encoder(tuple(sorted(own.items())), weights)  # a model trained anew in its folder is another one
 
 
 @lru_cache(maxsize=1)  # models are large, and whoever searches with one keeps it
-def _encoder(settings: tuple[tuple[str, Any], ...], weights: str) -> Encoder:
-    return open_encoder(**dict(settings))
+def _encoder(settings: Settings, weights: str) -> Encoder:
+    return open_encoder(**cast(EncoderSettings, dict(settings)))
 
 
-def encode_piece(piece: Piece) -> tuple[list[str], Any]:
+def encode_piece(piece: Piece) -> tuple[list[str], "NDArray[np.float32]"]:
     """Ids and vectors, float32 [passages, dimension], of a piece's passages."""
     passages = piece.passages()
     return [one.id for one in passages], encoder_of(piece.settings).encode_passages(passages)
 
 
 def encode(
-    passages: Path, folder: Path, settings: dict[str, Any], *, engine: Engine = "local", workers: int = 0
-) -> dict[str, Any]:
+    passages: Path, folder: Path, settings: EncoderSettings, *, engine: Engine = "local", workers: int = 0
+) -> dict[str, object]:
     """Encode a folder of passages into a folder of vectors; what an earlier attempt left there is used again.
 
     Args:
@@ -101,10 +108,11 @@ def encode(
     if not count:
         raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
     precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
-    key = tuple(sorted((settings | {"precision": precision}).items()))  # one for all workers, whatever they run on
+    key = tuple(sorted({**settings, "precision": precision}.items()))  # one for all workers, whatever they run on
     encoder = encoder_of(key)
-    facts = encoder.facts | {"weights": identity_of(settings["model"], encoder.facts.get("query_model", ""))}
-    say(f"{folder}: {described(facts)}")
+    weights = identity_of(settings["model"], encoder.facts.get("query_model", ""))
+    facts: dict[str, object] = {**encoder.facts, "weights": weights}
+    say(f"{folder}: {described(encoder.facts)}")
     made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
     gpus = _gpus(encoder.device)
     workers = workers or (max(1, gpus) if engine == "local" else 0)
@@ -141,7 +149,7 @@ class Pace:
     memory: float
 
 
-def pace(settings: dict[str, Any]) -> Pace:
+def pace(settings: EncoderSettings) -> Pace:
     """Encode a few passages and look.
 
     Raises:
@@ -172,7 +180,7 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
 
 
-def described(facts: dict[str, Any]) -> str:
+def described(facts: Facts) -> str:
     """An encoder's facts in one line: what is done to texts is where silent errors are."""
     return (
         f"{facts['model']}, {facts['dimension']} dimensions, {facts['pooling']} pooling, "
@@ -182,7 +190,7 @@ def described(facts: dict[str, Any]) -> str:
     )
 
 
-def _pieces(shards: dict[int, Path], settings: tuple[tuple[str, Any], ...]) -> Iterator[Piece]:
+def _pieces(shards: dict[int, Path], settings: Settings) -> Iterator[Piece]:
     number = 0
     for path in shards.values():
         with open(path, "rb") as handle:

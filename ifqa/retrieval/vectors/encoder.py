@@ -6,35 +6,49 @@ prefix breaks nothing and costs points.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, CHUNK, Features, batches, to_device
 from ifqa.records import Passage
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
+
+
+class Facts(TypedDict):
+    """The settings that decide an encoder's vectors."""
+
+    model: str
+    query_model: NotRequired[str]  # of DPR
+    pooling: str
+    normalised: bool
+    query_prefix: str | None
+    passage_prefix: str | None
+    titles: bool
+    max_tokens: int | None
+    precision: str
+    dimension: NotRequired[int | None]  # known once it is open
 
 
 class Encoder:
     """A model that is ready. `facts` has the settings that decide its vectors, for people and for an index's file."""
 
-    def __init__(
-        self, facts: dict[str, Any], device: str, queries: "Side", passages: "Side", with_titles: bool
-    ) -> None:
+    def __init__(self, facts: Facts, device: str, queries: "Side", passages: "Side", with_titles: bool) -> None:
         """Not to be called: see `ifqa.retrieval.vectors.loading.open_encoder`."""
         self.facts = facts
         self.device = device
         self._queries, self._passages, self._with_titles = queries, passages, with_titles
 
-    def encode_queries(self, texts: Sequence[str]) -> "NDArray[Any]":
+    def encode_queries(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Vectors of questions, float32 [texts, dimension]."""
         return _encode(self._queries, [(text, "") for text in texts], self.device)
 
     def encode_passages(
         self, passages: Sequence[Passage], advance: Callable[[int], None] = lambda done: None
-    ) -> "NDArray[Any]":
+    ) -> "NDArray[np.float32]":
         """Vectors of passages, float32 [passages, dimension]; `advance` is told how many more are done."""
         pairs = [(passage.text, passage.title if self._with_titles else "") for passage in passages]
         return _encode(self._passages, pairs, self.device, advance)
@@ -63,7 +77,7 @@ def _whole(text: str) -> str:
 
 def _encode(
     side: Side, pairs: Sequence[tuple[str, str]], device: str, advance: Callable[[int], None] = lambda done: None
-) -> "NDArray[Any]":
+) -> "NDArray[np.float32]":
     """Chunks are tokenised one ahead; within one, batches hold texts of like length, as many as a budget of tokens allows."""
     import numpy as np
     import torch
@@ -78,7 +92,7 @@ def _encode(
         for number, chunk in enumerate(chunks):
             features = waiting.pop().result()
             waiting += [ahead.submit(side.tokenise, following) for following in chunks[number + 1 : number + 2]]
-            vectors: list[Any] = []
+            vectors: list[Tensor] = []
             order: list[int] = []
             for places, batch in batches(features, len(chunk), BUDGET[device]):
                 vectors.append(side.forward(to_device(batch, device)).float())

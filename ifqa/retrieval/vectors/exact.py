@@ -146,7 +146,7 @@ def check_device(device: str) -> str:
     return device
 
 
-def check_queries(queries: "NDArray[Any]", dimension: int, k: int) -> "NDArray[np.float32]":
+def check_queries(queries: "NDArray[np.float32]", dimension: int, k: int) -> "NDArray[np.float32]":
     """Queries in float32, rows without gaps between them.
 
     Raises:
@@ -169,7 +169,7 @@ def check_queries(queries: "NDArray[Any]", dimension: int, k: int) -> "NDArray[n
     return np.ascontiguousarray(queries, dtype=np.float32)
 
 
-def _tensor(half: "NDArray[Any]", device: str) -> "torch.Tensor":
+def _tensor(half: "NDArray[np.float16]", device: str) -> "torch.Tensor":
     import numpy as np
     import torch
 

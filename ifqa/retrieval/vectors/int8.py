@@ -59,8 +59,9 @@ def _export(model: Any, names: list[str], path: Path) -> None:
             super().__init__()
             self.network = network
 
-        def forward(self, *tensors: Any) -> Any:
-            return self.network(**dict(zip(names, tensors, strict=True))).last_hidden_state
+        def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+            hidden: torch.Tensor = self.network(**dict(zip(names, tensors, strict=True))).last_hidden_state
+            return hidden
 
     features = model.preprocess(_SAMPLE)
     rows, tokens = torch.export.Dim("rows", min=1, max=1 << 16), torch.export.Dim("tokens", min=1, max=1 << 13)

@@ -1,7 +1,7 @@
 """From a model's name to an encoder that is ready: any sentence-transformers model, or DPR's pair of encoders."""
 
 import importlib.util
-from typing import Literal
+from typing import Literal, Required, TypedDict
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
@@ -11,6 +11,19 @@ from ifqa.retrieval.vectors.encoder import Encoder
 from ifqa.retrieval.vectors.sentence_transformer import open_sentence_transformer
 from ifqa.settings import Precision, YesNo, checked
 from ifqa.storage.files import read_json
+
+
+class EncoderSettings(TypedDict, total=False):
+    """What `open_encoder` takes."""
+
+    model: Required[str]
+    query_model: str
+    titles: YesNo
+    max_tokens: int
+    precision: Precision | Literal["int8"]
+    device: str
+    query_prefix: str | None
+    passage_prefix: str | None
 
 
 @checked("setting of the encoder", given=["max_tokens"])  # which a model of word vectors has without end

@@ -8,7 +8,7 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
 from ifqa.progress import say
-from ifqa.retrieval.vectors.encoder import Encoder, Side, check_positions
+from ifqa.retrieval.vectors.encoder import Encoder, Facts, Side, check_positions
 
 _NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|dkrr)", re.I)
 
@@ -60,7 +60,7 @@ def open_sentence_transformer(
 
         passages = quantised(model)
     pooling = next((str(one.pooling_mode) for one in model if hasattr(one, "pooling_mode")), "the model's own")
-    facts = {
+    facts: Facts = {
         "model": name,
         "pooling": pooling,
         "normalised": any(type(one).__name__ == "Normalize" for one in model),

@@ -105,13 +105,13 @@ class Vectors:
         """(first row, row after the last) of each shard."""
         return list(pairwise(self._starts.tolist()))
 
-    def shards(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, "NDArray[Any]"]]:
+    def shards(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, "NDArray[np.float16]"]]:
         """(first row, vectors [passages, dimension] in float16) of the shards within rows, mapped and not read."""
         for (first, last), number in zip(self.rows(), self._numbers, strict=True):
             if first >= start and (stop is None or last <= stop):
                 yield first, _open(vectors_path(self.folder, number))
 
-    def at(self, rows: Sequence[int]) -> "NDArray[Any]":
+    def at(self, rows: Sequence[int]) -> "NDArray[np.float16]":
         """Vectors of rows, [rows, dimension] in float16."""
         import numpy as np
 
@@ -123,7 +123,7 @@ class Vectors:
         return found
 
 
-def owners(starts: "NDArray[Any]", rows: Sequence[int]) -> list[int]:
+def owners(starts: "NDArray[np.int64]", rows: Sequence[int]) -> list[int]:
     """For each row, which shard it is in; `starts` as `Ids.starts`."""
     import numpy as np
 
@@ -131,7 +131,7 @@ def owners(starts: "NDArray[Any]", rows: Sequence[int]) -> list[int]:
     return found
 
 
-def _open(path: Path) -> "NDArray[Any]":
+def _open(path: Path) -> "NDArray[Any]":  # of half floats, or of bytes
     import numpy as np
 
     try:
@@ -183,7 +183,7 @@ class Filling:
         sizes = [path.stat().st_size for path in paths if path.exists()]
         return int(line["passages"]) if sizes == line["bytes"] else None
 
-    def add(self, number: int, key: str, ids: Sequence[str], vectors: "NDArray[Any]") -> None:
+    def add(self, number: int, key: str, ids: Sequence[str], vectors: "NDArray[np.float32]") -> None:
         """Write a shard, and then that it is there.
 
         Raises:
