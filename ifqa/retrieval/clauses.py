@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 
 _CONJUNCTION = r"(?P<word>(?:even |only )?(?:if|supposing|suppose|assuming|assume|imagine|unless)\b(?: that\b)?)"
-_LEADING = re.compile(rf"(?:^|[.?!,;:]['\"”’]?\s+)\W*(?:(?:and|but) )?{_CONJUNCTION}", re.I)
+# Whatever runs over marks or blanks starts where their run starts: from each of them on, it would take the square.
+_LEADING = re.compile(rf"(?:^|(?<=\w)(?=\W*?[.?!,;:]['\"”’]?\s))\W*(?:(?:and|but) )?{_CONJUNCTION}", re.I)
 _INVERTED = re.compile(r"^\W*(?P<word>had|were|should)\b", re.I)  # "Had Ann left, ..."
 _TRAILING = re.compile(
     r"(?<!\bas )(?<!\bwhat )\b(?:even |only )?(?:if|unless|assuming)\b(?! (?:any|so|not|ever)\b)", re.I
@@ -18,7 +19,9 @@ _MODAL = r"\b(?:would|could|might|will|can|may|must|should)(?:n['’]t)?\b"
 _AUXILIARY = rf"(?:{_MODAL}|\b(?:is|are|was|were|do|does|did|has|have|had)(?:n['’]t)?\b)"
 _FINITE = re.compile(rf"{_AUXILIARY}|\bcannot\b|(?<!, )\b[a-z]{{2,}}ed\b|['’]d\b", re.I)
 _SUBJECT = r"(?:it|he|she|they|we|you|I|this|that|these|those|there|the|an?|his|her|its|their)\b"
-_BREAK = re.compile(r"(?P<mark>[,;:.?!]['\"”’]{0,2}\s+|[,;](?=[a-z])|\s*[—–]\s*(?=[a-z])|\s-\s)(?:then,? )?", re.I)
+_BREAK = re.compile(
+    r"(?P<mark>[,;:.?!]['\"”’]{0,2}\s+|[,;](?=[a-z])|(?:(?<!\s)\s+)?[—–]\s*(?=[a-z])|\s-\s)(?:then,? )?", re.I
+)
 _PREPOSITION = r"(?:in(?:to)?|on(?:to)?|at|by|for|from|to(?:wards?)?|with|under|of|until|after|before|between|against)"
 _WH = r"(?P<wh>who|whom|whose|what|which|when|where|why|how)(?:['’]s)?\b"
 _LEAD = rf"(?:(?:and |or )?(?:[a-z]+ ){{0,2}}?{_PREPOSITION} |(?:and|or|approximately|roughly|exactly) )?"
@@ -67,7 +70,7 @@ def split_question(text: str) -> Clauses:
 
 def _mask(text: str) -> str:
     """Quoted titles and brackets blotted out at equal length, but for their edges and a quotation's closing comma."""
-    quoted = r"(?<!\w)\"[^\"]+\"|“[^”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)"
+    quoted = r"(?<!\w)\"[^\"]+\"|“[^“”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)"
     return re.sub(quoted, lambda found: found[0][0] + "_" * (len(found[0]) - 3) + found[0][-2:], text)
 
 
@@ -121,6 +124,7 @@ _LINK = r"(?:of|de|del|der|di|du|da|la|le|van|von|the|al|bin|y|&)"
 _NAME = rf"{_CAPITAL}(?:(?: {_LINK}){{0,2}} (?:{_CAPITAL}|\d+\b(?!,)))*"
 _TITLE = r"(?<!\w)[\"“](?=[A-Z\d])(?P<title>[^\"“”]{2,60}?),?[\"”]"
 _TERM = re.compile(rf"{_TITLE}|(?<![\w$])(?:{_DATE}|{_NUMBER}|{_NAME})")
+_SENTENCE_END = re.compile(r"\w\w[.?!][\"”’']?\s")
 _NO_NAME = (
     r"(?i:(?!may \d)(?:an?|after|and|as|at|before|but|by|each|every|for|from|he|her|his|i|in|it|its|my|no|of|on|once|one|our|she"
     rf"|since|the|their|these|they|this|those|until|we|while|with|you|your|according|{_CONJUNCTION}|{_WH}|{_AUXILIARY})(?: |$))"
@@ -134,16 +138,25 @@ def content_terms(text: str) -> list[str]:
     place says it is a name: a capitalised word behind it, a capital or digit within it, or the same word capitalised later.
     """
     terms: dict[str, None] = {}
+    later = {found[0]: found.start() for found in re.finditer(r"(?<=[\w,] )\w+", text)}  # the last of each
     position = 0
     while found := _TERM.search(text, position):
         position = found.end()
-        opens = re.search(r"(?:^|\w\w[.?!][\"”’']?\s)[\W_]*$", text[: found.start()]) and not found["title"]
+        opens = not found["title"] and _opens(text, found.start())
         if opens and (lead := re.match(_NO_NAME, found[0])):
             position = found.start() + lead.end()  # "If Ann", "The mill"
             continue
         name = re.sub(r"['’]s?$", "", found["title"] or found[0])
         unsure = opens and re.fullmatch(r"\w[^\W\dA-Z_]*", name)
-        elsewhere = unsure and re.search(rf"[\w,] {name}\b", text[position:])
+        elsewhere = unsure and later.get(name, 0) >= position + 2
         if name != "I" and not name[0].islower() and (elsewhere or not unsure):
             terms[name] = None
     return list(terms)
+
+
+def _opens(text: str, start: int) -> bool:
+    """Whether a sentence begins at `start`, but for marks before it."""
+    last = start
+    while last and not text[last - 1].isalnum():
+        last -= 1
+    return not last or _SENTENCE_END.search(text, max(0, last - 2), start) is not None

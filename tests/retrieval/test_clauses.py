@@ -1,4 +1,6 @@
 import re
+import time
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -168,3 +170,17 @@ def test_terms_stand_in_the_text(text):
     terms = content_terms(text)
     assert len(set(terms)) == len(terms)
     assert all(term and term in text for term in terms)
+
+
+@pytest.mark.parametrize("split", [split_question, content_terms, partial(Clauses, question="")])
+@pytest.mark.parametrize("piece", [", ", "\n", "“", "If “ ", "__. ", "If ", "Foo, ", "Foo. ", "Ed. And Foo. "])
+def test_a_text_of_eight_times_the_length_takes_far_less_than_its_square(split, piece):
+    def seconds(times):
+        begun = time.process_time()
+        parts = split(piece * times)
+        if isinstance(parts, Clauses):
+            assert parts.supposed in piece * times
+        return time.process_time() - begun
+
+    once = min(seconds(1000) for _ in range(3))
+    assert min(seconds(8000) for _ in range(3)) < 25 * max(once, 0.001)

@@ -19,24 +19,32 @@ _ROWS = 1000  # of a parquet file, in memory at a time
 
 
 def article_files(path: Path) -> list[Path]:
-    """The file, or the article files of a folder and its subfolders, sorted by path.
+    """The file, or the article files of a folder and its subfolders, each folder once, sorted by path.
 
     Raises:
         IfqaError: nothing is there, or a folder without article files.
     """
     if not require(path, "articles").is_dir():
         return [path]
-    files = sorted(
-        Path(folder, name)
-        for folder, _, names in os.walk(path, onerror=_refuse, followlinks=True)
-        for name in names
-        if _ARTICLE_FILE.fullmatch(name)
-    )
+    files = sorted(file for file in _files_below(path) if _ARTICLE_FILE.fullmatch(file.name))
     if not files:
         raise IfqaError(
             f"{path} holds no article file; wanted .jsonl (also .xz, .gz, .bz2), .parquet, or WikiExtractor's wiki_00"
         )
     return files
+
+
+def _files_below(path: Path) -> Iterator[Path]:
+    """The files of a folder and its subfolders; of a folder that several links lead to, by the first path alone."""
+    seen: set[tuple[int, int]] = set()  # two links to a folder around them make 2^40 paths before the system objects
+    for folder, folders, names in os.walk(path, onerror=_refuse, followlinks=True):
+        stat = Path(folder).stat()
+        if (stat.st_dev, stat.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((stat.st_dev, stat.st_ino))
+        folders.sort()  # so that the first is the same everywhere
+        yield from (Path(folder, name) for name in names)
 
 
 def _refuse(error: OSError) -> None:

@@ -42,6 +42,19 @@ def test_articles_are_read_from_all_files_of_a_folder(tmp_path: Path) -> None:
     assert [article.id for article in articles(tmp_path)] == ["1", "2"]
 
 
+def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "deep").mkdir(parents=True)
+    (tmp_path / "mine" / "deep" / "a.jsonl").write_text(LINES)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "b.jsonl").write_text(LINES)
+    (tmp_path / "mine" / "link").symlink_to("../other")
+    assert article_files(tmp_path / "mine") == [tmp_path / "mine/deep/a.jsonl", tmp_path / "mine/link/b.jsonl"]
+    (tmp_path / "mine" / "around").symlink_to(".")
+    assert len(article_files(tmp_path / "mine")) == 2
+    (tmp_path / "mine" / "round").symlink_to("..")  # a second makes the number of paths grow beyond any end
+    assert len(article_files(tmp_path / "mine")) == 2
+
+
 def test_the_folders_that_wikiextractor_makes_are_read(tmp_path: Path) -> None:
     line = '{"id": "%d", "revid": "9", "url": "https://en.wikipedia.org/wiki?curid=%d", "title": "T", "text": "t"}\n'
     for n, name in enumerate(["AA/wiki_00", "AA/wiki_01", "AB/wiki_00"]):
