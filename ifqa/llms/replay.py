@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,8 @@ def record(path: Path, store: Store, model: str, requests: Iterable[Request]) ->
         )
     with create(path) as handle:
         for request, completion in kept.items():
-            values = {name: getattr(completion, name) for name in _COMPLETION}
+            assert completion is not None  # or it were missing
+            values = {name: value for name, value in asdict(completion).items() if name in _COMPLETION}
             line = {"version": VERSION, "request": content(model, request), "completion": values}
             write(handle, json.dumps(line).encode() + b"\n")  # ASCII, as the store's files
     return len(kept)

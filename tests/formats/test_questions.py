@@ -72,7 +72,7 @@ def test_squad_comes_back_with_the_context_that_holds_an_answer(folder, question
 
 class Mine(IfQA):
     name = "mine"
-    files = {"dev": "dev.json"}  # noqa: RUF012
+    paths = {"dev": "dev.json"}  # noqa: RUF012
     downloads = {}  # noqa: RUF012
 
 
