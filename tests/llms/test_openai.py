@@ -346,3 +346,20 @@ def test_words_are_scrubbed_to_one_line():
     assert scrub("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "") == "Authorization: Bearer [key] [key]"
     assert "***" not in scrub("Incorrect API key provided: abcd****wxyz. See", "")
     assert len(scrub("x" * 1000, "")) == 301
+    assert scrub("it is ****wxyz and ab*cd****", "") == "it is [key] and [key]"
+
+
+@pytest.mark.parametrize("piece", ["a-", "a-*", "a**", "sk-", "Bearer ", "\x00 ", " "])
+def test_words_of_any_length_are_scrubbed_at_once(monkeypatch, piece):
+    def seconds(times):
+        begun = time.process_time()
+        assert len(scrub(piece * times, "abc")) <= 301
+        return time.process_time() - begun
+
+    monkeypatch.setattr("ifqa.llms.failures._LOOKED_AT", 10**6)  # what is looked for takes no square either
+    once = min(seconds(1000) for _ in range(3))
+    assert min(seconds(8000) for _ in range(3)) < 25 * max(once, 0.001)
+
+
+def test_a_key_is_blotted_out_even_where_the_words_are_cut():
+    assert "abc" not in scrub(" " * 9_998 + "abcdef", "abcdef")
