@@ -172,6 +172,14 @@ def test_an_empty_answer_is_an_answer():
         assert model(server).complete(ask("a"))[0].cached
 
 
+@pytest.mark.parametrize("usage", [(10**400, 3), (7, 10**400)])
+def test_a_use_of_tokens_that_cannot_be_is_none(usage):
+    with serving(lambda prompt, time, asked: Reply(usage=usage)) as server:
+        asked = model(server)
+        assert texts(asked.complete(ask("a"))) == ["answer"]
+    assert asked.spent.prompt_tokens < 10**9
+
+
 STOPPING = {
     "401": (lambda: error(401, f"Incorrect API key provided: {KEY}", "invalid_api_key"), "check OPENAI_API_KEY"),
     "401 in stars": (lambda: error(401, "Incorrect API key: sk-cana*******0b2"), "Incorrect API key"),
