@@ -92,6 +92,9 @@ def test_an_annotation_says_what_a_setting_may_be(settings, complaint):
 def test_what_fits_its_annotation_passes():
     fitting = {"share": 1, "above": 0.5, "names": ["a"], "either": 2, "anything": [{}], "device": "cuda", "copy": True}
     check_settings("setting", outside, {"path": Path("x"), **fitting})
+    for name in set(fitting) - {"anything"}:  # the same but for one that does not fit
+        with pytest.raises(IfqaError, match=f"'{name}'"):
+            check_settings("setting", outside, {"path": Path("x"), **fitting, name: [None]})
 
 
 def test_annotations_kept_as_text_hold_too():

@@ -24,7 +24,7 @@ from typing import IO, Any
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Passage, Question
 from ifqa.scoring.measures.has_answer import has_answer
-from ifqa.storage.files import create, field, require, text_field, unicode_text, unpack, write
+from ifqa.storage.files import LONGEST_LINE, create, field, require, text_field, unicode_text, unpack, write
 
 _CHUNK = 1 << 20  # bytes read at a time; an entry of 100 passages is some 70 KB
 _LONGEST_TOKEN = 16  # characters: no JSON token but a string is longer than this when its end is missing
@@ -233,6 +233,8 @@ class _Text:
                 is_open = error.msg.startswith("Unterminated string")
                 if not is_open and error.pos < len(self.text) - _LONGEST_TOKEN:
                     raise
+                if len(self.text) - self.at > LONGEST_LINE:
+                    raise ValueError(f"it has more than {LONGEST_LINE:,} characters") from error
                 if not self.next_chunk():
                     self.ended = is_open or error.pos >= len(self.text.rstrip())
                     raise

@@ -34,6 +34,7 @@ from ifqa.storage.files import (
 )
 
 _PACKED = (".gz", ".xz", ".bz2")
+_LONGEST = 1 << 30  # characters of one JSON value; HotpotQA's training questions are one line of 540 MB
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and tasks of lm-eval name them
 
@@ -161,7 +162,7 @@ def _topics(path: Path) -> Iterator[Question]:
 
 def _json(path: Path) -> Iterator[Question]:
     try:
-        value = json.loads("\n".join(line for _, line in read_lines(path)))
+        value = json.loads("\n".join(_lines(path)))
     except json.JSONDecodeError as error:
         raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
     except (ValueError, RecursionError) as error:
@@ -173,6 +174,18 @@ def _json(path: Path) -> Iterator[Question]:
         yield from _squad(value["data"], str(path))
     else:
         raise IfqaError(f"{path}: wanted a list of questions, or SQuAD's object with a list 'data'; found neither")
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a file that is one value, perhaps all on one line; of a bounded length in all."""
+    size = 0
+    for number, line in read_lines(path, longest=_LONGEST):
+        size += len(line)
+        if size > _LONGEST:
+            raise IfqaError(
+                f"{path}:{number}: more than {_LONGEST:,} characters so far; wanted a smaller file, or .jsonl"
+            )
+        yield line
 
 
 def _squad(data: list[object], path: str) -> Iterator[Question]:

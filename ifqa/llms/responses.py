@@ -7,6 +7,8 @@ from typing import Any
 from ifqa.llms.failures import Failure
 from ifqa.records import Completion
 
+_MOST_TOKENS = 10**9  # that one answer can have used; no window comes near
+
 
 def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
     """The completion in the body of an answer, or why there is none in it.
@@ -42,9 +44,9 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
 
 
 def _usage(answer: dict[str, Any]) -> tuple[int, int] | None:
-    """Tokens of the prompt and the answer, if the server says both."""
+    """Tokens of the prompt and the answer, if the server says both, and what can be."""
     usage = answer.get("usage") or {}
     prompt, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    if type(prompt) is int and type(answered) is int and prompt >= 0 and answered >= 0:
+    if type(prompt) is int and type(answered) is int and 0 <= prompt <= _MOST_TOKENS and 0 <= answered <= _MOST_TOKENS:
         return prompt, answered
     return None

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment
+from ifqa.errors import IfqaError
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.inputs import answers_of
 from ifqa.plugins import names, open_benchmark
@@ -19,7 +20,7 @@ from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
 from ifqa.scoring.summary import Content, partial
 from ifqa.storage.artifacts import read_manifest
-from ifqa.storage.files import read_json
+from ifqa.storage.files import read_json, read_toml
 from ifqa.storage.resources import list_resources
 
 
@@ -151,13 +152,8 @@ def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "")
 
 def list_json() -> dict[str, Any]:
     """All that there is to name, as JSON has it: experiments and corpora with what each is about, all else by name."""
-    from ifqa.storage.files import read_toml
-
     listed: dict[str, Any] = {
-        kind: {
-            name: str(read_toml(path).get("about", ""))
-            for name, path in sorted(list_resources(folder, ".toml").items())
-        }
+        kind: {name: _about(path) for name, path in sorted(list_resources(folder, ".toml").items())}
         for kind, folder in (("experiments", "experiments"), ("corpora", "indexes"))
     }
     listed["variants"] = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
@@ -166,6 +162,16 @@ def list_json() -> dict[str, Any]:
     for kind, folder, ending in (("prompts", "prompts", ".toml"), ("demonstrations", "prompts/demos", ".jsonl")):
         listed[kind] = sorted(list_resources(folder, ending))
     return listed
+
+
+def _about(path: Path) -> str:
+    """What a file says that it is about; of one that cannot be read, why."""
+    try:
+        return str(read_toml(path).get("about", ""))
+    except IfqaError as error:
+        return f"cannot be read: {error}"
+    except OSError as error:  # a folder of that name, or a link to nothing
+        return f"cannot be read: {error.strerror}"
 
 
 def show_list() -> None:

@@ -1,5 +1,6 @@
 """Results as tables: RESULTS.md, and the one of a README."""
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -225,5 +226,6 @@ def _markdown_table(grid: Grid) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text on one line that stays within its cell, and within Markdown."""
-    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*").split())
+    """Text on one line that stays within its cell, and within Markdown: no link, image or HTML comes of it."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
+    return " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url

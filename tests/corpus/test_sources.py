@@ -65,7 +65,11 @@ def dump(path="d.xml", **settings):
 def test_what_can_be_read_is_not_refused():
     write_questions()
     articles = {"format": "articles", "path": "a.jsonl", "share": 0.5, "words": 1}
-    sources.check([dump(profile="full"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD, PIPED])
+    good = [dump(profile="full"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD, PIPED]
+    sources.check(good)
+    Path("p.tsv").unlink()
+    with pytest.raises(IfqaError, match=r"p\.tsv"):
+        sources.check(good)
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,15 @@ def test_what_is_no_json_is_refused(tmp_path, text, complaint):
         list(ctxs._entries(tmp_path / "x.json"))
 
 
+def test_an_entry_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(ctxs, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(ctxs, "_CHUNK", 100)
+    path = tmp_path / "x.json"
+    path.write_text('[{"question": "' + "x" * 100_000 + '", "ctxs": []}]')
+    with pytest.raises(IfqaError, match=r"x\.json: entry 1: not JSON .*it has more than 1,000 characters"):
+        list(read_ctxs(path))
+
+
 def test_a_file_that_is_not_utf8_or_whole_is_refused(tmp_path):
     (tmp_path / "x.json").write_bytes(b'[{"question": "\xff"}]')
     with pytest.raises(IfqaError, match=r"x.json: not UTF-8"):

@@ -160,6 +160,16 @@ def test_what_lm_evals_tasks_read_is_read(tmp_path, record):
     assert read_questions(tmp_path / "x.json.bz2") == [Question("1", "q", ("a", "b"))]
 
 
+@pytest.mark.parametrize("text", ['[{"question": "If?", "answers": ["a"]}]', '[\n{"question":\n"If?"}\n]'])
+def test_a_file_of_one_value_is_read_up_to_a_length(tmp_path, monkeypatch, text):
+    path = tmp_path / "q.json"
+    path.write_text(text)
+    assert len(read_questions(path)) == 1
+    monkeypatch.setattr("ifqa.formats.questions._LONGEST", 15)
+    with pytest.raises(IfqaError, match=r"q\.json:\d: .*more than 15"):
+        read_questions(path)
+
+
 def test_squads_second_version_is_read(tmp_path):
     answers = [{"text": "b", "answer_start": 2}] * 3
     qas = [

@@ -172,6 +172,14 @@ def test_an_empty_answer_is_an_answer():
         assert model(server).complete(ask("a"))[0].cached
 
 
+@pytest.mark.parametrize("usage", [(10**400, 3), (7, 10**400)])
+def test_a_use_of_tokens_that_cannot_be_is_none(usage):
+    with serving(lambda prompt, time, asked: Reply(usage=usage)) as server:
+        asked = model(server)
+        assert texts(asked.complete(ask("a"))) == ["answer"]
+    assert asked.spent.prompt_tokens < 10**9
+
+
 STOPPING = {
     "401": (lambda: error(401, f"Incorrect API key provided: {KEY}", "invalid_api_key"), "check OPENAI_API_KEY"),
     "401 in stars": (lambda: error(401, "Incorrect API key: sk-cana*******0b2"), "Incorrect API key"),
@@ -346,6 +354,23 @@ def test_words_are_scrubbed_to_one_line():
     assert scrub("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "") == "Authorization: Bearer [key] [key]"
     assert "***" not in scrub("Incorrect API key provided: abcd****wxyz. See", "")
     assert len(scrub("x" * 1000, "")) == 301
+    assert scrub("it is ****wxyz and ab*cd****", "") == "it is [key] and [key]"
+
+
+@pytest.mark.parametrize("piece", ["a-", "a-*", "a**", "sk-", "Bearer ", "\x00 ", " "])
+def test_words_of_any_length_are_scrubbed_at_once(monkeypatch, piece):
+    def seconds(times):
+        begun = time.process_time()
+        assert len(scrub(piece * times, "abc")) <= 301
+        return time.process_time() - begun
+
+    monkeypatch.setattr("ifqa.llms.failures._LOOKED_AT", 10**6)  # what is looked for takes no square either
+    once = min(seconds(1000) for _ in range(3))
+    assert min(seconds(8000) for _ in range(3)) < 25 * max(once, 0.001)
+
+
+def test_a_key_is_blotted_out_even_where_the_words_are_cut():
+    assert "abc" not in scrub(" " * 9_998 + "abcdef", "abcdef")
 
 
 def test_a_redirect_to_another_server_is_refused_and_not_followed():

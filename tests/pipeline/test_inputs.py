@@ -141,10 +141,13 @@ def test_what_was_trained_on_the_other_setting_is_refused_before_anything_is_bui
 
 
 def test_every_tracked_experiment_may_be_tested_on_its_split():
+    tested = set()
     for name in list_resources("experiments", ".toml"):
         experiment = load_experiment(name)
         if not (experiment.reader and experiment.reader["name"] == "fid"):  # those are yet to be trained
             refuse_other_families(experiment)
+            tested.add(name)
+    assert "sample" in tested
 
 
 def test_a_retriever_may_look_through_the_whole_corpus(tmp_path, monkeypatch):

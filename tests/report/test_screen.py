@@ -1,10 +1,11 @@
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from answered import run_answers
 from rich.console import Console
 
-from ifqa.report.screen import show_scores
+from ifqa.report.screen import list_json, show_scores
 from ifqa.report.terminal import mark
 
 
@@ -45,3 +46,16 @@ def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, ca
         "experiments/some/score/per_question.jsonl",
     ]
     assert rows[3] == "83 questions, 0 failed (a failure scores 0)"
+
+
+def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder, kind in (("experiments", "experiments"), ("indexes", "corpora")):
+        Path(folder).mkdir()
+        Path(folder, "broken.toml").write_text("about = ")
+        Path(folder, "lost.toml").symlink_to("nowhere")
+        Path(folder, "whole.toml").write_text('about = "all of it"')
+        listed = list_json()[kind]
+        assert listed["broken"].startswith(f"cannot be read: {tmp_path / folder / 'broken.toml'}: not TOML")
+        assert listed["lost"] == "cannot be read: No such file or directory"
+        assert listed["whole"] == "all of it"

@@ -162,6 +162,21 @@ def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
     assert "<" not in table[2]
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("[x](javascript:alert(1))", "[x]\\(javascript:alert(1))"),
+        ("![x](http://a/b.png)", "![x]\\(http://a/b.png)"),
+        ("[x][y] [y]: javascript:a", "[x]\\[y] [y]\\: javascript:a"),
+        ("<javascript:a> <img src=x>", "&lt;javascript:a> &lt;img src=x>"),
+        ("40.0 [36.0, 44.0] of 9", "40.0 [36.0, 44.0] of 9"),
+    ],
+)
+def test_no_link_image_or_html_comes_of_a_text(text, written):
+    page = markdown([Grid(f"T {text}", f"N {text}", ("a",), ((text,),))], [])
+    assert page.endswith(f"## T {written}\n\n| a |\n|---|\n| {written} |\n\nN {written}\n")
+
+
 def test_the_readme_has_the_measured_rows_and_the_commands_that_make_them():
     table = readme_table([result("mine", scores(), about="Mine."), result("other")])
     assert table.splitlines()[2:] == [

@@ -83,8 +83,15 @@ def test_a_second_process_is_kept_out(tmp_path):
 
 
 def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
-    with artifacts.lock(tmp_path), artifacts.lock(tmp_path):
-        pass
+    script = (
+        "from pathlib import Path; from ifqa.storage import artifacts\n"
+        f"with artifacts.lock(Path({str(tmp_path)!r})): pass"
+    )
+    with artifacts.lock(tmp_path):
+        with artifacts.lock(tmp_path):
+            pass
+        other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "another process is at work in" in other.stderr, "the inner lock's end is not the outer's"
 
 
 def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):

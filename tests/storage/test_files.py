@@ -1,6 +1,9 @@
 import bz2
+import gzip
 import json
 import lzma
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -36,6 +39,29 @@ def test_lines_that_are_not_utf8_are_named(tmp_path):
     path.write_bytes(b"fine\n\xff\xfe\n")
     with pytest.raises(IfqaError, match=r"x\.txt:2: not UTF-8"):
         list(files.read_lines(path))
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress])
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, compress):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(compress(b'{"a": 1}\n') + compress(b" " * (1 << 20)) * 2048)
+    code = (
+        "import resource, sys, pathlib; from ifqa.storage.files import read_jsonl\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))\n"
+        "for number, record in read_jsonl(pathlib.Path(sys.argv[1])): print(number, record)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
+    assert done.stdout == "1 {'a': 1}\n"
+    assert done.stderr.endswith("x.jsonl:2: a line of more than 67,108,864 bytes; wanted shorter lines\n")
+
+
+def test_a_line_may_be_as_long_as_is_said(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"12345678\n123456789\n")
+    lines = files.read_lines(path, longest=9)
+    assert next(lines) == (1, "12345678")
+    with pytest.raises(IfqaError, match=r"x\.txt:2: a line of more than 9 bytes"):
+        next(lines)
 
 
 def test_fields_are_checked_by_name():

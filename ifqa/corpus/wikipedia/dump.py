@@ -21,6 +21,10 @@ Disambiguation = Literal["keep", "drop"]
 
 BLOCK = 1 << 18  # bytes of XML fed at a time
 LONGEST = 1 << 24  # characters of a page; MediaWiki itself takes 2 MB
+# What only a file made to fill the memory holds. A page of 2 MB is 12 MB of XML if all of it is "&quot;"; real tags stand
+# five deep.
+_UNTAGGED = 1 << 25  # bytes of XML without the end of a tag
+_DEEPEST = 100
 # (depth, name) of the elements whose text is wanted; revisions and contributors have an <id> too, further down.
 _COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text"), (4, "namespace")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
@@ -77,7 +81,8 @@ def parse_pages(
         whole: whether the document must end; else it may stop between two pages, as it does between bz2 streams.
 
     Raises:
-        IfqaError: reading a block fails, or the XML is not whole or not a dump; the message names the last whole page.
+        IfqaError: reading a block fails, or the XML is not whole, not a dump, or endless in one place; the message names
+            the last whole page.
     """
     reader = _Reader(where, tally, disambiguation)
     clean = _Cleaner()
@@ -93,7 +98,7 @@ def parse_pages(
             return
         reader.began = reader.began or bool(block)
         try:
-            reader.parser.Parse(clean.mend(block), not block)
+            reader.feed(clean.mend(block), not block)
         except IfqaError:
             yield from reader.pages  # they are whole; what breaks comes after them
             raise
@@ -147,6 +152,21 @@ class _Reader:
         self._values: dict[str, str] = {}
         self._pieces: list[str] = []
         self._length = 0
+        self._untagged = 0
+
+    def feed(self, data: bytes | str, last: bool) -> None:
+        """Parse on.
+
+        Raises:
+            IfqaError, expat.ExpatError: what is there is no dump.
+        """
+        self._untagged += len(data)
+        self.parser.Parse(data, last)
+        if self._untagged > _UNTAGGED:  # expat keeps an unended tag, and reads it again with each block
+            self.fail(
+                f"no tag ends in {_UNTAGGED >> 20} MB from line {self.parser.CurrentLineNumber} on, more than any page "
+                "of a MediaWiki dump has; refused"
+            )
 
     def fail(self, message: str, cause: Exception | None = None) -> NoReturn:
         """One line, which says how far the reading came."""
@@ -159,6 +179,9 @@ class _Reader:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         name = name.rpartition(":")[2]
         self.depth += 1
+        self._untagged = 0
+        if self.depth > _DEEPEST:
+            self.fail(f"over {_DEEPEST} tags within one another at line {self.parser.CurrentLineNumber}; refused")
         if self.depth == 1:
             if name != "mediawiki":
                 self.fail(f"not a MediaWiki XML dump: the root element is <{name}>, wanted <mediawiki>")
@@ -171,6 +194,7 @@ class _Reader:
             self.parser.CharacterDataHandler = self._collect
 
     def _end(self, name: str) -> None:
+        self._untagged = 0
         name = name.rpartition(":")[2]
         if self.parser.CharacterDataHandler is not None:
             self.parser.CharacterDataHandler = None

@@ -213,6 +213,35 @@ def test_whatever_bytes_stand_in_a_dump_pages_or_one_line_come_of_it(noise: byte
     assert "\n" not in complaint
 
 
+@pytest.mark.parametrize(
+    ("begin", "more", "complaint"),
+    [
+        ("<page a='", "x", "no tag ends in 2 MB from line 1 on"),
+        (f"{page('1', 'A', 'x')}<page><title>B</title><revision><text>", "x", "page 1 ('A'): no tag ends in 2 MB from line"),
+        ("\n", " ", "no tag ends in 2 MB from line"),
+        ("<!--", "x", "no tag ends in 2 MB from line"),
+        ("\n", "<a>", "over 100 tags within one another at line 2"),
+    ],
+)  # fmt: skip
+def test_a_dump_that_is_endless_in_one_place_is_refused_while_memory_is_left(
+    monkeypatch: pytest.MonkeyPatch, begin: str, more: str, complaint: str
+) -> None:
+    monkeypatch.setattr(dump, "_UNTAGGED", 1 << 21)
+    fed = 0
+
+    def blocks() -> Iterator[bytes]:
+        nonlocal fed
+        yield f"<mediawiki>{begin}".encode()
+        while fed < 50:
+            fed += 1
+            yield more.encode() * (dump.BLOCK // len(more))
+
+    with pytest.raises(IfqaError) as caught:
+        list(parse_pages(blocks(), "dump", Tally()))
+    assert complaint in str(caught.value)
+    assert fed <= 9
+
+
 def test_memory_does_not_grow_with_the_dump() -> None:
     def peak(count: int) -> int:
         body = page("1", "A", "x" * 10_000) + page("2", "B", "y" * 10_000, redirect='<redirect title="A"/>')

@@ -1,6 +1,7 @@
 """Wikitext to text: one construct a test, with the exact text expected."""
 
 import re
+import time
 from typing import get_args
 
 import pytest
@@ -251,8 +252,8 @@ MARKS += ["\n", " ", "\x00", "\ud800", "\x01", "\x02", "\x03"]
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(MARKS)).map("".join)))
 def test_whatever_the_page_nothing_raises(wikitext: str) -> None:
-    to_text(wikitext)
-    to_text(wikitext, "full")
+    for profile in get_args(Profile):
+        assert isinstance(to_text(wikitext, profile), str)
 
 
 @given(st.data())
@@ -266,8 +267,14 @@ def test_a_page_with_a_piece_lost_or_put_in_raises_nothing(data: st.DataObject) 
 
 @pytest.mark.parametrize("profile", ["ifqa", "full"])
 @pytest.mark.parametrize("mark", [*MARKS, "[[a [b] ", "{{a|{b}", "[[a|", "''\"", "&a", "\n{|\n| ", "( {{x}},", "{{e}}"])
-def test_a_long_page_of_one_mark_comes_to_an_end(mark: str, profile: Profile) -> None:
-    to_text(mark * (300_000 // len(mark)), profile)  # quadratic work would not
+def test_a_page_of_one_mark_eight_times_as_long_takes_far_less_than_its_square(mark: str, profile: Profile) -> None:
+    def seconds(length: int) -> float:
+        begun = time.process_time()
+        to_text(mark * (length // len(mark)), profile)
+        return time.process_time() - begun
+
+    once = max(min(seconds(30_000) for _ in range(2)), 0.005)
+    assert any(seconds(240_000) < 30 * once for _ in range(3))
 
 
 def test_templates_nested_hundreds_deep_are_dropped() -> None:
