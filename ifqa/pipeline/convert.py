@@ -181,7 +181,8 @@ def _judge_run(
             judged[question.id] = {
                 one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages
             } | {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
-    return _write_judged(to, questions, judged) + "; passages that the run did not find are not judged"
+    but = " but for gold ones of the corpus" if held else ""
+    return _write_judged(to, questions, judged) + f"; passages that the run did not find are not judged{but}"
 
 
 def _judge_corpus(name: str, questions: Sequence[Question], to: Path) -> str:

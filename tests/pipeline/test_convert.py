@@ -275,7 +275,9 @@ def searched(work):
 
 def test_qrels_of_a_run_judge_what_it_found_and_the_gold_passages_of_the_corpus(searched, capsys):
     convert("searched", searched / "x.qrels")
-    assert "passages that the run did not find are not judged" in capsys.readouterr().err
+    assert (
+        "passages that the run did not find are not judged but for gold ones of the corpus" in capsys.readouterr().err
+    )
     experiment = load_experiment("searched")
     questions, run = questions_of(experiment), read_run(searched / "experiments/searched/retrieve/run.trec")
     rankings = [run[one.id] for one in questions]
