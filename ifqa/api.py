@@ -5,6 +5,7 @@ The keyword arguments of `open`, `ask` and `run` are the command line's flags (`
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -14,7 +15,7 @@ from ifqa.config.variants import FLAGS, Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
-from ifqa.pipeline.inputs import answers_of
+from ifqa.pipeline.inputs import answers_of, one_for_each
 from ifqa.pipeline.provenance import finished, up_to_date_passages
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
@@ -140,8 +141,8 @@ def evaluate(
         found[one.question_id] = one
     if strange := found.keys() - {question.id for question in asked}:
         raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
-    predictions = [found.get(one.id, Prediction(one.id, "", error="no prediction")) for one in asked]
-    rows = [summary.row(*pair, prediction=one) for pair, one in zip(((q, by) for q in asked), predictions, strict=True)]
+    predictions = one_for_each(asked, found)
+    rows = [summary.row(question, by, prediction=one) for question, one in zip(asked, predictions, strict=True)]
     scores = summary.summarise(rows, asked, by, None, seed, predictions)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
 
@@ -223,6 +224,7 @@ class Corpus:
         Raises:
             IfqaError: a source is missing or broken, or the disk is full.
         """
+        vars(self).pop("_store", None)  # of passages that may be others now
         with lock(self.settings.folder):
             stages.build_passages(self.settings)
             for index in self.settings.indexes:
@@ -235,16 +237,17 @@ class Corpus:
         return list(self.settings.indexes)
 
     def __len__(self) -> int:
-        return len(self._store())
+        return len(self._store)
 
     def __iter__(self) -> Iterator[Passage]:
-        return iter(self._store())
+        return iter(self._store)
 
     def __getitem__(self, passage_id: str) -> Passage:
-        return self._store().get([passage_id])[0]
+        return self._store.get([passage_id])[0]
 
+    @cached_property
     def _store(self) -> PassageStore:
-        """The passages.
+        """The passages, held against the corpus file once: that reads every source.
 
         Raises:
             IfqaError: they are not built, or not what the corpus file says now.

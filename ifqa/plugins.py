@@ -131,7 +131,19 @@ def code_of(plugin: type[Plugin]) -> str:
     """A plugin's `version`, which is raised when it does something else; of one from outside the SHA-256 of its file."""
     if plugin.__module__.startswith("ifqa."):
         return f"version {plugin.version}"
-    return hashlib.sha256(Path(inspect.getfile(plugin)).read_bytes()).hexdigest()
+    return hashlib.sha256(file_of(plugin.__module__).read_bytes()).hexdigest()
+
+
+def file_of(module: str) -> Path:
+    """The file of a module, whose hash tells when what is in it was edited.
+
+    Raises:
+        IfqaError: it has none: it is built in, or typed into a notebook.
+    """
+    try:
+        return Path(inspect.getfile(sys.modules[module]))
+    except TypeError as error:
+        raise IfqaError(f"module {module!r} is built in and has no file; name one of a module of yours") from error
 
 
 def load_measure(name: str) -> AnyMeasure:

@@ -115,10 +115,7 @@ class Ranking:
         return ((passage, hit.score) for passage, hit in zip(self.passages, self.hits, strict=True))
 
     def __str__(self) -> str:
-        lines = (
-            f"{hit.score:10.4f}  {hit.passage_id}  {one.text[:80]}"
-            for one, hit in zip(self.passages, self.hits, strict=True)
-        )
+        lines = (f"{score:10.4f}  {passage.id}  {passage.text[:80]}" for passage, score in self)
         return "\n".join([self.question.text, *lines])
 
     def _repr_html_(self) -> str:
@@ -129,9 +126,14 @@ class Ranking:
         return f"<p>{escape(self.question.text)}</p><table>{''.join(rows)}</table>"
 
 
+def parted(text: str, answer: str) -> list[str]:
+    """A text in pieces, of which every second is the answer where it stands as words; one piece where there is no answer."""
+    return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text) if answer.strip() else [text]
+
+
 def _passage_html(passage: Passage, answer: str = "") -> str:
     """A passage with the answer marked where it stands as words; nothing in it is taken as HTML."""
-    parts = re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", passage.text) if answer.strip() else [passage.text]
+    parts = parted(passage.text, answer)
     text = "".join(f"<mark>{escape(part)}</mark>" if n % 2 else escape(part) for n, part in enumerate(parts))
     return f"<b>{escape(passage.title)}</b> <small>{escape(passage.id)}</small><br>{text}"
 

@@ -157,6 +157,11 @@ class Experiment:
         """What the reader's constructor takes."""
         return {key: value for key, value in (self.reader or {}).items() if key not in ReaderTable.model_fields}
 
+    @property
+    def llm_settings(self) -> dict[str, object]:
+        """What the language model's constructor takes."""
+        return {key: value for key, value in (self.llm or {}).items() if key not in LanguageModelTable.model_fields}
+
 
 def search_settings(table: Mapping[str, object]) -> dict[str, object]:
     """What the constructor of a [retriever] or of a part takes."""

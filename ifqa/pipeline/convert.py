@@ -138,8 +138,7 @@ def _questions(source: str, is_file: bool) -> list[Question]:
     if ":" not in source:
         return questions_of(load_experiment(source))
     benchmark, _, split = source.rpartition(":")
-    questions: list[Question] = open_benchmark(benchmark).questions(split)
-    return questions
+    return open_benchmark(benchmark).questions(split)
 
 
 def _with_gold(questions: Sequence[Question], judged: dict[str, dict[str, int]], corpus: str) -> list[Question]:

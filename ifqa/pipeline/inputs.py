@@ -1,7 +1,7 @@
 """What stages find when they start: questions, sources, and the files of the stages before; and what plugins must give."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -176,6 +176,11 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> lis
         raise IfqaError(
             f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; read again"
         )
+    return one_for_each(questions, predictions)
+
+
+def one_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
+    """The prediction of each question, from those by question id; a missing one is a failed one."""
     return [predictions.get(one.id, Prediction(one.id, "", error="no prediction")) for one in questions]
 
 

@@ -41,9 +41,8 @@ class Session:
         with self._lock:
             key = json_line({"root": str(experiment.root.absolute()), **experiment.llm})
             if key not in self._models:
-                settings = {name: value for name, value in experiment.llm.items() if name != "name"}
                 plugin = load("llm", experiment.llm["name"])
-                self._models[key] = opened(plugin, settings, experiment.root, budget=self.budget)
+                self._models[key] = opened(plugin, experiment.llm_settings, experiment.root, budget=self.budget)
             return self._models[key]
 
 

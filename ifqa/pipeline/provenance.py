@@ -6,7 +6,6 @@ written here.
 
 import inspect
 import json
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import questions_of, sources_of
 from ifqa.pipeline.opening import reads_passages
-from ifqa.plugins import Kind, code_of, handed, load, load_indexed, settings_at
+from ifqa.plugins import Kind, code_of, file_of, handed, load, load_indexed, settings_at
 from ifqa.protocols import Plugin
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
@@ -112,7 +111,7 @@ def _measures(experiment: Experiment) -> dict[str, object]:
     by = declared(experiment.benchmark, experiment.measures)
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     modules |= {_module(one.of) for one in by.measures} | {_module(one.holds) for one in by.subsets}
-    files = {name: sha256(_file(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
+    files = {name: sha256(file_of(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
     named = {"measures": list(experiment.measures)} if experiment.measures else {}
     return named | ({"measured_by": files} if files else {})
 
@@ -122,15 +121,6 @@ def _module(function: Callable[..., object]) -> str:
     while isinstance(function, partial):
         function = function.func
     return function.__module__ if inspect.isroutine(function) else type(function).__module__
-
-
-def _file(module: str) -> Path:
-    try:
-        return Path(inspect.getfile(sys.modules[module]))
-    except TypeError as error:
-        raise IfqaError(
-            f"module {module!r} is built in and has no file; name a measure of a module of yours"
-        ) from error
 
 
 def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) -> dict[str, object]:
@@ -149,8 +139,8 @@ def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) ->
         made = _of_retriever(experiment.retriever, experiment.root)
     if experiment.asks_llm(kind):
         assert experiment.llm is not None  # or the experiment had been refused
-        own = {key: value for key, value in experiment.llm.items() if key != "name"}
-        made["llm"] = _fingerprint("llm", experiment.llm["name"], experiment.llm, own, experiment.root)
+        llm, own = experiment.llm, experiment.llm_settings
+        made["llm"] = _fingerprint("llm", llm["name"], llm, own, experiment.root)
     return made
 
 

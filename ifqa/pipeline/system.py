@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from types import TracebackType
 from typing import Self
@@ -99,11 +100,9 @@ class System:
         Raises:
             IfqaError: there is no reader, or it does not give what it should.
         """
-        with self._reading:
+        with self._reading:  # opened by one thread, whoever reads then
             reader = self.reader
-            if not reader.concurrent:
-                predictions = reader.answer(questions, passages, advance=advance)
-        if reader.concurrent:
+        with nullcontext() if reader.concurrent else self._reading:
             predictions = reader.answer(questions, passages, advance=advance)
         assert self.experiment.reader is not None  # or there would be none
         check_predictions(self.experiment.reader["name"], questions, passages, predictions)

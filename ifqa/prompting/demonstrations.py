@@ -11,7 +11,6 @@ settings hold the same questions, so demonstrations from one may not serve the o
 """
 
 import hashlib
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from ifqa.prompting.calculator import compute_in
 from ifqa.prompting.values import CalculatorError
 from ifqa.records import Passage, Question, gold_id
 from ifqa.storage import files
-from ifqa.storage.resources import find_resource, list_resources
+from ifqa.storage.resources import named_resource
 
 _HEAD = ("about", "source", "setting")
 _KEYS = ("question", "answer", "factual", "expression", "steps", "passages")
@@ -62,10 +61,7 @@ def demos_path(name: str, root: Path = Path()) -> Path:
     Raises:
         IfqaError: there is none of that name.
     """
-    path = find_resource(f"prompts/demos/{name}.jsonl", root) if re.fullmatch(r"\w[\w.-]*", name) else None
-    if path is None:
-        raise unknown("demonstrations", name, list_resources("prompts/demos", ".jsonl", root))
-    return path
+    return named_resource("demonstrations", "prompts/demos", ".jsonl", name, root)
 
 
 def load_demos(name: str, root: Path = Path()) -> Demos:

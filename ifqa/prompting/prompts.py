@@ -32,7 +32,7 @@ from ifqa.prompting.parsing import Parsed, Parser, Rule
 from ifqa.records import Passage
 from ifqa.settings import Positive, Table, Text, check_table
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import find_resource, list_resources
+from ifqa.storage.resources import named_resource
 
 Messages = tuple[tuple[str, str], ...]
 _Template = tuple[tuple[str, str], ...]  # literal text, and the placeholder after it or ""
@@ -160,10 +160,7 @@ def prompt_path(name: str, root: Path = Path()) -> Path:
     Raises:
         IfqaError: there is none of that name.
     """
-    path = find_resource(f"prompts/{name}.toml", root) if re.fullmatch(r"\w[\w.-]*", name) else None
-    if path is None:
-        raise unknown("prompt", name, list_resources("prompts", ".toml", root))
-    return path
+    return named_resource("prompt", "prompts", ".toml", name, root)
 
 
 def load_prompt(name: str, root: Path = Path()) -> Prompt:

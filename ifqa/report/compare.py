@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
-from io import StringIO
 from typing import cast
 
 from rich.console import Console
@@ -16,7 +15,7 @@ from ifqa.pipeline.provenance import finished
 from ifqa.protocols import SetMeasure
 from ifqa.records import Question
 from ifqa.report.scores import html_table
-from ifqa.report.terminal import plain
+from ifqa.report.terminal import drawn, plain
 from ifqa.scoring.declared import Declared, declared, units
 from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
@@ -146,9 +145,7 @@ class Comparison:
                 console.print(f"  {letter} {self.measure} {100 * score:.0f}{answer}", soft_wrap=True)
 
     def __str__(self) -> str:
-        file = StringIO()
-        self.show(Console(file=file, width=100, highlight=False))
-        return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+        return drawn(self.show)
 
     def _repr_html_(self) -> str:
         return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{html_table(self.table())}"

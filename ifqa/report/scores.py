@@ -4,17 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ifqa.config.expected import measured
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.report.terminal import plain
+from ifqa.report.terminal import drawn, plain
 from ifqa.scoring.declared import Declared, declared
 from ifqa.scoring.outcomes import outcome
 from ifqa.scoring.summary import Content, Mean, Means, Part, Row, partial
@@ -113,14 +113,13 @@ class Scores:
         return [_scores_table(self.content, self.by), *_parts_tables(self.content, self.by)]
 
     def __str__(self) -> str:
-        console = Console(file=StringIO(), width=100, highlight=False)
+        return drawn(self._show)
+
+    def _show(self, console: Console) -> None:
         console.print(f"{self.name}  {partial(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
             console.print(table)
         console.print(f"{self.questions:,} questions, {self.n_failed:,} failed", soft_wrap=True)
-        file = console.file
-        assert isinstance(file, StringIO)
-        return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
     def _repr_html_(self) -> str:
         note = f"{self.questions:,} questions, {self.n_failed:,} failed {partial(self.content)}"
@@ -144,8 +143,6 @@ def scores_of(experiment: Experiment, folder: Path) -> Scores:
 
 def html_table(table: Table) -> str:
     """A table of the screen as HTML; its cells are taken as text."""
-    from rich.text import Text
-
     columns = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in table.columns]
     head = "".join(f"<th>{escape(str(Text.from_markup(str(column.header))))}</th>" for column in table.columns)
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in zip(*columns, strict=True))

@@ -1,10 +1,13 @@
 """Text from outside on the screen: nothing in it is obeyed."""
 
-import re
+from collections.abc import Callable
+from io import StringIO
 
+from rich.console import Console
 from rich.markup import escape
 
 from ifqa.progress import printable
+from ifqa.records import parted
 
 
 def plain(text: str) -> str:
@@ -12,9 +15,14 @@ def plain(text: str) -> str:
     return escape(printable(text))
 
 
+def drawn(show: Callable[[Console], None]) -> str:
+    """What `show` prints on a console of 100 columns, as plain text."""
+    file = StringIO()
+    show(Console(file=file, width=100, highlight=False))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
 def mark(text: str, answer: str) -> str:
     """The text for the screen, nothing in it taken as markup, with the answer in bold wherever it stands as words."""
-    if not answer.strip():
-        return plain(text)
-    parts = re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
+    parts = parted(text, answer)
     return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))

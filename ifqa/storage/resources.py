@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 
 PACKAGE = Path(__file__).parent.parent
 BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings; in a wheel also the tracked files
@@ -16,6 +16,18 @@ def find_resource(name: str, root: Path = Path()) -> Path | None:
     package under `bundled/`. None when it is in none of them.
     """
     return next((place / name for place in _places(root) if (place / name).is_file()), None)
+
+
+def named_resource(what: str, folder: str, suffix: str, name: str, root: Path = Path()) -> Path:
+    """The tracked file FOLDER/NAME.SUFFIX.
+
+    Raises:
+        IfqaError: there is none of that name; `what` it would be is in the message.
+    """
+    found = find_resource(f"{folder}/{name}{suffix}", root) if re.fullmatch(r"\w[\w.-]*", name) else None
+    if found is None:
+        raise unknown(what, name, list_resources(folder, suffix, root))
+    return found
 
 
 def plain_name(name: str, what: str) -> str:

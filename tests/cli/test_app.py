@@ -2,13 +2,13 @@
 
 import bz2
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import ifqa
 
 READER = '''
 from ifqa.records import Prediction
@@ -36,15 +36,6 @@ def dump(pages=20):
         for n in range(1, pages + 1)
     )
     return f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/">\n<siteinfo></siteinfo>\n{body}</mediawiki>\n'
-
-
-def ifqa(*arguments, folder, **environment):
-    """Run the command line in a folder; the finished process."""
-    return subprocess.run(
-        [sys.executable, "-m", "ifqa", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
-    )  # fmt: skip
 
 
 @pytest.fixture

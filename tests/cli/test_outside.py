@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import ifqa
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = ROOT / "tests" / "outside"
@@ -24,14 +25,6 @@ k = 2
 name = "my_reader:LastWord"
 """
 PASSAGES = ["team0 has captain0.", "team0 plays in town0.", "team1 has captain1.", "team2 plays in town2."]
-
-
-def ifqa(*arguments, folder):
-    return subprocess.run(
-        [sys.executable, "-m", "ifqa", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,10 @@
 """A benchmark that this project knows nothing of, through the command line: labels, sets of questions, groups, units."""
 
 import json
-import os
-import subprocess
-import sys
 from itertools import product
-from pathlib import Path
 
 import pytest
+from command_line import ifqa
 
 BENCHMARK = '''
 from dataclasses import replace
@@ -63,14 +60,6 @@ LESS = Measure("says", lambda question, prediction: float(prediction.answer == "
 A = {0: "more", 1: "less", 2: "less", 3: "more", 4: "more", 6: "More!", 7: "less"}  # 5 is not answered
 B = {0: "more", 1: "more", 2: "more", 3: "more", 4: "no effect", 5: "less", 6: "more", 7: "less"}
 RIGHT_A = {"1": (2, 2), "2": (0, 1), "3": (1, 3), "4": (2, 2)}  # paragraph -> how many of how many
-
-
-def ifqa(*arguments, folder):
-    return subprocess.run(
-        [sys.executable, "-m", "ifqa", *arguments],
-        cwd=folder, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
