@@ -1,16 +1,21 @@
 # Two commands: `make demo` answers the bundled questions, `make test` runs the tests. Both start from a bare Python.
+# Beside them: `make test-fast` for while you work, `make lint`, `make docs`, `make clean`.
 
 PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-fast lint docs clean
 
 demo: .venv/demo
 	$(BIN)/ifqa run sample --show 3
 
 test: .venv/dev
 	$(BIN)/python -m pytest
+
+docs: .venv/dev
+	$(BIN)/python docs/write.py
+	$(BIN)/mkdocs build
 
 lint: .venv/dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -38,20 +38,21 @@ def open(
 
     The corpus is built first if it is not there. What its language model spends is its own: caps hold for this system alone.
 
-    >>> import ifqa
-    >>> question = ifqa.questions("sample", "dev")[2]
-    >>> print(question.text)
-    If no entrant at Rainhill had satisfied the judges, and the consultants' advice had been followed, what would have
-    hauled the trains between Liverpool and Manchester by rope?
-    >>> with ifqa.open("sample") as system:
-    ...     answer = system.ask(question)
-    ...     [ranking] = system.retrieve([question], k=3)
-    >>> print(answer)
-    stationary engines
-    >>> print(answer.evidence[0].title)
-    Liverpool and Manchester Railway
-    >>> [hit.passage_id for hit in ranking.hits]
-    ['284-2', '284-4', '284-0']
+    Examples:
+        >>> import ifqa
+        >>> question = ifqa.questions("sample", "dev")[2]
+        >>> print(question.text)
+        If no entrant at Rainhill had satisfied the judges, and the consultants' advice had been followed, what would have
+        hauled the trains between Liverpool and Manchester by rope?
+        >>> with ifqa.open("sample") as system:
+        ...     answer = system.ask(question)
+        ...     [ranking] = system.retrieve([question], k=3)
+        >>> print(answer)
+        stationary engines
+        >>> print(answer.evidence[0].title)
+        Liverpool and Manchester Railway
+        >>> [hit.passage_id for hit in ranking.hits]
+        ['284-2', '284-4', '284-0']
 
     Raises:
         IfqaError: there is no such experiment, a setting is wrong, or a part of it cannot be opened.
@@ -81,19 +82,20 @@ def run(
 ) -> Scores:
     """Run every stage of an experiment that is not done; its scores.
 
-    >>> import ifqa
-    >>> scores = ifqa.run("sample-llm")
-    >>> scores.questions, scores["EM"].value
-    (8, 75.0)
-    >>> scores.rows[0]["answer"], scores.rows[0]["EM"]
-    ('the Floridas', 1.0)
-    >>> list(scores.outcomes().values()).count("reading miss")
-    1
+    Examples:
+        >>> import ifqa
+        >>> scores = ifqa.run("sample-llm")
+        >>> scores.questions, scores["EM"].value
+        (8, 75.0)
+        >>> scores.rows[0]["answer"], scores.rows[0]["EM"]
+        ('the Floridas', 1.0)
+        >>> list(scores.outcomes().values()).count("reading miss")
+        1
 
-    The reader "none" leaves reading out, and scores what was retrieved:
+        The reader "none" leaves reading out, and scores what was retrieved:
 
-    >>> list(ifqa.run("sample-llm", reader="none"))[:2]
-    ['gold_any@1', 'gold_any@5']
+        >>> list(ifqa.run("sample-llm", reader="none"))[:2]
+        ['gold_any@1', 'gold_any@5']
 
     Raises:
         IfqaError: as `open`; or a stage fails.
@@ -113,11 +115,12 @@ def evaluate(
 ) -> Scores:
     """Score answers over all questions of a split; one that is missing has failed. Nothing is written.
 
-    >>> import ifqa
-    >>> ifqa.evaluate(lambda question: question.answers[0])["EM"].value
-    100.0
-    >>> ifqa.evaluate({"sample/dev/1": "nobody"}).n_failed
-    82
+    Examples:
+        >>> import ifqa
+        >>> ifqa.evaluate(lambda question: question.answers[0])["EM"].value
+        100.0
+        >>> ifqa.evaluate({"sample/dev/1": "nobody"}).n_failed
+        82
 
     Args:
         answers: question id -> answer; predictions; or a function that answers a question.
@@ -150,11 +153,12 @@ def evaluate(
 def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answer]:
     """What an experiment that was run answered to each question, with the passages it was read from.
 
-    >>> import ifqa
-    >>> _ = ifqa.run("sample-llm")
-    >>> answer = ifqa.answers("sample-llm")[2]
-    >>> print(answer, "/", answer.question.answers[0], "/", answer.evidence[0].title)
-    stationary engines / stationary engines / Liverpool and Manchester Railway
+    Examples:
+        >>> import ifqa
+        >>> _ = ifqa.run("sample-llm")
+        >>> answer = ifqa.answers("sample-llm")[2]
+        >>> print(answer, "/", answer.question.answers[0], "/", answer.evidence[0].title)
+        stationary engines / stationary engines / Liverpool and Manchester Railway
 
     Raises:
         IfqaError: there is no such experiment, it has no reader, or it was not run.
@@ -169,11 +173,12 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
 def compare(first: str, second: str, measure: str = "", *, count: int = 5, root: str | Path = ".") -> Comparison:
     """How much a second experiment has more than a first, how surely, and on which questions; both must have been run.
 
-    >>> import ifqa
-    >>> _ = ifqa.run("sample-closed-book"), ifqa.run("sample-llm")
-    >>> found = ifqa.compare("sample-closed-book", "sample-llm")["EM"]
-    >>> found.more, found.won, found.lost
-    (62.5, 6, 1)
+    Examples:
+        >>> import ifqa
+        >>> _ = ifqa.run("sample-closed-book"), ifqa.run("sample-llm")
+        >>> found = ifqa.compare("sample-closed-book", "sample-llm")["EM"]
+        >>> found.more, found.won, found.lost
+        (62.5, 6, 1)
 
     Args:
         first, second: experiments over the same questions.
@@ -190,9 +195,10 @@ def compare(first: str, second: str, measure: str = "", *, count: int = 5, root:
 def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path = ".") -> list[Question]:
     """The questions of a benchmark's split.
 
-    >>> import ifqa
-    >>> len(ifqa.questions("sample", "dev"))
-    83
+    Examples:
+        >>> import ifqa
+        >>> len(ifqa.questions("sample", "dev"))
+        83
 
     Raises:
         IfqaError: there is no such benchmark or split, or its file is not there.
@@ -203,10 +209,11 @@ def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path
 class Corpus:
     """The passages of a corpus, which is built with `build`.
 
-    >>> import ifqa
-    >>> corpus = ifqa.Corpus("sample").build()
-    >>> len(corpus), corpus["284-2"].title, corpus.indexes
-    (426, 'Liverpool and Manchester Railway', ['bm25', 'dense'])
+    Examples:
+        >>> import ifqa
+        >>> corpus = ifqa.Corpus("sample").build()
+        >>> len(corpus), corpus["284-2"].title, corpus.indexes
+        (426, 'Liverpool and Manchester Railway', ['bm25', 'dense'])
     """
 
     def __init__(self, name: str = "sample", *, root: str | Path = ".") -> None:

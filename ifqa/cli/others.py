@@ -128,11 +128,15 @@ def report(
         Path | None, typer.Option("--into", help="Also put the table of what was measured into this file, a README.md.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail where what is there is stale.")] = False,
+    pages: Annotated[
+        Path | None,
+        typer.Option("--pages", help="Also write a page for each experiment, its run and judgements, here."),
+    ] = None,
 ) -> None:
     """All results beside the published ones: experiments/RESULTS.md, and a page with curves and every question."""
     from ifqa.report.publish import publish
 
-    for path in publish(into, experiments or [], check):
+    for path in publish(into, experiments or [], check, pages):
         print(path)
 
 

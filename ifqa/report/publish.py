@@ -1,5 +1,6 @@
 """`ifqa report`: RESULTS.md, what it was made from, a README's table, and the page."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,6 +10,8 @@ from ifqa.errors import IfqaError
 from ifqa.report.browse import browse
 from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
+from ifqa.report.pages import export
+from ifqa.report.pages import pages as row_pages
 from ifqa.report.results import RECORDS, Result, gather, read_records, updated
 from ifqa.report.table import grids, markdown, readme_table
 from ifqa.scoring.declared import declared, joined
@@ -19,15 +22,18 @@ from ifqa.storage.files import create, json_line, write
 RESULTS = Path("experiments/RESULTS.md")
 PAGE = Path("experiments/report.html")
 BEGIN, END = "<!-- written by ifqa report -->", "<!-- until here -->"
+#: The first mark may name the experiments of the table: `<!-- written by ifqa report: sample sample-hybrid -->`.
+_BLOCK = re.compile(r"(<!-- written by ifqa report(?:: ([^>]*?))? -->).*?(<!-- until here -->)", re.DOTALL)
 
 
-def publish(into: Path | None, shown: Sequence[str], check: bool) -> Iterator[Path]:
+def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | None = None) -> Iterator[Path]:
     """Write the results of all experiments; the paths, when they are written.
 
     Args:
-        into: also a file whose text between the marks of `BEGIN` and `END` is to be the table of what was measured.
+        into: also a file whose text between the marks `BEGIN` and `END` becomes the table of what was measured.
         shown: experiments to read question by question on the page; empty for all that are finished here.
         check: write nothing; refuse if a file is not what would be written.
+        pages: also a folder for a page of each experiment, with its run and judgements where it is finished here.
 
     Raises:
         IfqaError: `into` has no marks, RESULTS.md is somebody else's, a record was changed, another report is being written,
@@ -47,18 +53,23 @@ def publish(into: Path | None, shown: Sequence[str], check: bool) -> Iterator[Pa
             RESULTS: markdown(tables, results),
         }
         if into:
-            texts[into] = _replaced(into, readme_table(results))
+            texts[into] = _replaced(into, results)
+        if pages:
+            texts |= {pages / name: text for name, text in row_pages(results).items()}
         if RESULTS.exists() and not _text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
             raise IfqaError(f"{RESULTS} was not written by ifqa report; move it elsewhere, and report again")
         if check:
             for path, text in texts.items():
                 if not path.exists() or _text(path) != text:
-                    raise IfqaError(f"{path} is stale; write it again: ifqa report{f' --into {into}' if into else ''}")
+                    raise IfqaError(f"{path} is stale; write it again: ifqa report{_options(into, pages)}")
             return
         here = [one for one in here if not chosen or one.experiment.name in chosen]
         write_page(PAGE, tables, list(_figures(here)), browse([one.experiment for one in here]), _about(here))
         yield PAGE
+        if pages:
+            yield from export(results, pages)
         for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
             with create(path.resolve()) as handle:  # a link stays one
                 write(handle, text.encode())
             yield path
@@ -72,14 +83,28 @@ def _text(path: Path) -> str:
         raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
 
 
-def _replaced(path: Path, table: str) -> str:
-    """A file's text with another table between the marks, its ends of lines kept."""
+def _options(into: Path | None, pages: Path | None) -> str:
+    return (f" --into {into}" if into else "") + (f" --pages {pages}" if pages else "")
+
+
+def _replaced(path: Path, results: Sequence[Result]) -> str:
+    """A file's text with another table between the marks, its ends of lines kept.
+
+    Raises:
+        IfqaError: the marks are not there once, or name an experiment that was not measured.
+    """
     text = _text(path) if path.exists() else ""
-    if (text.count(BEGIN), text.count(END)) != (1, 1) or text.index(END) < text.index(BEGIN):
+    blocks = _BLOCK.findall(text)
+    if len(blocks) != 1 or text.count(END) != 1:
         raise IfqaError(f"{path}: wanted the lines {BEGIN!r} and {END!r} once each, between which the table goes")
-    before, rest = text.split(BEGIN)
-    block = f"{BEGIN}\n\n{table}\n{END}"
-    return before + (block.replace("\n", "\r\n") if "\r\n" in text else block) + rest.split(END)[1]
+    [(begin, named, end)] = blocks
+    chosen = named.split()
+    if missing := set(chosen) - {one.experiment.name for one in results if one.scores}:
+        raise IfqaError(f"{path}: its mark names experiments that were not measured: {', '.join(sorted(missing))}")
+    table = readme_table([one for one in results if not chosen or one.experiment.name in chosen])
+    block = f"{begin}\n\n{table}\n{end}"
+    block = block.replace("\n", "\r\n") if "\r\n" in text else block
+    return _BLOCK.sub(lambda _: block, text)
 
 
 def _figures(results: Sequence[Result]) -> Iterator[str]:

@@ -14,28 +14,32 @@ from typing import TypedDict, cast
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, load_experiment, parse_experiment
 from ifqa.config.variants import as_tables
+from ifqa.corpus.sources import Known
 from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
-from ifqa.pipeline.provenance import identifying, wanted_score
-from ifqa.plugins import load
+from ifqa.pipeline.provenance import fingerprint, identifying, wanted_score
+from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.scoring.summary import VERSION, Content
 from ifqa.storage.artifacts import identity, is_made, read_manifest
-from ifqa.storage.files import json_line, read_json, read_jsonl, text_field
-from ifqa.storage.resources import list_resources
+from ifqa.storage.files import json_line, read_json, read_jsonl, sha256, text_field
+from ifqa.storage.resources import PACKAGE, list_resources
 
 RECORDS = Path("experiments/RESULTS.jsonl")
 _KEYS = {"experiment", "version", "tables", "wanted", "scores", "made"}
 
 
 class How(TypedDict, total=False):
-    """How scores were made; the last five where there is something to tell."""
+    """How scores were made; `run` and what follows it where there is something to tell."""
 
     at: str  # ISO time
     hardware: str
     python: str
     commit: str
     seconds: dict[str, float]  # by stage
+    libraries: dict[str, str]  # versions
+    inputs: dict[str, str]  # file -> SHA-256: the benchmark's, the corpus's, the reader's weights
+    run: str  # SHA-256 of run.trec
     passages: int  # of the corpus
     model: str
     cost: float | None  # of the last attempt in US dollars; None where the price is unknown
@@ -211,13 +215,37 @@ def _measured_here(experiment: Experiment) -> Result | None:
     return Result(experiment, read_json(folder / "scores.json"), _made(experiment), identity(wanted), here=True)
 
 
+def _inputs(experiment: Experiment, sources: Known) -> dict[str, str]:
+    """SHA-256 of the benchmark's files, the corpus's, and the reader's weights; each by its path within the project."""
+    splits = [(experiment.benchmark, experiment.split)]
+    for source in load_corpus(experiment.corpus, experiment.root).sources if experiment.corpus else ():
+        splits += [(source["benchmark"], split) for split in source.get("splits", ()) if "benchmark" in source]
+    files = [path for name, split in splits for path in open_benchmark(name, experiment.root).files(split)]
+    hashes = {_within(path): sha256(path) for path in files}
+    hashes |= {_within(Path(path)): str(facts[2]) for path, facts in sources.items()}
+    weights = fingerprint("reader", experiment).get("files") if experiment.reader else None
+    return dict(sorted(hashes.items())) | ({"the reader's weights": str(weights)} if weights else {})
+
+
+def _within(path: Path) -> str:
+    """A path as it is in the project, or below a folder that is a link there: not where this machine keeps it."""
+    for place in (Path.cwd(), PACKAGE.parent):
+        if path.is_relative_to(place):
+            return path.relative_to(place).as_posix()
+    return path.name
+
+
 def _made(experiment: Experiment) -> How:
     found = {stage: read_manifest(experiment.folder / stage) for stage in experiment.stages}
     made = {stage: manifest["made"] for stage, manifest in found.items() if manifest}
     last = made[experiment.stages[-1]]
     told: How = {"at": last["at"], "hardware": last["hardware"], "python": last["python"], "commit": last["commit"]}
     told["seconds"] = {stage: one["seconds"] for stage, one in made.items()}
+    told["libraries"] = last["libraries"]
     corpus = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
+    told["inputs"] = _inputs(experiment, corpus["made"].get("sources", {}) if corpus else {})
+    if "retrieve" in made:
+        told["run"] = made["retrieve"]["files"]["run.trec"]["sha256"]
     if corpus:
         told["passages"] = corpus["made"]["passages"]
     asked = [one["spent"] for one in made.values() if "spent" in one]

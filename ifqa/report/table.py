@@ -57,8 +57,8 @@ def markdown(tables: Iterable[Grid], results: Sequence[Result]) -> str:
     """RESULTS.md: those tables of these results, and what their columns are."""
     sections = []
     for one in tables:
-        note = f"\n{_cell(one.note)}\n" if one.note else ""
-        sections.append(f"## {_cell(one.title)}\n\n{_markdown_table(one)}{note}")
+        note = f"\n{plain_cell(one.note)}\n" if one.note else ""
+        sections.append(f"## {plain_cell(one.title)}\n\n{markdown_table(one)}{note}")
     legend = textwrap.fill(" ".join(_legend(results)), _WIDTH, break_on_hyphens=False)
     return "\n".join([_HEAD.replace("{legend}\n", f"{legend}\n" if legend else ""), *sections])
 
@@ -76,11 +76,11 @@ def readme_table(results: Iterable[Result]) -> str:
         )
         for one in sorted(chosen, key=lambda one: (one.experiment.table, one.experiment.name))
     )
-    return _markdown_table(Grid("", "", ("experiment", "passages", *measures, "command"), rows))
+    return markdown_table(Grid("", "", ("experiment", "passages", *measures, "command"), rows))
 
 
 def _scores(title: str, results: Sequence[Result]) -> Grid:
-    columns: dict[str, Cell] = {"experiment": lambda one: one.experiment.name, "verdict": _verdict}
+    columns: dict[str, Cell] = {"experiment": lambda one: one.experiment.name, "verdict": verdict_of}
     columns |= _answers(results) | _rankings(results) | {"published or expected": _expectations}
     columns |= _parts(results) | {"passages": _passages}
     cells = {column: [cell(one) for one in results] for column, cell in columns.items()}
@@ -101,7 +101,7 @@ def _sources(results: Sequence[Result]) -> str:
     return f"Expected values: {'; '.join(several)}."
 
 
-def _verdict(one: Result) -> str:
+def verdict_of(one: Result) -> str:
     """The worst verdict on any of its scores, what they leave out, and its reader's label; or why there are none."""
     if one.stale:
         return f"{STALE}: {one.stale}"
@@ -219,13 +219,14 @@ def _how(one: Result) -> tuple[str, ...]:
     return (one.experiment.name, about, made["at"][:10], hardware, made["commit"], time, cost, "; ".join(notes))
 
 
-def _markdown_table(grid: Grid) -> str:
-    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in (grid.columns, *grid.rows)]
+def markdown_table(grid: Grid) -> str:
+    """A table in Markdown; its cells are plain text."""
+    lines = ["| " + " | ".join(map(plain_cell, row)) + " |" for row in (grid.columns, *grid.rows)]
     lines.insert(1, "|" + "---|" * len(grid.columns))
     return "\n".join(lines) + "\n"
 
 
-def _cell(text: str) -> str:
+def plain_cell(text: str) -> str:
     """Text on one line that stays within its cell, and within Markdown: no link, image or HTML comes of it."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
     return " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url

@@ -1,0 +1,166 @@
+"""A page for each experiment: its scores, commands, environment, inputs and files, for `ifqa report --pages`."""
+
+import gzip
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from ifqa.pipeline.convert import convert
+from ifqa.progress import duration
+from ifqa.report.results import Result
+from ifqa.report.table import Grid, grids, markdown_table, plain_cell, verdict_of
+from ifqa.scoring.declared import declared
+from ifqa.scoring.summary import partial
+from ifqa.storage.files import create, write
+from ifqa.storage.resources import named_resource
+
+RUNS, QRELS = "runs", "qrels"
+_INDEX = """# Results
+
+Written by `ifqa report --pages`. Each experiment has a page with its commands, its environment, the checksums of its inputs, and
+its run and judgements to download. Scores are in percent over all questions, with 95% bootstrap intervals;
+[Scoring](../scoring.md) explains every column and verdict.
+"""
+
+
+def pages(results: Sequence[Result]) -> dict[str, str]:
+    """File name -> text: `index.md`, and a page for each experiment that has a file."""
+    named = [one for one in results if not one.experiment.variant]
+    return {"index.md": _index(named)} | {f"{one.experiment.name}.md": _page(one) for one in named}
+
+
+def exported(result: Result) -> tuple[str, str] | None:
+    """Where a page's run and its judgements are, below the folder of pages; None where the experiment has neither."""
+    experiment = result.experiment
+    if not (result.scores and experiment.corpus and "run" in result.made) or partial(result.scores):
+        return None
+    over = f"{experiment.benchmark}-{experiment.split}-{experiment.corpus}"
+    return f"{RUNS}/{experiment.name}.trec.gz", f"{QRELS}/{over}.qrels.gz"
+
+
+def export(results: Iterable[Result], folder: Path) -> Iterator[Path]:
+    """Write the runs of what is finished here, and the judgements of every passage of their corpora, packed.
+
+    Raises:
+        IfqaError: as `convert`.
+    """
+    judged: dict[Path, tuple[str, str]] = {}
+    for one in results:
+        if one.here and (paths := exported(one)):
+            run, qrels = (folder / path for path in paths)
+            judged[qrels] = (f"{one.experiment.benchmark}:{one.experiment.split}", one.experiment.corpus)
+            yield _packed(one.experiment.folder / "retrieve" / "run.trec", run)
+    for path, (questions, corpus) in judged.items():
+        plain = path.with_suffix("")
+        plain.parent.mkdir(parents=True, exist_ok=True)
+        convert(questions, plain, form="qrels", corpus=corpus, force=True)
+        yield _packed(plain, path)
+        plain.unlink()
+
+
+def _packed(source: Path, to: Path) -> Path:
+    """A gzip file whose bytes depend on the content alone."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with create(to) as handle:
+        write(handle, gzip.compress(source.read_bytes(), mtime=0))
+    return to
+
+
+def _index(results: Sequence[Result]) -> str:
+    linked = {one.experiment.name: f"[{one.experiment.name}]({one.experiment.name}.md)" for one in results}
+    sections = [_INDEX]
+    for grid in grids(results):
+        table = markdown_table(grid)
+        for name, link in linked.items():
+            table = table.replace(f"\n| {name} |", f"\n| {link} |")
+        sections.append(
+            f"## {plain_cell(grid.title)}\n\n{table}" + (f"\n{plain_cell(grid.note)}\n" if grid.note else "")
+        )
+    return "\n".join(sections)
+
+
+def _page(one: Result) -> str:
+    experiment = one.experiment
+    parts = [f"# {experiment.name}\n\n{plain_cell(experiment.about)}\n"]
+    parts.append(f"Verdict: {verdict_of(one) or 'measured; no expected value'}.\n")
+    if experiment.expected:
+        rows = tuple(
+            (each.measure, f"{each.value:g}", f"{each.tolerance:g}", each.retired, each.source)
+            for each in experiment.expected
+        )
+        columns = ("measure", "value", "tolerance", "model that is gone", "source")
+        parts.append(f"## Expected\n\n{_table(columns, rows)}")
+    if one.scores:
+        parts.append(f"## Scores\n\n{_scores(one)}")
+    parts.append(f"## Commands\n\n{_commands(one)}")
+    if one.scores:
+        parts.append(f"## How it was made\n\n{_circumstances(one)}")
+    if paths := exported(one):
+        parts.append(f"## Files\n\n{_files(one, *paths)}")
+    return "\n".join(parts)
+
+
+def _scores(one: Result) -> str:
+    assert one.scores is not None
+    parts = {"all": one.scores, **one.scores.get("subsets", {}), **one.scores.get("groups", {})}
+    keys = declared(one.experiment.benchmark, one.experiment.measures).keys(one.scores["measures"])
+    columns = ("measure", *(f"{name.replace('_', ' ')} ({part['questions']:,})" for name, part in parts.items()))
+    rows = []
+    for key in keys:
+        means = [part["measures"].get(key) for part in parts.values()]
+        rows.append(
+            (key, *(f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]" if mean else "" for mean in means))
+        )
+    told = f"\n{one.scores['questions']:,} questions, {one.scores['n_failed']:,} failed.\n"
+    return _table(columns, rows) + told
+
+
+def _commands(one: Result) -> str:
+    experiment = one.experiment
+    fetch = f"ifqa data {experiment.benchmark}\n" if experiment.benchmark not in ("sample",) else ""
+    needed = f"It needs {', '.join(one.needs)}.\n\n" if one.needs and not one.scores else ""
+    text = f"{needed}```sh\n{fetch}ifqa check {experiment.name}\nifqa run {experiment.name}\n```\n"
+    files = (("experiment", "experiments", experiment.name), ("corpus", "indexes", experiment.corpus))
+    for what, folder, name in files:
+        if name:
+            path = named_resource(what, folder, ".toml", name)
+            text += f"\n`{folder}/{name}.toml`:\n\n```toml\n{path.read_text(encoding='utf-8').strip()}\n```\n"
+    return text
+
+
+def _circumstances(one: Result) -> str:
+    made = one.made
+    facts = {
+        "date": made["at"][:10],
+        "hardware": made["hardware"],
+        "Python": made["python"],
+        "commit": made["commit"],
+        "time": ", ".join(f"{stage} {duration(taken)}" for stage, taken in made["seconds"].items()),
+    }
+    facts |= {"passages": f"{made['passages']:,}"} if "passages" in made else {}
+    facts |= {"model": made["model"]} if "model" in made else {}
+    facts |= {"trained on these questions": "yes"} if "trained_on_them" in made else {}
+    text = _table(("", ""), list(facts.items()))
+    if libraries := made.get("libraries"):
+        text += f"\n{_table(('library', 'version'), list(libraries.items()))}"
+    if inputs := made.get("inputs"):
+        text += f"\n{_table(('input', 'SHA-256'), [(name, f'`{sha256}`') for name, sha256 in inputs.items()])}"
+    return text
+
+
+def _files(one: Result, run: str, qrels: str) -> str:
+    by = declared(one.experiment.benchmark, one.experiment.measures)
+    depths = next((each.tables for each in by.rankings if each.name == "gold_any"), ())
+    assert one.scores is not None
+    known = [k for k in depths if f"gold_any@{k}" in one.scores["measures"]]
+    measures = " ".join(f"Success@{k}" for k in known)
+    return (
+        f"- [{run}]({run}): the run, in TREC's format\n"
+        f"- [{qrels}]({qrels}): every passage of the corpus that holds a gold passage of a question\n\n"
+        f"ir_measures gives gold recall (`gold_any@K`) as Success@K:\n\n"
+        f"```sh\ngunzip -k {run} {qrels}\n"
+        f"ir_measures {qrels.removesuffix('.gz')} {run.removesuffix('.gz')} {measures} nDCG@10 RR@10\n```\n"
+    )
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return markdown_table(Grid("", "", tuple(columns), tuple(map(tuple, rows))))

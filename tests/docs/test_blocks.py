@@ -1,0 +1,103 @@
+"""Every shell and Python block of the docs runs as it stands: offline, without a key, on the bundled sample.
+
+All blocks of a page run in order in one folder, which holds the finished experiment `sample` and nothing else. A block that cannot run there has `<!-- not run: REASON -->` above it. A
+block whose first line is a comment with a file's name is saved as that file.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ifqa.cli.app import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"(?:<!-- not run: (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NAMED = re.compile(r"# ([\w./-]+\.(?:py|toml|jsonl))\b")
+
+
+class Block(NamedTuple):
+    why_not: str  # it is not run
+    kind: str  # "sh", "python", "toml", "text" or ""
+    text: str
+
+
+def blocks(page):
+    return [Block(*found) for found in FENCE.findall(page.read_text(encoding="utf-8"))]
+
+
+def commands(text):
+    """The lines of a shell block without comments, those that go on joined."""
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.replace("\\\n", " ").splitlines())
+    return [line for line in lines if line]
+
+
+def run_command(line):
+    words = shlex.split(line)
+    if words[0] == "ifqa" and not {"|", "||", "&&", ">", ">>"} & set(words):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", words)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        assert ended.value.code in (0, None), line
+    else:
+        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        subprocess.run(["bash", "-ec", line], env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory):
+    """A folder in which `ifqa run sample` was run, so that not every page reads its questions again."""
+    folder = tmp_path_factory.mktemp("sample")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        run_command("ifqa run sample")
+    return folder
+
+
+@pytest.fixture
+def _own_folder(sample, tmp_path, monkeypatch):
+    shutil.copytree(sample, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    known, path = set(sys.modules), list(sys.path)
+    yield
+    for name in set(sys.modules) - known:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+    sys.path[:] = path
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=lambda page: page.stem)
+@pytest.mark.usefixtures("_own_folder")
+def test_the_blocks_of_a_page_run_as_they_stand(page):
+    for why_not, kind, text in blocks(page):
+        named = NAMED.match(text)
+        if kind in ("python", "toml", "json") and named:
+            Path(named[1]).parent.mkdir(parents=True, exist_ok=True)
+            Path(named[1]).write_text(text, encoding="utf-8")
+        elif kind == "python" and not why_not:
+            subprocess.run([sys.executable, "-c", text], check=True, stdout=subprocess.DEVNULL)
+        elif kind == "sh" and not why_not:
+            for line in commands(text):
+                run_command(line)
+
+
+def test_what_is_generated_in_the_docs_is_not_stale():
+    done = subprocess.run([sys.executable, "docs/write.py", "--check"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_comment_a_continued_line_and_a_reason_are_understood(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- not run: no key -->\n```sh\nifqa a\n```\n\n```sh\n# why\nifqa b \\\n  --c '#1'   # d\n```\n")
+    assert blocks(page) == [Block("no key", "sh", "ifqa a\n"), Block("", "sh", "# why\nifqa b \\\n  --c '#1'   # d\n")]
+    assert commands(blocks(page)[1].text) == ["ifqa b    --c '#1'"]
