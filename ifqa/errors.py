@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+_MANY = 15  # names that still fit into a message
+
 
 class IfqaError(Exception):
     """The user's input is wrong: one line saying what was found, what was wanted and how to mend it.
@@ -12,8 +14,11 @@ class IfqaError(Exception):
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> IfqaError:
-    """An error for a name nobody knows, with the nearest known one and the list of all."""
+    """An error for an unknown name: the nearest known one, and all that are known or, of many, the nearest five."""
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
+    if len(known) > _MANY:
+        nearest = difflib.get_close_matches(str(name), known, n=5, cutoff=0)
+        return IfqaError(f"unknown {what} {name!r}; {hint}nearest of {len(known)}: {', '.join(nearest)}")
     return IfqaError(f"unknown {what} {name!r}; {hint}known: {', '.join(known) or 'none'}")

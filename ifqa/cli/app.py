@@ -246,7 +246,9 @@ def _in_words(error: IfqaError | OSError) -> str:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"ifqa {__version__}")
+        from ifqa.storage.circumstances import commit
+
+        print(f"ifqa {__version__}" + (f" ({commit()})" if commit() else ""))
         raise typer.Exit
 
 
@@ -254,7 +256,10 @@ def _version(wanted: bool) -> None:
 def options(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option(
+            "--version", "-V", callback=_version, is_eager=True, help="Show the version, and in a checkout the commit."
+        ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:

@@ -8,6 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ifqa.errors import IfqaError
+from ifqa.llms.openai import KEY
 from ifqa.version import __version__
 from ifqa.workers.machine import total_memory
 
@@ -27,8 +28,8 @@ _PARTS = (
 )
 
 
-def examine() -> list[str]:
-    """A line for each thing: its version or "not installed", what it is for, and what to do about it."""
+def examine() -> tuple[list[str], list[str]]:
+    """A line for each part: its version or "not installed", and its purpose; then the problems that stop the main path."""
     memory = total_memory() or float("nan")
     lines = [
         f"ifqa {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
@@ -36,14 +37,20 @@ def examine() -> list[str]:
     ]
     for name, purpose in _PARTS:
         lines.append(f"{name:20} {_version(name):16} {purpose}")
+    problems = []
     if _version("faiss-cpu") != "not installed" and _version("faiss-gpu") != "not installed":
-        lines.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
-    lines += [_java(), _accelerator(), _encoder()]
+        problems.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
+    for part in (_java, _encoder):
+        try:
+            lines.append(part())
+        except IfqaError as error:
+            problems.append(str(error))
+    lines.append(_accelerator())
     offline = [name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)]
-    lines.append(
-        f"model hub: {'off (' + ', '.join(offline) + ')' if offline else 'asked for models that are not here'}"
-    )
-    return lines
+    hub = f"off ({', '.join(offline)})" if offline else "asked for models that are not here"
+    lines.append(f"model hub: {hub}")
+    lines.append(f"language models: {KEY} is {'set' if os.environ.get(KEY) else 'not set'}")
+    return lines, problems
 
 
 def _version(name: str) -> str:
@@ -56,10 +63,7 @@ def _version(name: str) -> str:
 def _java() -> str:
     from ifqa.retrieval.jvm import java
 
-    try:
-        system = java().autoclass("java.lang.System")
-    except IfqaError as error:
-        return f"Java: {error}"
+    system = java().autoclass("java.lang.System")
     return f"Java: {system.getProperty('java.version')} from {system.getProperty('java.home')}"
 
 
@@ -78,7 +82,4 @@ def _accelerator() -> str:
 def _encoder() -> str:
     from ifqa.models.hub import encoder_folder
 
-    try:
-        return f"all-MiniLM-L6-v2: {encoder_folder()}"
-    except IfqaError as error:
-        return f"all-MiniLM-L6-v2: {error}"
+    return f"all-MiniLM-L6-v2: {encoder_folder()}"

@@ -35,11 +35,17 @@ def list_all(json: Json = False) -> None:
 
 
 def doctor(json: Json = False) -> None:
-    """What this installation has: Python, Java, torch, and whether the parts work together."""
+    """What this installation has: Python, Java, torch; and whether the parts work together."""
     from ifqa.cli.doctor import examine
 
-    lines = examine()
-    print_json({"lines": lines}) if json else print(*lines, sep="\n")
+    lines, problems = examine()
+    verdict = "not ready; see below" if problems else "ready: BM25, dense retrieval and the default reader can run here"
+    if json:
+        print_json({"lines": lines, "problems": problems, "ready": not problems})
+    else:
+        print(*lines, f"verdict: {verdict}", sep="\n")
+    if problems:
+        raise IfqaError("; ".join(problems))
 
 
 def clean(

@@ -66,6 +66,19 @@ def is_packaged(name: str) -> bool:
     return name in (NAME, NAME.rpartition("/")[2])
 
 
+def is_here(name: str) -> bool:
+    """Whether a model can be opened without the network: it is packaged, a folder, or in the hub's cache."""
+    if is_packaged(name) or os.path.isdir(name):  # noqa: PTH112 - Path's raises where a name is too long
+        return True
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return isinstance(try_to_load_from_cache(name, "config.json"), str)
+    except HFValidationError:
+        return False
+
+
 def weights_identity(folder: Path) -> str:
     """SHA-256 over the names and contents of a model's files, README and the like left out."""
     digest = hashlib.sha256()

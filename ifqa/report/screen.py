@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
-from ifqa.config.experiment import Experiment
+from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.inputs import answers_of
+from ifqa.pipeline.ready import is_scored, missing
 from ifqa.plugins import names, open_benchmark
 from ifqa.records import Answer, Passage, Usage
 from ifqa.report.scores import Scores, value_of
@@ -151,10 +152,13 @@ def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "")
 
 
 def list_json() -> dict[str, Any]:
-    """All that there is to name, as JSON has it: experiments and corpora with what each is about, all else by name."""
+    """All names there are, as JSON: experiments with their state, experiments and corpora with their descriptions."""
     listed: dict[str, Any] = {
-        kind: {name: _about(path) for name, path in sorted(list_resources(folder, ".toml").items())}
-        for kind, folder in (("experiments", "experiments"), ("corpora", "indexes"))
+        "experiments": {
+            name: {"about": _about(path)} | _state(name)
+            for name, path in sorted(list_resources("experiments", ".toml").items())
+        },
+        "corpora": {name: _about(path) for name, path in sorted(list_resources("indexes", ".toml").items())},
     }
     listed["variants"] = sorted(path.parent.name for path in Path("experiments").glob("*/experiment.toml"))
     listed["benchmarks"] = {name: list(open_benchmark(name).splits) for name in names("benchmark")}
@@ -174,14 +178,31 @@ def _about(path: Path) -> str:
         return f"cannot be read: {error.strerror}"
 
 
+def _state(name: str) -> dict[str, object]:
+    """Whether an experiment was scored, can run here, or what it needs first."""
+    try:
+        experiment = load_experiment(name)
+        needs = missing(experiment)
+    except (IfqaError, OSError) as error:
+        return {"state": "broken", "needs": [str(error)]}
+    return {"state": "scored" if is_scored(experiment) else "needs" if needs else "ready", "needs": needs}
+
+
 def show_list() -> None:
-    """Print the same: a table of the experiments and of the corpora, and a line for each kind of thing besides."""
+    """Print the same: a table of the experiments and of the corpora, and a line for each other kind of name."""
     console, listed = Console(highlight=False), list_json()
-    for kind in ("experiments", "corpora"):
-        table = Table(title=kind, title_justify="left", show_header=False)
-        for name, about in listed.pop(kind).items():
-            table.add_row(plain(name), plain(about))
-        console.print(table)
+    table = Table(title="experiments", title_justify="left", show_header=False)
+    for name, told in listed.pop("experiments").items():
+        needs = f"needs {', '.join(told['needs'])}" if told["state"] == "needs" else told["state"]
+        table.add_row(plain(name), plain(told["about"]), plain(needs))
+    console.print(table)
+    console.print(
+        "scored: it was scored here; ready: it can run here; else what it needs first (ifqa check NAME says more)"
+    )
+    table = Table(title="corpora", title_justify="left", show_header=False)
+    for name, about in listed.pop("corpora").items():
+        table.add_row(plain(name), plain(about))
+    console.print(table)
     benchmarks = [f"{name} ({', '.join(splits)})" for name, splits in listed["benchmarks"].items()]
     for kind, several in (listed | {"benchmarks": benchmarks}).items():
         if several:

@@ -19,7 +19,7 @@ def circumstances(seconds: float) -> dict[str, object]:
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 2),
         "ifqa": __version__,
-        "commit": _commit(),
+        "commit": commit(),
         "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
         "python": platform.python_version(),
         "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
@@ -34,7 +34,7 @@ def _version(name: str) -> str:
 
 
 @cache
-def _commit() -> str:
+def commit() -> str:
     """Commit of the checkout this package runs from, with "+" if it was changed since; empty for an installed wheel."""
     root = PACKAGE.parent
     if not (root / ".git").exists():

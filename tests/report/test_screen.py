@@ -55,7 +55,8 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path, monkeypa
         Path(folder, "broken.toml").write_text("about = ")
         Path(folder, "lost.toml").symlink_to("nowhere")
         Path(folder, "whole.toml").write_text('about = "all of it"')
-        listed = list_json()[kind]
+        told = list_json()[kind]
+        listed = {name: one["about"] if kind == "experiments" else one for name, one in told.items()}
         assert listed["broken"].startswith(f"cannot be read: {tmp_path / folder / 'broken.toml'}: not TOML")
         assert listed["lost"] == "cannot be read: No such file or directory"
         assert listed["whole"] == "all of it"

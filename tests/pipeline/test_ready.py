@@ -1,0 +1,58 @@
+"""What `ifqa list` says of an experiment: scored, ready, or what it needs first."""
+
+from pathlib import Path
+
+import pytest
+
+from ifqa.config.experiment import load_experiment, parse_experiment
+from ifqa.pipeline.ready import is_scored, missing
+from ifqa.pipeline.stages import run
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def closed_book(**llm):
+    tables = {"benchmark": "sample", "split": "dev", "reader": {"name": "llm", "prompt": "closed-book"}}
+    return parse_experiment("mine", tables | {"llm": {"name": "openai", "model": "m"} | llm}, "mine.toml")
+
+
+def test_the_sample_is_ready_before_anything_is_built():
+    sample = load_experiment("sample")
+    assert missing(sample) == []
+    assert not is_scored(sample)
+
+
+def test_recorded_completions_need_no_key_and_a_run_is_scored():
+    experiment = load_experiment("sample-closed-book")
+    assert missing(experiment) == []
+    run(experiment)
+    assert is_scored(experiment)
+
+
+def test_questions_sources_and_a_model_that_are_not_here_are_named():
+    assert missing(load_experiment("table3-full-dpr")) == [
+        "ifqa full-test",
+        "the sources of enwiki",
+        "facebook/dpr-ctx_encoder-single-nq-base",
+        "an API key",
+    ]
+
+
+def test_a_checkpoint_is_needed_until_its_folder_is_there():
+    experiment = load_experiment("table4-bm25-fid")
+    assert "the checkpoint models/figure2-bm25-fid-large" in missing(experiment)
+    Path("models/figure2-bm25-fid-large").mkdir(parents=True)
+    assert "the checkpoint models/figure2-bm25-fid-large" not in missing(experiment)
+
+
+def test_a_key_is_needed_for_a_server_elsewhere_alone(monkeypatch):
+    assert missing(closed_book()) == ["an API key"]
+    assert missing(closed_book(base_url="http://localhost:11434/v1")) == []
+    assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing")
+    assert missing(closed_book()) == []
