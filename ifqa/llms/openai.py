@@ -189,11 +189,15 @@ class OpenAI(LanguageModel):
     async def _ask(self, missing: list[Request], key: str, arrived: Callable[[int, Completion], None]) -> None:
         import openai
 
+        from ifqa.llms.bodies import PLAIN, bound
+
         # A proxy of the environment is for the world outside
         capped = self._account.max_cost or self._account.max_tokens
         count = counter(self.model) if capped else at_most  # what the bound is by matters to a cap alone
         timeout = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
-        web = openai.DefaultAsyncHttpxClient(trust_env=not is_local(self.url), follow_redirects=False)
+        web = openai.DefaultAsyncHttpxClient(
+            trust_env=not is_local(self.url), follow_redirects=False, headers=PLAIN, event_hooks={"response": [bound]}
+        )
         async with openai.AsyncOpenAI(
             api_key=key, base_url=self.url, timeout=timeout, max_retries=0, http_client=web
         ) as client:
@@ -214,6 +218,8 @@ class OpenAI(LanguageModel):
         import httpx2
         import openai
 
+        from ifqa.llms.bodies import BodyRefused
+
         path = "/chat/completions" if request.messages else "/completions"
         try:
             async with asyncio.timeout(self._timeout):  # the library's own starts anew with every byte
@@ -223,6 +229,8 @@ class OpenAI(LanguageModel):
             return of_status(error, key)
         except (openai.APIConnectionError, TimeoutError) as error:
             cause = error.__cause__ or error
+            if isinstance(cause, BodyRefused):
+                return Failure("alone", scrub(str(cause), key), used=None)
             if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):
                 return Failure("again", scrub(f"cannot connect ({cause})", key), unreachable=True)
             if isinstance(error, openai.APITimeoutError | TimeoutError):
