@@ -15,6 +15,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
 from ifqa.llms.completions import Store
 from ifqa.llms.failures import Failure, of_status, scrub
+from ifqa.llms.keeping import Keeper
 from ifqa.llms.money import Account, Budget, is_local, price_of
 from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
@@ -150,9 +151,9 @@ class OpenAI(LanguageModel):
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
         """Their completions, in order; each is in the store before it is handed out.
 
-        What the store has is not asked for, and equal requests are asked once. One that fails has `error`, and is asked
-        again the next time. An interrupt stops the asking, waits a few seconds for what is in flight, keeps it, and
-        goes on.
+        What the store has is not asked for, and equal requests are asked once, by whatever thread or process. One that
+        fails has `error`, and is asked again the next time. An interrupt stops the asking, waits a few seconds for what is
+        in flight, keeps it, and goes on.
 
         Args:
             requests: what to ask.
@@ -160,7 +161,7 @@ class OpenAI(LanguageModel):
 
         Raises:
             IfqaError: the server refuses what no further try mends (a bad key, no such model, a used-up quota), in its
-                words; what was in flight has been kept.
+                words, or an answer cannot be written; what was in flight has been kept.
         """
         times: dict[Request, int] = {}
         for request in requests:
@@ -177,16 +178,19 @@ class OpenAI(LanguageModel):
             request = missing[number]
             done[request] = completion
             if not completion.error:
-                self._count_cached(times[request] - 1)
+                self._count_cached(times[request] - (not completion.cached))
             advance(times[request])
 
         if missing:
-            self._store.probe()
-            self._say_host()
-            run(self._ask(missing, _key(self.url), arrived))
+            key = _key(self.url)
+            with Keeper(self._store, self.name, missing, self._concurrency) as keeper:
+                self._say_host()
+                run(self._ask(missing, key, keeper, arrived))
         return [done[request] for request in requests]
 
-    async def _ask(self, missing: list[Request], key: str, arrived: Callable[[int, Completion], None]) -> None:
+    async def _ask(
+        self, missing: list[Request], key: str, keeper: Keeper, arrived: Callable[[int, Completion], None]
+    ) -> None:
         import openai
 
         from ifqa.llms.bodies import PLAIN, bound
@@ -204,7 +208,7 @@ class OpenAI(LanguageModel):
             asking = Round(
                 name=f"{self.model} at {urlsplit(self.url).netloc}",
                 send=lambda request: self._send(client, request, key),
-                keep=lambda request, completion: self._store.put(self.name, request, completion),
+                keeper=keeper,
                 room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
                 account=self._account,
                 retries=self._retries,
