@@ -89,16 +89,35 @@ class Round:
             raise IfqaError(self._why)
 
     async def _work(self, todo: deque[tuple[int, Request, int]], threads: ThreadPoolExecutor) -> None:
+        """Ask for one after another; each answer is written while the next is under way, at most one at a time."""
+        keeping: asyncio.Task[None] | None = None
         while todo and not self._stopped.is_set():
             number, request, passed = todo.popleft()
             if not self.keeper.claim(request):
                 await self._pass_over(passed)
                 todo.append((number, request, passed + 1))
                 continue
-            completion = self.keeper.get(request) or await self._one(request, threads)
-            self.keeper.release(request)  # but not of one that is cut off: its thread may be at work
-            if completion:
-                self.arrived(number, completion)
+            completion = self.keeper.get(request) or await self._one(request)
+            if keeping:
+                await keeping
+            keeping = asyncio.create_task(self._keep(number, request, completion, threads))
+        if keeping:
+            await keeping
+
+    async def _keep(self, number: int, request: Request, got: Completion | None, threads: ThreadPoolExecutor) -> None:
+        why = ""
+        if got and not got.error and not got.cached:
+            loop = asyncio.get_running_loop()
+            try:
+                # A cancelled wait leaves the thread to its end, so what has come in is kept in any case
+                why = await asyncio.shield(loop.run_in_executor(threads, self.keeper.keep, request, got))
+            except IfqaError as error:
+                why, got = str(error), None
+        self.keeper.release(request)  # but not of one that is cut off: its thread may be at work
+        if why:
+            self._stop(why)
+        if got:
+            self.arrived(number, got)
 
     async def _pass_over(self, passed: int) -> None:
         """Others ask for this one: first see what else there is to do, then wait a moment."""
@@ -108,8 +127,8 @@ class Round:
                 say(f"{self.name}: some of this is being asked elsewhere at the moment; those answers are waited for")
             await self._pause(_LOOK_AGAIN)
 
-    async def _one(self, request: Request, threads: ThreadPoolExecutor) -> Completion | None:
-        """A request's completion, kept, or the failure it ends with; None where all was stopped before it was sent."""
+    async def _one(self, request: Request) -> Completion | None:
+        """A request's completion, or the failure it ends with; None where all was stopped before it was sent."""
         prompt, answer = self.room(request)
         words = ""
         for tried in range(self.retries + 1):
@@ -131,12 +150,7 @@ class Round:
             finally:
                 self._settle(room, used)
             if isinstance(got, Completion):
-                # A cancelled wait leaves the thread to its end, so what has come in is kept in any case
-                loop = asyncio.get_running_loop()
-                why = await asyncio.shield(loop.run_in_executor(threads, self.keeper.keep, request, got))
                 self._answered = True
-                if why:
-                    self._stop(why)
                 return got
             words = got.words
             if got.verdict == "alone":

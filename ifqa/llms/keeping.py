@@ -19,7 +19,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Keeper:
-    """Claims on completions, and room for the largest that can be in flight at once, held by a file without a name.
+    """Claims on completions, and room for the largest that can be unwritten at once, held by a file without a name.
 
     Its bytes are real and random, for a disk that packs them would find no room in zeros. Its room goes back to the disk
     when a completion finds none. All room and all claims go back at the end, however the process ends.
@@ -28,7 +28,7 @@ class Keeper:
         store: where the completions are kept.
         model: under whose name.
         requests: what will be asked.
-        at_once: how many of them are in flight at most.
+        at_once: how many of them are paid for and not yet kept, at most.
 
     Raises:
         IfqaError: there is no such room, or nothing can be written there; nothing has been asked.

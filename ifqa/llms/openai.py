@@ -183,7 +183,8 @@ class OpenAI(LanguageModel):
 
         if missing:
             key = _key(self.url)
-            with Keeper(self._store, self.name, missing, self._concurrency) as keeper:
+            # One is on its way, and one is being written, of each that is asked at a time
+            with Keeper(self._store, self.name, missing, 2 * self._concurrency) as keeper:
                 self._say_host()
                 run(self._ask(missing, key, keeper, arrived))
         return [done[request] for request in requests]
