@@ -9,6 +9,8 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Benchmark
 from ifqa.storage.files import create, sha256, write
 
+LARGEST = 256_000_000  # bytes of a file, which is held in memory until its SHA-256 is known
+
 
 def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
     """Bring the files of a benchmark into place; those that are there and whole are left alone. A line for each.
@@ -54,10 +56,14 @@ def _download(url: str, path: Path) -> bytes:
     request = urllib.request.Request(url, headers={"User-Agent": "ifqa"})
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
-            content: bytes = response.read()
+            content: bytes = response.read(LARGEST + 1)
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", error)
         raise IfqaError(
             f"cannot fetch {url} ({reason}); download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
         ) from error
+    if len(content) > LARGEST:
+        raise IfqaError(
+            f"{url} has more than {LARGEST:,} bytes, which no file of a benchmark has; is it the right place?"
+        )
     return content

@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.llms.failures import Failure
+from ifqa.llms.keeping import Keeper
 from ifqa.llms.money import Account, Room
 from ifqa.progress import say
 from ifqa.records import Completion, Request
@@ -18,6 +20,7 @@ BACKOFF = 0.5  # seconds before the second try, where the server names none; dou
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 120.0  # a server that asks for more is not waited for
 _MOMENT = 0.2  # seconds
+_LOOK_AGAIN = 0.05  # seconds
 GRACE = 5.0  # seconds that an interrupt gives to what is in flight, for it is paid for
 
 
@@ -28,7 +31,7 @@ class Round:
     Attributes:
         name: how the server is called in what is said.
         send: asks once.
-        keep: stores a completion, in a thread; nothing is handed on before it has returned.
+        keeper: claims completions and stores them, in a thread; nothing is handed on before it is stored.
         room: tokens of prompt and answer that a request cannot exceed.
         account: what is set aside and spent.
         retries: further tries of a request.
@@ -38,7 +41,7 @@ class Round:
 
     name: str
     send: Callable[[Request], Awaitable[Completion | Failure]]
-    keep: Callable[[Request, Completion], None]
+    keeper: Keeper
     room: Callable[[Request], tuple[int, int]]
     account: Account
     retries: int
@@ -50,6 +53,7 @@ class Round:
     _next_turn: float = 0.0
     _answered: bool = False
     _said: bool = False
+    _said_others: bool = False
 
     async def ask(self, requests: list[Request], concurrency: int) -> None:
         """Ask them all, so many at a time.
@@ -58,9 +62,9 @@ class Round:
             IfqaError: the server refuses what no further try mends; what was in flight has been kept.
         """
         concurrency = min(concurrency, len(requests))
-        numbered = iter(enumerate(requests))
+        todo = deque((number, request, 0) for number, request in enumerate(requests))
         with ThreadPoolExecutor(concurrency, "completions") as threads:
-            tasks = [asyncio.create_task(self._work(numbered, threads)) for _ in range(concurrency)]
+            tasks = [asyncio.create_task(self._work(todo, threads)) for _ in range(concurrency)]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             except asyncio.CancelledError:
@@ -84,16 +88,47 @@ class Round:
         if self._why:
             raise IfqaError(self._why)
 
-    async def _work(self, numbered: Iterator[tuple[int, Request]], threads: ThreadPoolExecutor) -> None:
-        for number, request in numbered:
-            completion = await self._one(request, threads)
-            if completion:
-                self.arrived(number, completion)
-            if self._stopped.is_set():
-                return
+    async def _work(self, todo: deque[tuple[int, Request, int]], threads: ThreadPoolExecutor) -> None:
+        """Ask for one after another; each answer is written while the next is under way, at most one at a time."""
+        keeping: asyncio.Task[None] | None = None
+        while todo and not self._stopped.is_set():
+            number, request, passed = todo.popleft()
+            if not self.keeper.claim(request):
+                await self._pass_over(passed)
+                todo.append((number, request, passed + 1))
+                continue
+            completion = self.keeper.get(request) or await self._one(request)
+            if keeping:
+                await keeping
+            keeping = asyncio.create_task(self._keep(number, request, completion, threads))
+        if keeping:
+            await keeping
 
-    async def _one(self, request: Request, threads: ThreadPoolExecutor) -> Completion | None:
-        """A request's completion, kept, or the failure it ends with; None where all was stopped before it was sent."""
+    async def _keep(self, number: int, request: Request, got: Completion | None, threads: ThreadPoolExecutor) -> None:
+        why = ""
+        if got and not got.error and not got.cached:
+            loop = asyncio.get_running_loop()
+            try:
+                # A cancelled wait leaves the thread to its end, so what has come in is kept in any case
+                why = await asyncio.shield(loop.run_in_executor(threads, self.keeper.keep, request, got))
+            except IfqaError as error:
+                why, got = str(error), None
+        self.keeper.release(request)  # but not of one that is cut off: its thread may be at work
+        if why:
+            self._stop(why)
+        if got:
+            self.arrived(number, got)
+
+    async def _pass_over(self, passed: int) -> None:
+        """Others ask for this one: first see what else there is to do, then wait a moment."""
+        if passed:
+            if not self._said_others:
+                self._said_others = True
+                say(f"{self.name}: some of this is being asked elsewhere at the moment; those answers are waited for")
+            await self._pause(_LOOK_AGAIN)
+
+    async def _one(self, request: Request) -> Completion | None:
+        """A request's completion, or the failure it ends with; None where all was stopped before it was sent."""
         prompt, answer = self.room(request)
         words = ""
         for tried in range(self.retries + 1):
@@ -115,9 +150,6 @@ class Round:
             finally:
                 self._settle(room, used)
             if isinstance(got, Completion):
-                # A cancelled wait leaves the thread to its end, so what has come in is kept in any case
-                loop = asyncio.get_running_loop()
-                await asyncio.shield(loop.run_in_executor(threads, self.keep, request, got))
                 self._answered = True
                 return got
             words = got.words

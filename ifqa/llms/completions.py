@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from ifqa.progress import say
@@ -37,6 +36,13 @@ def content(model: str, request: Request) -> dict[str, Any]:
     return {"model": model, **prompt, **parameters}
 
 
+def json_of(asked: dict[str, Any], completion: Completion) -> bytes:
+    """A file of the store, of what was asked and what came back."""
+    kept = {name: value for name, value in asdict(completion).items() if name not in ("error", "cached")}
+    record = {"version": VERSION, "request": asked, "completion": kept}
+    return json.dumps(record, indent=1).encode() + b"\n"  # ASCII, so that half a surrogate pair can be written
+
+
 class Store:
     """Completions by content: one JSON file each, under the SHA-256 of all that makes it what it is.
 
@@ -56,17 +62,7 @@ class Store:
         key = hashlib.sha256(canonical.encode()).hexdigest()
         return self.folder / key[:2] / f"{key}.json"
 
-    def probe(self) -> None:
-        """Try whether a file can be made, before anything is paid for that could then not be kept.
-
-        Raises:
-            OSError: it cannot.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=self.folder):
-            pass
-
-    def get(self, model: str, request: Request) -> Completion | None:
+    def get(self, model: str, request: Request, quiet: bool = False) -> Completion | None:
         """The completion of a request if there is one; a file that is torn or another's is passed over, and said."""
         path = self.path(model, request)
         try:
@@ -76,7 +72,7 @@ class Store:
         except (ValueError, RecursionError):
             record = None
         completion = _completion(record, content(model, request))
-        if completion is None:
+        if completion is None and not quiet:
             say(f"{path}: not a completion of its request; it will be asked for again")
         return completion
 
@@ -90,19 +86,21 @@ class Store:
         if completion.error:
             raise ValueError("a failed request has nothing to keep")
         path = self.path(model, request)
-        kept = {name: value for name, value in asdict(completion).items() if name not in ("error", "cached")}
-        record = {"version": VERSION, "request": content(model, request), "completion": kept}
-        data = json.dumps(record, indent=1).encode() + b"\n"  # ASCII, so that half a surrogate pair can be written
+        data = json_of(content(model, request), completion)
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
             _sync(self.folder)
         # Several threads and processes may write one completion at once, each its own file
         aside = path.with_name(f".{path.stem}.{os.getpid()}.{threading.get_ident()}.tmp")
-        with open(aside, "wb") as handle:
-            write(handle, data)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(aside, path)
+        try:
+            with open(aside, "wb") as handle:
+                write(handle, data)
+                handle.flush()
+                os.fsync(handle.fileno())
+            os.replace(aside, path)
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
         _sync(path.parent)
 
 

@@ -15,6 +15,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
 from ifqa.llms.completions import Store
 from ifqa.llms.failures import Failure, of_status, scrub
+from ifqa.llms.keeping import Keeper
 from ifqa.llms.money import Account, Budget, is_local, price_of
 from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
@@ -150,9 +151,9 @@ class OpenAI(LanguageModel):
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
         """Their completions, in order; each is in the store before it is handed out.
 
-        What the store has is not asked for, and equal requests are asked once. One that fails has `error`, and is asked
-        again the next time. An interrupt stops the asking, waits a few seconds for what is in flight, keeps it, and
-        goes on.
+        What the store has is not asked for, and equal requests are asked once, by whatever thread or process. One that
+        fails has `error`, and is asked again the next time. An interrupt stops the asking, waits a few seconds for what is
+        in flight, keeps it, and goes on.
 
         Args:
             requests: what to ask.
@@ -160,7 +161,7 @@ class OpenAI(LanguageModel):
 
         Raises:
             IfqaError: the server refuses what no further try mends (a bad key, no such model, a used-up quota), in its
-                words; what was in flight has been kept.
+                words, or an answer cannot be written; what was in flight has been kept.
         """
         times: dict[Request, int] = {}
         for request in requests:
@@ -177,30 +178,38 @@ class OpenAI(LanguageModel):
             request = missing[number]
             done[request] = completion
             if not completion.error:
-                self._count_cached(times[request] - 1)
+                self._count_cached(times[request] - (not completion.cached))
             advance(times[request])
 
         if missing:
-            self._store.probe()
-            self._say_host()
-            run(self._ask(missing, _key(self.url), arrived))
+            key = _key(self.url)
+            # One is on its way, and one is being written, of each that is asked at a time
+            with Keeper(self._store, self.name, missing, 2 * self._concurrency) as keeper:
+                self._say_host()
+                run(self._ask(missing, key, keeper, arrived))
         return [done[request] for request in requests]
 
-    async def _ask(self, missing: list[Request], key: str, arrived: Callable[[int, Completion], None]) -> None:
+    async def _ask(
+        self, missing: list[Request], key: str, keeper: Keeper, arrived: Callable[[int, Completion], None]
+    ) -> None:
         import openai
+
+        from ifqa.llms.bodies import PLAIN, bound
 
         # A proxy of the environment is for the world outside
         capped = self._account.max_cost or self._account.max_tokens
         count = counter(self.model) if capped else at_most  # what the bound is by matters to a cap alone
         timeout = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
-        web = openai.DefaultAsyncHttpxClient(trust_env=not is_local(self.url), follow_redirects=False)
+        web = openai.DefaultAsyncHttpxClient(
+            trust_env=not is_local(self.url), follow_redirects=False, headers=PLAIN, event_hooks={"response": [bound]}
+        )
         async with openai.AsyncOpenAI(
             api_key=key, base_url=self.url, timeout=timeout, max_retries=0, http_client=web
         ) as client:
             asking = Round(
                 name=f"{self.model} at {urlsplit(self.url).netloc}",
                 send=lambda request: self._send(client, request, key),
-                keep=lambda request, completion: self._store.put(self.name, request, completion),
+                keeper=keeper,
                 room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
                 account=self._account,
                 retries=self._retries,
@@ -214,6 +223,8 @@ class OpenAI(LanguageModel):
         import httpx2
         import openai
 
+        from ifqa.llms.bodies import BodyRefused
+
         path = "/chat/completions" if request.messages else "/completions"
         try:
             async with asyncio.timeout(self._timeout):  # the library's own starts anew with every byte
@@ -223,6 +234,8 @@ class OpenAI(LanguageModel):
             return of_status(error, key)
         except (openai.APIConnectionError, TimeoutError) as error:
             cause = error.__cause__ or error
+            if isinstance(cause, BodyRefused):
+                return Failure("alone", scrub(str(cause), key), used=None)
             if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):
                 return Failure("again", scrub(f"cannot connect ({cause})", key), unreachable=True)
             if isinstance(error, openai.APITimeoutError | TimeoutError):

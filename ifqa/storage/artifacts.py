@@ -104,9 +104,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def _is_facts(value: object) -> bool:
-    if not isinstance(value, dict):
-        return False
-    return isinstance(value.get("bytes"), int) and isinstance(value.get("sha256"), str)
+    return isinstance(value, dict) and isinstance(value.get("bytes"), int) and isinstance(value.get("sha256"), str)
 
 
 def is_made(folder: Path, wanted: Mapping[str, object]) -> bool:
@@ -124,15 +122,20 @@ def is_made(folder: Path, wanted: Mapping[str, object]) -> bool:
 def lock(folder: Path) -> Iterator[None]:
     """Keep every other process out of a corpus or an experiment; ends with the process, however it ends.
 
+    On a read-only file system there is nothing to keep anyone from: what is made can be used, nothing can be made.
+
     Raises:
         IfqaError: another process is in it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     guard = FileLock(folder / ".lock", timeout=0, is_singleton=True)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         guard.acquire()
     except Timeout as error:
         raise IfqaError(f"another process is at work in {folder}; wait until it ends, or stop it") from error
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
     try:
         yield
     finally:
@@ -161,9 +164,7 @@ def make(
     """
     with lock(folder.parent), _room_for(folder):
         if folder.is_symlink():
-            raise IfqaError(
-                f"{folder} is a link, which a new one would take the place of; link {folder.parent} instead"
-            )
+            raise IfqaError(f"{folder} is a link, whose place a new one would take; link {folder.parent} instead")
         _refuse_links(folder)
         wanted = wanted_by()
         if is_made(folder, wanted):

@@ -74,40 +74,6 @@ def test_one_object_goes_on_after_an_interrupt(monkeypatch):
         assert texts(asked.complete(ask("a", "b"))) == ["answer"] * 2
 
 
-def test_a_full_disk_is_no_failure_of_the_server(monkeypatch):
-    def put(self, name, request, completion):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Store, "put", put)
-    with serving() as server, pytest.raises(OSError, match="No space left"):
-        model(server, concurrency=3).complete(ask(*map(str, range(20))))
-    assert server.requests <= 6
-
-
-TWO = """
-import sys
-from ifqa.records import Request
-from ifqa.llms.openai import OpenAI
-model = OpenAI(model="m", base_url=sys.argv[1], concurrency=16, window=9)
-done = model.complete([Request(messages=(("user", str(n)),)) for n in range(200)])
-assert [one.text for one in done] == [f"to {n}" for n in range(200)]
-"""
-
-
-def test_two_processes_share_a_store(tmp_path):
-    with serving() as server:
-        both = [subprocess.Popen([sys.executable, "-c", TWO, server.url], stderr=subprocess.PIPE) for _ in range(2)]
-        for process in both:
-            told = process.communicate()[1].decode().splitlines()
-            assert [line for line in told if not line.startswith("asking m at ")] == []
-            assert process.returncode == 0
-        assert 200 <= server.requests <= 400
-        before = server.requests
-        done = model(server).complete(ask(*map(str, range(200))))
-        assert all(one.cached for one in done)
-        assert server.requests == before
-
-
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_whatever_stops_the_command_line_leaves_time_to_keep_what_is_in_flight(tmp_path, sent):
     with serving(lambda *asked: Reply(text="so", latency=0.3)) as server:

@@ -24,6 +24,7 @@ class Reply:
     headers: dict = field(default_factory=dict)
     latency: float = 0.0
     cut: str = ""  # "before" or "within" the answer the connection is closed
+    forever: float | None = None  # the body is sent again and again, after so many seconds each
     text: str | None = "answer"  # of the completion
     finish: str = "stop"
     usage: tuple[int, int] | None = (7, 3)
@@ -41,9 +42,10 @@ class Server:
         self.asked = Counter()  # prompt -> how often
         self.bodies = []
         self.keys = set()
+        self.headers = {}  # of the last request
         self.tokens = [0, 0]  # of all that was worked on, whether it arrived or not
         self.now = self.most_at_once = 0
-        self.began = asyncio.Event()
+        self.sent = 0  # bytes of bodies that have no end
 
     @property
     def requests(self):
@@ -66,16 +68,24 @@ class Server:
                 if first.startswith("GET /count"):
                     reply = Reply(body={"requests": self.requests, "tokens": self.tokens, "asked": dict(self.asked)})
                 else:
+                    self.headers = headers
                     self.keys.add(headers.get("authorization", ""))
                     reply = await self.answer(first.split()[1], json.loads(body))
                 data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
-                lines = {"content-type": "application/json", "content-length": str(len(data)), **reply.headers}
+                lines = {"content-type": "application/json", **reply.headers}
+                if reply.forever is None:
+                    lines["content-length"] = str(len(data))
                 if reply.cut == "before":
                     return
                 writer.write(f"HTTP/1.1 {reply.status} X\r\n".encode())
                 writer.write("".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode() + b"\r\n")
                 writer.write(data[: len(data) // 2] if reply.cut else data)
                 await writer.drain()
+                while reply.forever is not None:
+                    await asyncio.sleep(reply.forever)
+                    writer.write(data)
+                    self.sent += len(data)
+                    await writer.drain()
                 if reply.cut:
                     return
         except (asyncio.IncompleteReadError, ConnectionError):

@@ -1,7 +1,9 @@
 import errno
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +66,38 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path, number):
     ):
         raise OSError(number, "full")
     assert artifacts.is_made(tmp_path / "a", WANTED)
+
+
+def read_only(monkeypatch, folder):
+    """As if the file system of a folder were read-only, for whoever runs this."""
+    opened, made = os.open, os.mkdir
+
+    def open_(path, flags, *more, **named):
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and Path(path).is_relative_to(folder):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return opened(path, flags, *more, **named)
+
+    def mkdir(path, *more, **named):
+        if Path(path).is_relative_to(folder) and not Path(path).exists():
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return made(path, *more, **named)
+
+    monkeypatch.setattr(os, "open", open_)
+    monkeypatch.setattr(os, "mkdir", mkdir)
+
+
+def test_what_is_made_can_be_used_where_nothing_can_be_written(tmp_path, monkeypatch):
+    make(tmp_path / "a")
+    read_only(monkeypatch, tmp_path)
+    with artifacts.lock(tmp_path), artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+        assert work is None
+    with (
+        pytest.raises(OSError, match=r"Read-only file system.*partial"),
+        artifacts.make(tmp_path / "b", lambda: WANTED),
+    ):
+        pass
+    with pytest.raises(OSError, match=r"Read-only file system.*partial"), artifacts.make(tmp_path / "new" / "a", dict):
+        pass
 
 
 def test_a_second_process_is_kept_out(tmp_path):

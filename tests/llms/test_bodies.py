@@ -1,0 +1,54 @@
+"""Bodies that have no end, or a size that they hide."""
+
+import gzip
+import json
+import time
+
+import pytest
+from openai_client import ask, here, model, texts  # noqa: F401
+from openai_server import Reply, serving
+
+from ifqa.llms import bodies
+
+ANSWER = {"choices": [{"message": {"content": "packed"}, "finish_reason": "stop"}]}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(bodies, "LONGEST_BODY", 200_000)
+
+
+def endless(status):
+    return Reply(status, b" " * 50_000, forever=0.0, usage=None)
+
+
+@pytest.mark.parametrize("status", [200, 400, 404, 500])
+def test_a_body_without_an_end_is_left_at_the_cap_and_the_others_go_on(status):
+    with serving(lambda prompt, time, asked: endless(status) if prompt == "bad" else Reply()) as server:
+        done = model(server, concurrency=1, timeout=20.0).complete(ask("bad", "good"))
+        assert server.sent < 20_000_000  # what the sockets hold among it
+    assert [one.error for one in done] == ["the answer's body has more than 200,000 bytes", ""]
+    assert server.asked == {"bad": 1, "good": 1}
+
+
+def test_a_body_that_trickles_for_ever_ends_with_the_time_a_request_has():
+    began = time.monotonic()
+    with serving(lambda *asked: Reply(200, b" ", forever=0.02, usage=None)) as server:
+        (done,) = model(server, timeout=0.3, retries=0).complete(ask("a"))
+    assert "no answer within 0.3 s" in done.error
+    assert time.monotonic() - began < 5
+
+
+def test_a_packed_body_is_refused_by_its_header():
+    packed = gzip.compress(json.dumps(ANSWER).encode())
+    with serving(lambda *asked: Reply(200, packed, {"content-encoding": "gzip"})) as server:
+        (done,) = model(server).complete(ask("a"))
+        assert server.headers["accept-encoding"] == "identity"
+    assert done.error == "the answer's body is packed (gzip), though it was asked for as it is"
+
+
+def test_a_body_of_the_cap_is_taken(monkeypatch):
+    body = json.dumps(ANSWER).encode()
+    monkeypatch.setattr(bodies, "LONGEST_BODY", len(body))
+    with serving(lambda *asked: Reply(200, body)) as server:
+        assert texts(model(server).complete(ask("a"))) == ["packed"]
