@@ -39,7 +39,8 @@ LAYERS = [
     ["workers", "plugins"],
     ["settings"],
     ["protocols"],
-    ["records", "errors", "progress", "version"],
+    ["records"],
+    ["errors", "progress", "version"],
 ]
 
 
