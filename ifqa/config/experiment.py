@@ -271,8 +271,13 @@ def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]",
 
 
 def _reader(table: Mapping[str, object], retrieves: bool, where: str) -> ReaderSettings:
-    if not retrieves:  # it reads no passages, whatever the table says
-        table = {key: value for key, value in table.items() if key != "passages"}
+    if not retrieves:
+        if table.get("passages"):
+            raise IfqaError(
+                f"{where}: [reader]: passages = {table['passages']!r}, and without a [retriever] there are none to read; "
+                "take it out, or name a retriever"
+            )
+        table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
     common = check_table(ReaderTable, table, f"{where}: [reader]")
     name = common.name
     plug = load("reader", name)
