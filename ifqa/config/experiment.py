@@ -210,7 +210,7 @@ def parse_experiment(name: str, tables: Mapping[str, object], where: str, root: 
     if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     measures = tuple(table.measures)
-    by = declared(table.benchmark, measures)
+    by = declared(table.benchmark, measures, root)
     experiment = Experiment(
         name=name,
         benchmark=table.benchmark,

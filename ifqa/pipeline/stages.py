@@ -191,7 +191,7 @@ def score(experiment: Experiment) -> Path:
     with make(folder, lambda: wanted_score(experiment), experiment.relatives("score")) as work:
         if work is None:
             return folder
-        by = declared(experiment.benchmark, experiment.measures)
+        by = declared(experiment.benchmark, experiment.measures, experiment.root)
         texts: Iterable[list[str] | None] = [None] * len(questions)
         if experiment.retriever:
             several = passages_of(experiment, rankings_of(experiment, questions))

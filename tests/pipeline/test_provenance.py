@@ -314,6 +314,17 @@ def test_where_a_source_lies_and_who_builds_it_change_nothing():
     assert wanted_passages(moved) == before
 
 
+def test_the_training_split_counts_for_scores_where_a_subset_is_told_by_it():
+    made = experiment(reader=FILE)
+    stages.read(made)
+    scores = [wanted_score(made)]
+    for passage in ("one", "two"):
+        record = {"idx": 1, "question": "If?", "answers": ["x"], "context": [passage]}
+        write("data/ifqa/full_split/train.json", json.dumps([record]))
+        scores.append(wanted_score(made))
+    assert changes(*scores) == [{"training"}, {"training"}]
+
+
 def test_a_sources_settings_count_with_their_defaults():
     write("articles.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
 
