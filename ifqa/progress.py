@@ -30,6 +30,12 @@ def printable(text: str) -> str:
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+def counted(count: float, one: str, several: str = "") -> str:
+    """How many there are of something: "1 page", "2,000 pages"; `several` where its plural is not `one` and an s."""
+    number = f"{count:,.0f}"
+    return f"{number} {one if number == '1' else several or one + 's'}"
+
+
 def duration(seconds: float) -> str:
     """A length of time in one unit: "90 s", "12 min", "3.5 h"."""
     if seconds < 120:

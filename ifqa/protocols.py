@@ -220,11 +220,12 @@ AnyMeasure = Measure | RankingMeasure | SetMeasure
 class Subset:
     """Some of a benchmark's questions, over which scores are given apart; `in_tables`: in tables of results too.
 
+    `holds` is None where it cannot be told; scores leave a subset out that none of their questions tells of.
     `about` says which they are, for the head of a report: "the questions with a numeric answer".
     """
 
     name: str
-    holds: Callable[[Question], bool]
+    holds: Callable[[Question], bool | None]
     in_tables: bool = False
     about: str = ""
 
@@ -256,4 +257,8 @@ class Benchmark(Plugin):
 
     def family(self, split: str) -> str:
         """What shares questions with this split: who learnt from one family is not tested on another. Empty: nothing."""
+        return ""
+
+    def training(self, split: str) -> str:
+        """The split that a subset of this one is told by, so that scores are made again when it changes. Empty: none."""
         return ""

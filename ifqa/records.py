@@ -10,6 +10,8 @@ from html import escape
 from operator import attrgetter
 from typing import NamedTuple, TypedDict
 
+from ifqa.progress import printable
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -91,7 +93,7 @@ class Answer:
     error: str = ""
 
     def __str__(self) -> str:
-        return self.text or f"(no answer: {self.error or 'the reader found nothing'})"
+        return printable(self.text or f"(no answer: {self.error or 'the reader found nothing'})")
 
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
@@ -116,7 +118,7 @@ class Ranking:
 
     def __str__(self) -> str:
         lines = (f"{score:10.4f}  {passage.id}  {passage.text[:80]}" for passage, score in self)
-        return "\n".join([self.question.text, *lines])
+        return printable("\n".join([self.question.text, *lines]))
 
     def _repr_html_(self) -> str:
         rows = (

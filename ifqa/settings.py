@@ -1,7 +1,8 @@
 """Settings: what a function or a table of a file takes, as a strict model; what does not fit is refused in one line.
 
 The settings of a plugin or a source are a function's keyword arguments, and its annotations say what they may be. Values
-are checked and never converted: what is saved is what was written, and hashes as it did.
+are checked, and of all only a whole number for a setting that is none is converted: what is saved is what was written, and
+hashes as it did, while 1 and 1.0 are one share.
 """
 
 import inspect
@@ -82,10 +83,26 @@ def check_settings(
     _fit(settings_model(function, frozenset(given)), settings, what, where, beside)
 
 
+def with_fractions(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
+    """The settings, each whole number that stands for a float as that: 1 and 1.0 are one value, and hash as one."""
+    model = settings_model(function, whole=False)
+    return {name: _as_read(model, name, value) for name, value in settings.items()}
+
+
+def _as_read(model: type[Table], name: str, value: object) -> object:
+    if type(value) not in (int, list):
+        return value
+    try:
+        return model.model_validate({name: value}).model_dump(by_alias=True)[name]
+    except ValidationError:  # a name beside the settings, or a default that its own annotation refuses
+        return value
+
+
 def settings_of(function: Callable[..., object]) -> dict[str, object]:
     """Every setting of a plug with its default: its constructor's or `build`'s keyword arguments that have one."""
     parameters = [one for one in inspect.signature(function).parameters.values() if one.name not in GIVEN]
-    return {one.name: one.default for one in parameters if one.default is not one.empty and one.default is not None}
+    defaults = {one.name: one.default for one in parameters if one.default is not one.empty and one.default is not None}
+    return with_fractions(function, defaults)
 
 
 def checked(what: str, given: Iterable[str] = GIVEN) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:

@@ -37,7 +37,8 @@ LAYERS = [
     ["workers", "plugins"],
     ["settings"],
     ["protocols"],
-    ["records", "errors", "progress", "version"],
+    ["records"],
+    ["errors", "progress", "version"],
 ]
 
 

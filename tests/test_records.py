@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.records import Question, questions_identity
+from ifqa.records import Answer, Hit, Passage, Question, Ranking, questions_identity
 from ifqa.storage.artifacts import identity
 
 
@@ -38,3 +38,16 @@ def test_questions_are_known_by_the_hash_that_anything_is_known_by(questions):
 def test_context_group_and_labels_are_part_of_the_identity_of_questions_that_have_them(more):
     plain = Question("q", "If so?", ("yes",))
     assert questions_identity([replace(plain, **more)]) != questions_identity([plain])
+
+
+def test_what_is_printed_of_an_answer_and_a_ranking_steers_no_terminal():
+    question, passage = Question("q", "If \x1b[31mred?"), Passage("p\x07", "T", "one\x1b[2J")
+    answer, failed = Answer(question, "ye\x1b[31ms", (passage,)), Answer(question, "", error="it said \x9b2J")
+    ranking = Ranking(question, (Hit(passage.id, 1.0),), (passage,))
+    assert [str(answer), str(failed)] == ["ye\ufffd[31ms", "(no answer: it said \ufffd2J)"]
+    assert str(ranking) == "If \ufffd[31mred?\n    1.0000  p\ufffd  one\ufffd[2J"
+    assert (answer.text, ranking.question.text, ranking.passages[0].text) == (
+        "ye\x1b[31ms",
+        "If \x1b[31mred?",
+        "one\x1b[2J",
+    )

@@ -1,4 +1,5 @@
 import inspect
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,18 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
 from ifqa.protocols import GIVEN
-from ifqa.settings import Natural, Positive, Share, Table, Text, check_settings, check_table, checked, settings_of
+from ifqa.settings import (
+    Natural,
+    Positive,
+    Share,
+    Table,
+    Text,
+    check_settings,
+    check_table,
+    checked,
+    settings_of,
+    with_fractions,
+)
 
 
 def build(passages, folder, *, k1: float = 0.9, threads: int = 0, stemmer: str = "porter", positions: bool = False):
@@ -95,6 +107,21 @@ def test_what_fits_its_annotation_passes():
     for name in set(fitting) - {"anything"}:  # the same but for one that does not fit
         with pytest.raises(IfqaError, match=f"'{name}'"):
             check_settings("setting", outside, {"path": Path("x"), **fitting, name: [None]})
+
+
+def weighing(path: str, share: float = 1, both: float | int = 2, ways: list[float] = (), low: Positive = 0, n: int = 3):
+    """Stands for a constructor with whole numbers where fractions fit."""
+
+
+def test_a_whole_number_for_a_float_is_read_as_that():
+    given = {"path": "x", "share": 1, "ways": [1, 0.5], "n": 4, "format": 7}
+    read = with_fractions(weighing, given)
+    assert json.dumps(read) == '{"path": "x", "share": 1.0, "ways": [1.0, 0.5], "n": 4, "format": 7}'
+    assert json.dumps(with_fractions(weighing, given | {"share": 1.0})) == json.dumps(read)
+
+
+def test_a_default_is_read_as_what_is_written_and_kept_where_its_annotation_refuses_it():
+    assert json.dumps(settings_of(weighing)) == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
 
 
 def test_annotations_kept_as_text_hold_too():

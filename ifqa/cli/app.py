@@ -23,6 +23,7 @@ from ifqa.cli.options import (
     complete_experiment,
     print_json,
     quietly,
+    refuse_broken_text,
 )
 from ifqa.errors import IfqaError
 from ifqa.progress import be_quiet, printable
@@ -275,6 +276,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     _stop_as_ctrl_c_does()
     try:
+        refuse_broken_text(sys.argv[1:])
         code = app(standalone_mode=False)
     except UsageError as error:
         code = _complain(error.format_message())  # type: ignore[attr-defined]

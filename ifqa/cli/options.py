@@ -1,6 +1,6 @@
 """Arguments and options that several verbs of the command line take, and what they change of an experiment."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, get_origin
@@ -120,6 +120,17 @@ def with_options(
         return decorated
 
     return decorate
+
+
+def refuse_broken_text(arguments: Sequence[str]) -> None:
+    """Raise IfqaError for an argument with a byte that is no text: half a surrogate pair, which nothing later can write."""
+    for number, one in enumerate(arguments, start=1):
+        try:
+            one.encode()
+        except UnicodeEncodeError as error:
+            raise IfqaError(
+                f"argument {number}, {one!a:.80}: wanted text in UTF-8, found half a character; write it anew"
+            ) from error
 
 
 def print_json(result: object) -> None:

@@ -14,7 +14,7 @@ from ifqa.corpus.sources import Source
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.protocols import Indexed
-from ifqa.settings import Natural, Table, Text, check_settings, check_table
+from ifqa.settings import Natural, Table, Text, check_settings, check_table, with_fractions
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources, plain_name
 from ifqa.workers.tasks import Engine
@@ -98,5 +98,6 @@ def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
             raise IfqaError(f"{at}: retriever {retriever!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}
         check_settings("build setting", plug.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
+        table |= with_fractions(plug.build, own)
     sources, indexes = cast(list[Source], passages.sources), cast(dict[str, IndexSettings], file.index)
     return Corpus(name, tuple(sources), indexes, passages.engine, passages.workers, root)

@@ -14,10 +14,20 @@ from pydantic import Field
 from ifqa.config.expected import Expected, parse_expected
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
-from ifqa.protocols import GIVEN, Indexed
+from ifqa.protocols import GIVEN, Indexed, Plugin
 from ifqa.retrieval.queries import rewrite
 from ifqa.scoring.declared import declared
-from ifqa.settings import Natural, NotNegative, Positive, Table, Text, check_settings, check_table, settings_of
+from ifqa.settings import (
+    Natural,
+    NotNegative,
+    Positive,
+    Table,
+    Text,
+    check_settings,
+    check_table,
+    settings_of,
+    with_fractions,
+)
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import find_resource, list_resources, plain_name
 
@@ -200,7 +210,7 @@ def parse_experiment(name: str, tables: Mapping[str, object], where: str, root: 
     if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     measures = tuple(table.measures)
-    by = declared(table.benchmark, measures)
+    by = declared(table.benchmark, measures, root)
     experiment = Experiment(
         name=name,
         benchmark=table.benchmark,
@@ -235,7 +245,7 @@ def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]",
     check_settings(
         f"setting of retriever {name!r}", plug.__init__, own, GIVEN, where, beside=RetrieverTable.model_fields
     )
-    filled = cast(RetrieverSettings, {"name": name, "k": common.k or k, **settings_of(plug.__init__), **own})
+    filled = cast(RetrieverSettings, {"name": name, "k": common.k or k, **_filled(plug, own)})
     if at != "[retriever]":
         filled["weight"] = common.weight
     elif "weight" in table:
@@ -261,15 +271,19 @@ def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]",
 
 
 def _reader(table: Mapping[str, object], retrieves: bool, where: str) -> ReaderSettings:
-    if not retrieves:  # it reads no passages, whatever the table says
-        table = {key: value for key, value in table.items() if key != "passages"}
+    if not retrieves:
+        if table.get("passages"):
+            raise IfqaError(
+                f"{where}: [reader]: passages = {table['passages']!r}, and without a [retriever] there are none to read; "
+                "take it out, or name a retriever"
+            )
+        table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
     common = check_table(ReaderTable, table, f"{where}: [reader]")
     name = common.name
     plug = load("reader", name)
     own = {key: value for key, value in table.items() if key not in ReaderTable.model_fields}
     check_settings(f"setting of reader {name!r}", plug.__init__, own, GIVEN, where, beside=ReaderTable.model_fields)
-    filled = {"name": name, "passages": common.passages if retrieves else 0, **settings_of(plug.__init__), **own}
-    return cast(ReaderSettings, filled)
+    return cast(ReaderSettings, {"name": name, "passages": common.passages if retrieves else 0, **_filled(plug, own)})
 
 
 def _llm(table: Mapping[str, object], where: str) -> ModelSettings:
@@ -278,4 +292,9 @@ def _llm(table: Mapping[str, object], where: str) -> ModelSettings:
     own = {key: value for key, value in table.items() if key != "name"}
     check_settings(f"setting of llm {name!r}", plug.__init__, own, GIVEN, where, beside=LanguageModelTable.model_fields)
     plug.refuse(**own)
-    return cast(ModelSettings, {"name": name, **settings_of(plug.__init__), **own})
+    return cast(ModelSettings, {"name": name, **_filled(plug, own)})
+
+
+def _filled(plug: type[Plugin], own: Mapping[str, object]) -> dict[str, object]:
+    """A plugin's settings, and its defaults where a table does not say."""
+    return settings_of(plug.__init__) | with_fractions(plug.__init__, own)

@@ -30,7 +30,9 @@ def half_precision(device: str) -> "torch.dtype":
     """bfloat16 where the hardware multiplies in it, else float32."""
     import torch
 
+    if device == "cuda":  # an older GPU emulates it, which is slower than float32
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
     if device != "cpu":
-        return torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+        return torch.float32
     cpu: Any = torch.cpu
     return torch.bfloat16 if cpu._is_avx512_bf16_supported() or cpu._is_amx_tile_supported() else torch.float32

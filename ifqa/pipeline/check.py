@@ -30,7 +30,7 @@ from ifqa.pipeline.provenance import (
 from ifqa.pipeline.system import System
 from ifqa.pipeline.verify import verify
 from ifqa.plugins import load, load_indexed, takes
-from ifqa.progress import duration
+from ifqa.progress import counted, duration
 from ifqa.records import Passage, Question, Request
 from ifqa.retrieval.queries import rewrite
 from ifqa.storage import artifacts
@@ -77,19 +77,19 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
     manifest = artifacts.read_manifest(folder)
     if manifest and artifacts.is_made(folder, wanted_passages(corpus)):  # which is not asked without need: it hashes
         count = manifest["made"]["passages"]
-        yield f"corpus {corpus.name}: {count:,} passages, built"
+        yield f"corpus {corpus.name}: {counted(count, 'passage')}, built"
     elif (expected := forecast(found)) is None:
         yield f"corpus {corpus.name}: passages to build from a pipe; what it holds is only known when it has been read"
     else:
         count, disk = expected.passages, expected.disk
         seconds, memory = expected.seconds(workers), expected.memory(workers)
         yield (
-            f"corpus {corpus.name}: about {expected.pages:,.0f} pages and {count:,.0f} passages to build from "
-            f"{len(corpus.sources)} source{'s' * (len(corpus.sources) > 1)}, told from {expected.seen:.1%} of the input"
+            f"corpus {corpus.name}: about {counted(expected.pages, 'page')} and {counted(count, 'passage')} to build "
+            f"from {counted(len(corpus.sources), 'source')}, told from {expected.seen:.1%} of the input"
         )
         yield (
-            f"  passages: about {_size(disk)} of disk, {_size(memory)} of memory, {duration(seconds)} with {workers} "
-            f"processes"
+            f"  passages: about {_size(disk)} of disk, {_size(memory)} of memory, {duration(seconds)} with "
+            f"{counted(workers, 'process', 'processes')}"
         )
     for name in corpus.indexes:
         if up_to_date(corpus.folder / name, partial(wanted_index, corpus, name)):
@@ -124,7 +124,7 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
 
 def _experiment(experiment: Experiment) -> Iterator[str]:
     questions = questions_of(experiment)
-    yield f"experiment {experiment.name}: {len(questions):,} questions of {experiment.benchmark} {experiment.split}"
+    yield f"experiment {experiment.name}: {counted(len(questions), 'question')} of {experiment.benchmark} {experiment.split}"
     missing, system = [], System(experiment)
     for part in (_its_corpus, _its_retriever, _its_reader, _its_models):
         try:
@@ -157,7 +157,7 @@ def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[st
     experiment = system.experiment
     if not experiment.retriever:
         return
-    yield f"  retriever {experiment.retriever['name']}, {experiment.retriever['k']} passages a question"
+    yield f"  retriever {experiment.retriever['name']}, {counted(experiment.retriever['k'], 'passage')} a question"
     fingerprint("retriever", experiment)
     if experiment.asks_llm("retriever"):
         yield f"    {_asking(system, _to_retrieve(system, questions))}"
@@ -171,7 +171,8 @@ def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[str]:
     passages = len(questions) * experiment.reader["passages"]
     rate = reader.pace()
     taken = f": about {duration(passages / rate)}, no money" if rate else ""
-    yield f"  reader {experiment.reader['name']}, {experiment.reader['passages']} passages a question{taken}"
+    each = counted(experiment.reader["passages"], "passage")
+    yield f"  reader {experiment.reader['name']}, {each} a question{taken}"
     if experiment.asks_llm("reader"):
         yield f"    {_asking(system, reader.requests(questions, _to_read(system, questions)))}"
 
@@ -216,21 +217,24 @@ def _asking(system: System, requests: Sequence[Request]) -> str:
     llm, name = system.session.llm(experiment), f"{experiment.llm['name']} {experiment.llm.get('model', '')}".strip()
     taken = llm.estimate(requests)
     if not taken.calls:
-        return f"llm {name}: nothing to ask, {len(requests):,} completions are kept from before"
+        kept = counted(len(requests), "completion is", "completions are")
+        return f"llm {name}: nothing to ask, {kept} kept from before"
     money = (
         "at an unknown price: add the model to a prices.toml here"
         if taken.cost is None
         else f"up to ${taken.cost:,.2f}"
     )
     return (
-        f"llm {name}: {taken.calls:,} calls, about {taken.prompt_tokens:,} tokens of prompts and up to "
+        f"llm {name}: {counted(taken.calls, 'call')}, about {counted(taken.prompt_tokens, 'token')} of prompts and up to "
         f"{taken.completion_tokens:,} of answers, {money}"
     )
 
 
 def _size(count: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
+    if round(count) < 1000:  # as it is written: 999.6 kB is 1 MB
+        return counted(count, "byte")
+    for unit in ("kB", "MB", "GB"):
         count /= 1000
-    return f"{count:.1f} TB"
+        if round(count) < 1000:
+            return f"{count:.0f} {unit}"
+    return f"{count / 1000:.1f} TB"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from ifqa.config.corpus import Corpus
 from ifqa.config.experiment import Experiment
@@ -15,6 +16,7 @@ from ifqa.formats.runs import read_run
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import rewrite
+from ifqa.settings import with_fractions
 from ifqa.storage.files import read_jsonl, unicode_text
 from ifqa.storage.resources import find_resource
 
@@ -58,7 +60,11 @@ def sources_of(corpus: Corpus) -> list[Source]:
         for source in corpus.sources
     ]
     sources.check(found)
-    return [_with_questions(source, corpus.root) for source in found]
+    return [_with_questions(_read_as_settings(source), corpus.root) for source in found]
+
+
+def _read_as_settings(source: Source) -> Source:
+    return cast(Source, with_fractions(sources.FORMATS[source["format"]], source))
 
 
 def _is_relative(source: Source) -> bool:
@@ -75,6 +81,12 @@ def _with_questions(source: Source, root: Path) -> Source:
     if source["format"] != "gold":
         return source
     benchmark = open_benchmark(source["benchmark"], root)
+    if not source["splits"]:
+        known = ", ".join(benchmark.splits)
+        raise IfqaError(
+            "setting of a 'gold' source 'splits': wanted at least one split"
+            f" of {source['benchmark']}{f' ({known})' if known else ''}, found an empty list"
+        )
     return {**source, "questions": [benchmark.questions(split) for split in source["splits"]]}
 
 

@@ -17,7 +17,7 @@ from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
 from ifqa.pipeline.inputs import questions_of, sources_of
 from ifqa.pipeline.opening import reads_passages
-from ifqa.plugins import Kind, code_of, file_of, handed, load, load_indexed, settings_at
+from ifqa.plugins import Kind, code_of, file_of, handed, load, load_indexed, open_benchmark, settings_at
 from ifqa.protocols import Plugin
 from ifqa.records import questions_identity
 from ifqa.retrieval import queries
@@ -100,7 +100,7 @@ def wanted_score(experiment: Experiment) -> dict[str, object]:
     benchmark = {"name": experiment.benchmark, "code": code_of(load("benchmark", experiment.benchmark))}
     wanted: dict[str, object] = {"stage": "score", "version": summary.VERSION}
     wanted |= {"seed": experiment.seed, "benchmark": benchmark} | _measures(experiment)
-    wanted |= _questions(experiment) | _run(experiment)
+    wanted |= _questions(experiment) | _training(experiment) | _run(experiment)
     if experiment.reader:
         wanted["predictions"] = _stage(experiment, "read", wanted_read)
     return wanted
@@ -108,7 +108,7 @@ def wanted_score(experiment: Experiment) -> dict[str, object]:
 
 def _measures(experiment: Experiment) -> dict[str, object]:
     """The measures that an experiment adds, and SHA-256 by module of the files that are not of this package."""
-    by = declared(experiment.benchmark, experiment.measures)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root)
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     modules |= {_module(one.of) for one in by.measures} | {_module(one.holds) for one in by.subsets}
     files = {name: sha256(file_of(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
@@ -203,6 +203,13 @@ def identifying(plug: type[Plugin], settings: Mapping[str, object]) -> dict[str,
 
 def _questions(experiment: Experiment) -> dict[str, str]:
     return {"questions": questions_identity(questions_of(experiment))}
+
+
+def _training(experiment: Experiment) -> dict[str, str]:
+    """The training questions by which the benchmark tells a subset apart, where it does."""
+    benchmark = open_benchmark(experiment.benchmark, experiment.root)
+    split = benchmark.training(experiment.split)
+    return {"training": questions_identity(benchmark.questions(split))} if split else {}
 
 
 def _passages(corpus: Corpus) -> str:

@@ -37,7 +37,7 @@ from ifqa.pipeline.provenance import (
 )
 from ifqa.pipeline.system import System
 from ifqa.plugins import load_indexed, settings_at
-from ifqa.progress import bar, say
+from ifqa.progress import bar, counted, say
 from ifqa.records import Hit, Prediction
 from ifqa.scoring import summary
 from ifqa.scoring.declared import declared
@@ -79,11 +79,12 @@ def build_passages(corpus: Corpus) -> Path:
             raise IfqaError(f"the shards in {work.folder} changed while they were indexed; run the same command again")
         work.made |= {**sums, "sources": sources.facts(found, pipe)}
         work.wanted = wanted_passages(corpus, work.made["sources"])
-    say(f"{folder}: {sums['passages']:,} passages of {sums['pages']:,} pages in {sums['shards']:,} shards")
+    several = [counted(sums[key], key.removesuffix("s")) for key in ("passages", "pages", "shards")]
+    say(f"{folder}: {several[0]} of {several[1]} in {several[2]}")
     if shards.reused:
-        say(f"{shards.reused:,} blocks had been finished by an earlier build")
+        say(f"{counted(shards.reused, 'block')} had been finished by an earlier build")
     if sums["bad"]:
-        say(f"{sums['bad']:,} bad pages: {folder / BAD}")
+        say(f"{counted(sums['bad'], 'bad page')}: {folder / BAD}")
     return folder
 
 
@@ -103,7 +104,7 @@ def build_index(corpus: Corpus, name: str) -> Path:
         assert plug is not None
         plug.build(passages, work.folder, **settings_at(plug.build, build_settings(table), corpus.root))
         work.made["passages"] = finished(passages, f"ifqa passages {corpus.name}")["made"]["passages"]
-    say(f"{folder}: {work.made['passages']:,} passages indexed")
+    say(f"{folder}: {counted(work.made['passages'], 'passage')} indexed")
     return folder
 
 
@@ -135,7 +136,8 @@ def retrieve(experiment: Experiment, session: Session | None = None) -> Path:
         write_run(work.folder / "run.trec", by_question, tag=f"ifqa-{experiment.retriever['name']}")
         work.made |= {"questions": len(questions), "hits": sum(map(len, rankings))}
         work.made |= {"trained_on_them": was_trained_on(retriever, experiment)}
-    say(f"{folder}: {work.made['hits']:,} passages for {len(questions):,} questions{_again(work.made)}")
+    hits, asked = counted(work.made["hits"], "passage"), counted(len(questions), "question")
+    say(f"{folder}: {hits} for {asked}{_again(work.made)}")
     return folder
 
 
@@ -159,7 +161,7 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
         ids = [question.id for question in questions]
         done = keep_whole_lines(path, reader.chunk, lambda n, line: [line.get("question_id")] == ids[n : n + 1])
         if done:
-            say(f"{folder}: going on after {done:,} of {len(questions):,} questions")
+            say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
         top = [ranking[: experiment.reader["passages"]] for ranking in rankings_of(experiment, questions)]
         passages = passages_of(experiment, top[done:])
         with open(path, "ab") as handle, bar(f"reading {experiment.name}", len(questions)) as advance:
@@ -172,7 +174,7 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
                 os.fsync(handle.fileno())
         work.made |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
         work.made |= {"label": reader.label, **reader.usage()}
-    say(f"{folder}: {len(questions):,} questions answered{_again(work.made)}")
+    say(f"{folder}: {counted(len(questions), 'question')} answered{_again(work.made)}")
     return folder
 
 
@@ -189,7 +191,7 @@ def score(experiment: Experiment) -> Path:
     with make(folder, lambda: wanted_score(experiment), experiment.relatives("score")) as work:
         if work is None:
             return folder
-        by = declared(experiment.benchmark, experiment.measures)
+        by = declared(experiment.benchmark, experiment.measures, experiment.root)
         texts: Iterable[list[str] | None] = [None] * len(questions)
         if experiment.retriever:
             several = passages_of(experiment, rankings_of(experiment, questions))

@@ -166,7 +166,7 @@ def comparison(first: Experiment, second: Experiment, measure: str = "", count: 
 
 
 def _declared(experiment: Experiment) -> Declared:
-    return declared(experiment.benchmark, experiment.measures)
+    return declared(experiment.benchmark, experiment.measures, experiment.root)
 
 
 def _telling(by: Declared, differences: list[Difference]) -> str:

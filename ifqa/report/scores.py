@@ -136,7 +136,7 @@ class Scores:
 
 def scores_of(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
-    by = declared(experiment.benchmark, experiment.measures)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root)
     rows = [cast(Row, row) for _, row in read_jsonl(folder / "per_question.jsonl")]
     return Scores(experiment.name, by, read_json(folder / "scores.json"), rows)
 
@@ -153,7 +153,8 @@ def _scores_table(scores: Content, by: Declared) -> Table:
     """A row for each measure: all questions with the 95% interval, and the subsets, unless they are too many for columns."""
     table = Table(box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("measure")
-    subsets = [one.name for one in by.subsets] if len(by.subsets) <= _MOST else []
+    there = [one.name for one in by.subsets if one.name in scores["subsets"]]  # not one declared since
+    subsets = there if len(there) <= _MOST else []
     counts = {"all": scores["questions"]} | {name: scores["subsets"][name]["questions"] for name in subsets}
     for column in ("all", "95% interval", *subsets):
         table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
@@ -166,8 +167,9 @@ def _scores_table(scores: Content, by: Declared) -> Table:
 def _parts_tables(scores: Content, by: Declared) -> Iterator[Table]:
     """The headline subset by subset, where these are too many for columns; and group by group, with both averages."""
     headline = by.headline(scores["measures"])
-    if len(by.subsets) > _MOST:
-        yield _parts_table("subset", headline, by, _rows({one.name: scores["subsets"][one.name] for one in by.subsets}))
+    there = {one.name: scores["subsets"][one.name] for one in by.subsets if one.name in scores["subsets"]}
+    if len(there) > _MOST:
+        yield _parts_table("subset", headline, by, _rows(there))
     if "groups" in scores:
         several = sum(headline in one["measures"] for one in scores["groups"].values())
         macro = ("macro", f"mean of {several}", scores["macro"]["measures"])

@@ -31,7 +31,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(title.rstrip(), soft_wrap=True)
-    by = declared(experiment.benchmark, experiment.measures)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root)
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
             console.print()

@@ -5,6 +5,7 @@ Rows and scores call a measure by its name, a ranking's by `name@depth`; that is
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from ifqa.errors import IfqaError
@@ -117,13 +118,13 @@ def defaults() -> Declared:
     return Declared((EM, F1, CONTAINS, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
 
 
-def declared(benchmark: str, more: Sequence[str] = ()) -> Declared:
-    """What a benchmark declares, and the measures of these names or "my_module:MEASURE".
+def declared(benchmark: str, more: Sequence[str] = (), root: Path = Path()) -> Declared:
+    """What a benchmark whose files lie below `root` declares, and the measures of these names or "my_module:MEASURE".
 
     Raises:
         IfqaError: there is no such benchmark or measure, or two would stand under one name.
     """
-    made = open_benchmark(benchmark)
+    made = open_benchmark(benchmark, root)
     own, usual = made.measures, defaults()
     measures = (*(own or usual.measures), *map(load_measure, more))
     subsets = tuple(made.subsets if own or made.subsets else usual.subsets)

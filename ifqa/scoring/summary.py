@@ -15,7 +15,7 @@ from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.sets import places_of, set_interval, set_macro
 from ifqa.scoring.statistics import Interval, macro_interval, mean_interval
 
-VERSION = 4  # raise it when a measure changes, so that old scores are made again
+VERSION = 5  # raise it when a measure changes, so that old scores are made again
 
 
 class Row(TypedDict):
@@ -231,7 +231,7 @@ def summarise(
 
     Returns:
         "questions" and "n_failed" (counts); "measures": key -> {"value", "low", "high"}, in percent, with the 95% bootstrap
-        interval; "subsets": name -> {"questions", "measures"} over each that is declared, and where passages were read over
+        interval; "subsets": name -> {"questions", "measures"} over each that is told, and where passages were read over
         "gold_read", the questions with a gold passage among them; where the benchmark has groups, "groups": likewise for
         each, and "macro": {"measures"}, the mean over groups; and for a run that is scored by answer recall "ceiling" and
         "chance": that of the gold passages, and of as many random gold passages of other questions.
@@ -240,7 +240,8 @@ def summarise(
         IfqaError: a question lacks the unit that a measure resamples, or its group where there are groups.
     """
     every = _Scored(by, seed, rows, questions, predictions)
-    parts = {one.name: [n for n, row in enumerate(rows) if one.name in row["subsets"]] for one in by.subsets}
+    told = [one.name for one in by.subsets if any(one.holds(question) is not None for question in questions)]
+    parts = {name: [n for n, row in enumerate(rows) if name in row["subsets"]] for name in told}
     if any(GOLD_READ in row for row in rows):
         parts[GOLD_READ] = [n for n, row in enumerate(rows) if row.get(GOLD_READ)]
     scores: Content = {

@@ -9,7 +9,9 @@ from scored_experiments import benchmark
 
 from ifqa.benchmarks import ifqa
 from ifqa.benchmarks.ifqa import IfQA
+from ifqa.benchmarks.sample import Sample
 from ifqa.errors import IfqaError
+from ifqa.scoring.declared import declared
 
 RECORD = {"question": "If Ann had won, who would lead?", "answers": ["Bo"], "context": ["Bo came second."]}
 FILE = Path("data/ifqa/full_split/dev.json")
@@ -55,3 +57,63 @@ def test_a_wrong_file_is_refused_each_time():
     for _ in range(2):
         with pytest.raises(IfqaError, match="question 0: key 'idx' is missing"):
             IfQA().questions("full-dev")
+
+
+def release(**contexts):
+    """The release's six files, below the working directory: of each split the gold passages of its questions."""
+    for setting in ("full", "few"):
+        for part in ("train", "dev", "test"):
+            several = contexts.get(f"{setting}_{part}", [["other"]])
+            path = Path(f"data/ifqa/{setting}_split/{part}.json")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps([{"idx": n, **RECORD, "context": one} for n, one in enumerate(several)]))
+
+
+def apart(split, root=Path()):
+    """The indexes of the questions that share no gold passage with training; None where that cannot be told."""
+    source = IfQA(root)
+    subset = source.subsets[-1]
+    told = {one.id.rpartition("/")[2]: subset.holds(one) for one in source.questions(split)}
+    assert subset.name == "no_overlap"
+    return None if None in told.values() else [index for index, apart in told.items() if apart]
+
+
+def test_questions_on_a_passage_of_their_familys_training_split_are_told_apart():
+    release(
+        full_train=[["The Bridge  fell in\n1895."], ["two", "three"]],
+        full_dev=[["the bridge fell in 1895."], ["new"], ["new", "three"], ["The Bridge fell in 1896."], []],
+        few_train=[["new"]],
+        few_dev=[["new"], ["three"]],
+    )
+    assert (apart("full-dev"), apart("few-dev"), apart("full-train")) == (["1", "3", "4"], ["1"], [])
+    assert (IfQA().training("full-test"), IfQA().training("few-dev")) == ("full-train", "few-train")
+
+
+def test_without_its_training_split_the_overlap_of_a_family_is_not_told():
+    release(full_dev=[["new"]])
+    Path("data/ifqa/full_split/train.json").unlink()
+    assert (apart("full-dev"), IfQA().training("full-dev")) == (None, "")
+    assert (apart("few-dev"), IfQA().training("few-dev")) == ([], "few-train")
+
+
+def test_a_changed_training_split_is_looked_at_anew_wherever_it_lies(tmp_path, monkeypatch):
+    release(full_dev=[["new"]], full_train=[["new"]])
+    assert apart("full-dev") == []
+    release(full_dev=[["new"]], full_train=[["another"]])
+    monkeypatch.chdir("/")
+    assert apart("full-dev", tmp_path) == ["0"]
+    assert [one.name for one in declared("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
+
+
+def test_of_the_real_release_43_questions_of_full_dev_and_28_of_few_dev_share_a_passage():
+    data = Path(__file__).parents[2] / "data" / "ifqa"
+    if not (data / "full_split" / "train.json").exists():
+        pytest.skip("the release is not here: ifqa data")
+    root = data.parent.parent
+    found = {split: len(apart(split, root) or ()) for split in ("full-dev", "few-dev")}
+    assert found == {"full-dev": 700 - 43, "few-dev": 1600 - 28}
+
+
+def test_of_the_sample_nine_questions_share_a_passage():
+    subset = Sample().subsets[-1]
+    assert (subset.name, sum(map(subset.holds, Sample().questions("dev")))) == ("no_overlap", 83 - 9)

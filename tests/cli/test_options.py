@@ -207,3 +207,16 @@ def test_verify_hashes_what_was_made_and_names_what_is_damaged(answered):
     assert "not as they were written: experiments/one/read/predictions.jsonl" in told.err
     assert "predictions.jsonl is not as it was written; it is made again" in answered("run", "one").err
     assert answered("check", "one", "--verify").code == 0
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_half_a_character_in_any_argument_is_refused_in_one_line(monkeypatch, capsys, place):
+    arguments = ["run", "sample", "--set", "reader.weights=x", "--model=m"]
+    arguments[place] += "\udcff"
+    monkeypatch.setattr(sys, "argv", ["ifqa", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        module.main()
+    told = capsys.readouterr().err
+    assert (stopped.value.code, told.count("\n")) == (2, 1)
+    assert told.startswith(f"ifqa: argument {place + 1}, '")
+    assert "\\udcff': wanted text in UTF-8" in told

@@ -150,6 +150,17 @@ def test_a_closed_book_is_opened_by_a_retriever_and_reads_as_many_passages_as_us
     assert (opened.retriever, opened.reader["passages"]) == ({"name": "gold", "k": 100}, 5)
 
 
+def test_passages_to_read_without_a_retriever_are_refused_and_not_ignored():
+    with pytest.raises(
+        IfqaError, match=r"^experiment x: \[reader\]: passages = 3, and without a \[retriever\] there are none"
+    ):
+        override(base(CLOSED), {"reader.passages": 3})
+    with pytest.raises(IfqaError, match="passages = 5, and without"):
+        base({**CLOSED, "reader": {**CLOSED["reader"], "passages": 5}})
+    opened = override(base(CLOSED), {"retriever": "gold", "reader.passages": 3})
+    assert opened.reader["passages"] == 3
+
+
 def test_what_changes_no_answer_changes_no_name_and_what_is_expected_stays():
     expecting = base(CLOSED, expected={"EM": {"value": 1.0}})
     faster = override(expecting, {"llm.concurrency": 3, "llm.max_cost": 2.5})

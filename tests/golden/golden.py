@@ -42,7 +42,8 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def as_before(scores: dict[str, Any]) -> dict[str, Any]:
-    """Scores in the shape they had up to version 3: subsets stood among the other keys."""
+    """Scores as they were up to version 3: subsets stood among the other keys, and "no_overlap" was not among them."""
+    scores = scores | {"subsets": {name: part for name, part in scores["subsets"].items() if name != "no_overlap"}}
     made: dict[str, Any] = {}
     for key, value in scores.items():
         made |= value if key == "subsets" else {key: value}
@@ -69,8 +70,9 @@ def run_experiment(name: str, out: Path, limit: int = 0) -> None:
     for stage in (*experiment.stages, "score"):
         manifest = read_manifest(experiment.folder / stage)
         assert manifest is not None
-        before = {"version": 3} if stage == "score" else {}  # nothing of the scores but their shape has changed since
-        identities[stage] = identity(manifest["wanted"] | before)
+        wanted = {key: value for key, value in manifest["wanted"].items() if key != "training"}
+        before = {"version": 3} if stage == "score" else {}  # the scores have another shape since, and a subset more
+        identities[stage] = identity(wanted | before)
     write_json(out / "identities.json", identities)
 
 

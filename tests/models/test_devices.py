@@ -1,5 +1,7 @@
 """Which device a model runs on, and in which precision, on machines that have one and on those that have none."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -59,6 +61,17 @@ def test_what_auto_stands_for_here_can_be_computed_on():
     device = resolve_device("auto")
     ones = torch.ones(2, 2, device=device, dtype=half_precision(device))
     assert (ones @ ones).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_cuda_computes_in_float32_where_bfloat16_is_only_emulated(monkeypatch):
+    """As on a V100: torch's own function, of a GPU of capability 7.0 that can hold tensors in bfloat16."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(major=7))
+    monkeypatch.setattr(torch.cuda, "_check_bf16_tensor_supported", lambda _: True)
+    monkeypatch.setattr(torch.version, "hip", None)
+    assert torch.cuda.is_bf16_supported()
+    assert half_precision("cuda") is torch.float32
 
 
 @pytest.mark.parametrize(("bf16", "wanted"), [(True, torch.bfloat16), (False, torch.float32)])

@@ -260,6 +260,25 @@ def test_a_corpus_file_may_say_how_many_processes():
     assert told("few")[0][1] == "  passages: about 1 GB of disk, 900 MB of memory, 12 s with 5 processes"
 
 
+def test_what_there_is_one_of_has_no_plural(monkeypatch):
+    monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: Forecast(1, 1, 1.0, 0.0, 60.0, 0.5))
+    write("indexes/few.toml", "[passages]\nworkers = 1\n" + Path("indexes/few.toml").read_text())
+    lines = told("few")[0]
+    assert lines[0] == "corpus few: about 1 page and 1 passage to build from 1 source, told from 50.0% of the input"
+    assert lines[1].startswith("  passages: about 1 byte of disk, ")
+    assert lines[1].endswith(" with 1 process")
+    experiment(
+        '[retriever]\nname = "gold"\nk = 1\n',
+        '[reader]\nname = "outside_of_check:Asks"\npassages = 1\n',
+        llm("one"),
+        top="limit = 1",
+    )
+    lines = told()[0]
+    assert lines[0] == "experiment mine: 1 question of ifqa full-dev"
+    assert [line.split(", ", 1)[1] for line in lines[1:3]] == ["1 passage a question"] * 2
+    assert ": 1 call, about " in lines[3]
+
+
 def test_what_comes_by_a_pipe_is_not_known_before():
     corpus('format = "dump"\npath = "-"', priced='Priced"\ndisk = 5e3')
     assert told("few")[0] == [
@@ -271,7 +290,18 @@ def test_what_comes_by_a_pipe_is_not_known_before():
 
 @pytest.mark.parametrize(
     ("count", "size"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1000, "1 kB"), (3e6, "3 MB"), (3.2e9, "3 GB"), (4.56e12, "4.6 TB")],
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (999.6, "1 kB"),
+        (1000, "1 kB"),
+        (999_700, "1 MB"),
+        (3e6, "3 MB"),
+        (3.2e9, "3 GB"),
+        (999.9e9, "1.0 TB"),
+        (4.56e12, "4.6 TB"),
+    ],
 )
 def test_sizes_are_told_in_a_unit_that_reads_well(count, size):
     corpus(priced=f'Priced"\ndisk = {float(count)}')
@@ -333,7 +363,7 @@ def test_changes_to_a_corpus_are_refused():
 
 def test_of_an_experiment_and_a_corpus_of_one_name_the_experiment_is_meant():
     experiment(FILE, name="few")
-    assert told("few", limit=1)[0][0] == "experiment few+limit=1: 1 questions of ifqa full-dev"
+    assert told("few", limit=1)[0][0] == "experiment few+limit=1: 1 question of ifqa full-dev"
 
 
 # An experiment
@@ -372,7 +402,7 @@ def test_of_the_corpus_only_what_is_searched_is_told():
     assert [line for line in lines if "index" in line] == [
         "    index priced: to build, about 0 bytes of disk, 0 bytes of memory, 0 s for 3 passages"
     ]
-    assert lines[-3:] == ["  retriever outside_of_check:Priced, 1 passages a question", "  retrieve: to do", "  score: to do"]  # fmt: skip
+    assert lines[-3:] == ["  retriever outside_of_check:Priced, 1 passage a question", "  retrieve: to do", "  score: to do"]  # fmt: skip
 
 
 def test_an_index_that_the_corpus_does_not_have_is_refused_at_the_end():

@@ -4,6 +4,7 @@ import pytest
 
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import load_experiment, parse_experiment
+from ifqa.corpus.sources import Source
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.pipeline.inputs import (
@@ -202,3 +203,12 @@ def test_gold_passages_of_questions_that_are_not_there_are_refused(tmp_path, mon
     source = {"format": "gold", "benchmark": benchmark, "splits": [split]}
     with pytest.raises(IfqaError, match=complaint):
         sources_of(Corpus("mine", (source,), {}))
+
+
+def test_gold_passages_of_no_split_are_refused_with_the_splits_there_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = Source(format="gold", benchmark="sample", splits=[])
+    wanted = r"'splits': wanted at least one split of sample \(train, dev\), found an empty list$"
+    with pytest.raises(IfqaError, match=wanted) as caught:
+        sources_of(Corpus("none", (source,), {}))
+    assert "\n" not in str(caught.value)

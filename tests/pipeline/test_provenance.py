@@ -61,11 +61,11 @@ class First:
         return [[Hit("p0", 1.0)] for _ in questions]
 
     @classmethod
-    def build(cls, passages, folder, *, most: int = 100, threads: int = 0):
+    def build(cls, passages, folder, *, most: int = 100, threads: int = 0, least: float = 0.0):
         (folder / "first").write_text("p0")
 
     @classmethod
-    def built_from(cls, most=100, threads=0):
+    def built_from(cls, most=100, threads=0, least=0.0):
         model = Path("model")
         return model.read_text() if model.exists() else "no model"
 
@@ -314,6 +314,17 @@ def test_where_a_source_lies_and_who_builds_it_change_nothing():
     assert wanted_passages(moved) == before
 
 
+def test_the_training_split_counts_for_scores_where_a_subset_is_told_by_it():
+    made = experiment(reader=FILE)
+    stages.read(made)
+    scores = [wanted_score(made)]
+    for passage in ("one", "two"):
+        record = {"idx": 1, "question": "If?", "answers": ["x"], "context": [passage]}
+        write("data/ifqa/full_split/train.json", json.dumps([record]))
+        scores.append(wanted_score(made))
+    assert changes(*scores) == [{"training"}, {"training"}]
+
+
 def test_a_sources_settings_count_with_their_defaults():
     write("articles.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
 
@@ -322,6 +333,20 @@ def test_a_sources_settings_count_with_their_defaults():
 
     assert cut("words = 100\nwrap = true\nshare = 1.0") == cut()
     assert len({identity(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
+
+
+def test_a_share_of_1_is_one_of_1_0():
+    write("articles.jsonl", '{"id": "1", "title": "T", "text": "one two"}\n')
+    whole, fraction = (corpus(f'path = "articles.jsonl"\nshare = {one}', form="articles") for one in ("1", "1.0"))
+    assert identity(wanted_passages(whole)) == identity(wanted_passages(fraction))
+
+
+def test_a_whole_number_for_a_fraction_is_the_same_setting_of_a_plug_and_of_an_index():
+    whole, fraction = (of("retriever", retriever=BM25 | {"b": one}, corpus="few") for one in (1, 1.0))
+    assert identity(whole) == identity(fraction)
+    stages.build_passages(load_corpus("few"))
+    whole, fraction = (wanted_index(corpus(index=f"least = {one}"), "first") for one in ("1", "1.0"))
+    assert identity(whole) == identity(fraction)
 
 
 def test_the_order_of_sources_counts():

@@ -131,7 +131,7 @@ def test_what_is_wrong_is_found_before_a_corpus_is_built(tables, complaint):
 
 def test_a_run_says_what_it_made_and_another_one_that_there_was_nothing_to_do(capsys):
     made = ["indexes/few/passages", "indexes/few/words", *(f"experiments/mine/{one}" for one in ("retrieve", "read"))]
-    facts = ["5 passages of 0 pages in 1 shards", "5 passages indexed", "15 passages for 5 questions", "5 questions answered"]  # fmt: skip
+    facts = ["5 passages of 0 pages in 1 shard", "5 passages indexed", "15 passages for 5 questions", "5 questions answered"]  # fmt: skip
     stages.run(searching(reader=FILE))
     assert capsys.readouterr().err.splitlines() == [": ".join(pair) for pair in zip(made, facts, strict=True)]
     stages.run(searching(reader=FILE))

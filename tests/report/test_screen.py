@@ -5,6 +5,7 @@ import pytest
 from answered import run_answers
 from rich.console import Console
 
+from ifqa.report.scores import scores_of
 from ifqa.report.screen import list_json, show_scores
 from ifqa.report.terminal import mark
 
@@ -37,7 +38,7 @@ def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, ca
     assert show_scores(experiment, experiment.folder / "score") == 0
     head, first, *rows = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert head == "some: sample dev"
-    assert first == "measure  all (83) 95% interval numeric (31) other (52)"
+    assert first == "measure  all (83) 95% interval numeric (31) other (52) no_overlap (74)"
     assert [row.split()[0] for row in rows] == [
         "EM",
         "F1",
@@ -46,6 +47,15 @@ def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, ca
         "experiments/some/score/per_question.jsonl",
     ]
     assert rows[3] == "83 questions, 0 failed (a failure scores 0)"
+
+
+def test_scores_from_before_a_subset_was_declared_are_shown_without_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    experiment = run_answers("some", range(20))
+    scores = scores_of(experiment, experiment.folder / "score")
+    assert "no_overlap (74)" in str(scores)
+    del scores.content["subsets"]["no_overlap"]
+    assert "other (52)\n" in str(scores)
 
 
 def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.protocols import Measure, SetMeasure
+from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Prediction, Question
 from ifqa.scoring import summary
 from ifqa.scoring.declared import Declared, defaults
@@ -35,6 +35,13 @@ def test_means_are_over_all_questions_and_by_subset():
         "other": {"questions": 2, "measures": {"EM": {"value": 0.0, "low": 0.0, "high": 0.0}}},
     }
     assert {"ceiling", "groups", "macro"} & set(scores) == set()
+
+
+def test_a_subset_that_cannot_be_told_is_left_out_and_one_of_no_question_is_not():
+    by = replace(BY, subsets=(Subset("untold", lambda _: None), Subset("empty", lambda _: False)))
+    assert summary.summarise(rows(1.0, 0.0, 0.0), QUESTIONS, by, None, seed=0)["subsets"] == {
+        "empty": {"questions": 0, "measures": {}}
+    }
 
 
 def test_a_failure_is_counted_and_stays_in_the_denominator():

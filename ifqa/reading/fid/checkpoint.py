@@ -167,7 +167,7 @@ def tokenizer_folder(folder: Path, name: str) -> Path:
     Raises:
         IfqaError: it is not to be had.
     """
-    if not name and any((folder / file).exists() for file in _TOKENIZER_FILES):
+    if not name and _has_tokenizer(folder):
         return folder
     try:
         return model_folder(name or TOKENIZER)
@@ -176,10 +176,28 @@ def tokenizer_folder(folder: Path, name: str) -> Path:
         raise IfqaError(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
 
 
+def _has_tokenizer(folder: Path) -> bool:
+    """Whether there is a vocabulary, or the name of a class that needs none, as ByT5's.
+
+    AutoTokenizer is not to be asked: of a folder without any it makes a T5 tokenizer that knows no word.
+    """
+    if any((folder / file).exists() for file in _TOKENIZER_FILES):
+        return True
+    files = [path for name in ("tokenizer_config.json", "config.json") if (path := folder / name).exists()]
+    tables = [table for table in map(read_json, files) if isinstance(table, dict)]
+    name = next((one for table in tables if isinstance(one := table.get("tokenizer_class"), str)), "")
+    if not name:
+        return False
+    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
+
+    found: Any = tokenizer_class_from_name(name)
+    return found is not None and not found.vocab_files_names
+
+
 def _tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # of JSON of another shape
         raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error

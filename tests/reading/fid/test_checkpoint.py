@@ -9,17 +9,20 @@ import pickle
 import shutil
 
 import pytest
+import sentencepiece
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
-from tiny_t5 import config, flat, model, plain, save, tokenizer
-from transformers import BertConfig, BertForMaskedLM
+from tiny_t5 import TEXTS, config, flat, model, plain, save, tokenizer
+from transformers import BertConfig, BertForMaskedLM, ByT5Tokenizer
 
 from ifqa.errors import IfqaError
 from ifqa.reading.fid.answer import Budget, read
-from ifqa.reading.fid.checkpoint import checkpoint_folder, open_checkpoint
+from ifqa.reading.fid.checkpoint import checkpoint_folder, open_checkpoint, tokenizer_folder
+from ifqa.reading.fid.reader import Fid
 from ifqa.reading.fid.text import Conventions
+from ifqa.records import Passage, Question
 
 HEADS, LAYERS, WIDTH = 4, 3, 40
 CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
@@ -412,6 +415,71 @@ def test_a_tokenizer_that_is_missing_broken_or_too_large_is_one_line(tmp_path, m
     refused(
         tmp_path / "larger", f"has {len(tokenizer())} tokens and the model {len(tokenizer()) - 1}", "reader.tokenizer"
     )
+
+
+def pieces(folder):
+    """A T5 whose tokenizer is a SentencePiece model alone, as of the hub before there was tokenizer.json."""
+    model(vocabulary=320).save_pretrained(folder)
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(TEXTS), model_prefix=str(folder / "spiece"), vocab_size=80, pad_id=0, eos_id=1, unk_id=2,
+        bos_id=-1, minloglevel=2,
+    )  # fmt: skip
+    (folder / "spiece.vocab").unlink()
+    return folder
+
+
+def byte_wise(folder):
+    """A T5 that reads bytes, as ByT5: the name of its tokenizer's class is all that there is of it."""
+    words = ByT5Tokenizer(extra_ids=0)
+    model(vocabulary=len(words)).save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
+
+
+def test_a_sentencepiece_model_reads_as_sentencepiece_does(tmp_path):
+    folder = pieces(tmp_path / "pieces")
+    words = open_checkpoint(str(folder)).tokenizer
+    alone = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+    for text in [*TEXTS, "Ångström & Söhne,  1895"]:
+        assert words(text).input_ids == [*alone.encode(text), 1]
+
+
+def test_bytes_are_read_without_a_vocabulary(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    folder = byte_wise(tmp_path / "bytes")
+    assert tokenizer_folder(folder, "") == folder
+    assert open_checkpoint(str(folder)).tokenizer("née").input_ids == [*(byte + 3 for byte in "née".encode()), 1]
+    reader = Fid(str(folder), device="cpu", max_answer_tokens=4)
+    [said] = reader.answer([Question("q", "If so, who?")], [[Passage("p", "T", "Anna Berg.")]])
+    assert (said.question_id, said.error) == ("q", "")
+
+
+@pytest.mark.parametrize("table", ['{"tokenizer_class": "T5Tokenizer"}', '{"tokenizer_class": "Mine"}', '{"tokenizer_class": 3}', "{}", "[]"])  # fmt: skip
+def test_the_name_of_a_class_that_needs_a_vocabulary_is_no_tokenizer(tmp_path, monkeypatch, table):
+    """AutoTokenizer makes one for some of these, which knows no word."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    model(vocabulary=320).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(table)
+    refused(tmp_path, "no tokenizer of its own")
+
+
+def test_code_beside_a_tokenizer_is_not_run_and_not_asked_about(tmp_path):
+    folder = byte_wise(tmp_path / "bytes")
+    (folder / "mine.py").write_text("open('ran', 'w')")
+    table = {"tokenizer_class": "Mine", "auto_map": {"AutoTokenizer": ["mine.Mine", None]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(table))
+    (folder / "tokenizer.json").write_text("{}")
+    refused(folder, "its tokenizer does not load")
+
+
+@pytest.mark.parametrize(("made", "file"), [(pieces, "spiece.model"), (byte_wise, "tokenizer_config.json")])
+def test_the_files_of_a_tokenizer_are_in_the_identity_of_a_checkpoint(tmp_path, made, file):
+    folder = made(tmp_path / "t5")
+    before = Fid.fingerprint(str(folder))
+    (folder / file).write_bytes((folder / file).read_bytes() + b"\n")
+    assert Fid.fingerprint(str(folder)) != before
 
 
 def test_a_folder_is_found_without_loading_it(tmp_path):
