@@ -100,7 +100,7 @@ def dump(
     Args:
         path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several, in the order of the numbers in their
             names; "-" for standard input.
-        profile: "ifqa" for text like that of the IfQA release, "full" for all that a reader of the page sees.
+        profile: "ifqa" for text like that of the IfQA release, "release" for its losses too, "full" for all that is seen.
         disambiguation: "keep" or "drop" disambiguation pages.
         words: white-space words in a passage.
         wrap: whether an article's last passage goes on with the article's start to reach `words`.
