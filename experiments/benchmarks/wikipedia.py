@@ -36,7 +36,7 @@ from ifqa.storage.files import unpack
 
 MARKS = ["{{", "}}", "[[", "]]", "<ref", "{|", "|-", "'''", "style=", "File:", "&nbsp;", "&amp;"]
 ENWIKI = 20e9  # bytes of enwiki-20220501-pages-articles-multistream.xml.bz2, about
-PROFILES = ("ifqa", "full")
+PROFILES = ("release", "ifqa", "full")
 
 
 def pages_of(path: Path) -> Iterator[Page]:

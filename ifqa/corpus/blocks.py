@@ -14,7 +14,7 @@ from ifqa.corpus.wikipedia.splitter import split
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.records import Passage
 
-VERSION = 2  # of what becomes of a block; raised when that changes, so that nothing made before is used
+VERSION = 3  # of what becomes of a block; raised when that changes, so that nothing made before is used
 PACKED = 1 << 22  # bytes of bz2 streams in a block: about 5,000 passages of enwiki
 TEXT = 1 << 23  # characters of pages in a block
 _EMPTY = 200  # characters that a page without any counts for: it takes memory, too

@@ -100,7 +100,7 @@ def dump(
     Args:
         path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several, in the order of the numbers in their
             names; "-" for standard input.
-        profile: "ifqa" for text like that of the IfQA release, "full" for all that a reader of the page sees.
+        profile: "ifqa" for text like that of the IfQA release, "release" for its losses too, "full" for all that is seen.
         disambiguation: "keep" or "drop" disambiguation pages.
         words: white-space words in a passage.
         wrap: whether an article's last passage goes on with the article's start to reach `words`.
@@ -152,7 +152,7 @@ def articles(
 
 def passages(path: str) -> Iterator[Block]:
     """Passages that are cut already: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and perhaps title."""
-    file = _find(path)
+    file = _passage_file(path)
     yield from cut(read_passages(file), str(file), {})
 
 
@@ -215,8 +215,8 @@ def files_of(source: Source) -> list[Path]:
         return []
     if source["format"] == "dump":
         return _dump_files(source["path"])
-    path = _find(source["path"])
-    return article_files(path) if source["format"] == "articles" else [path]
+    path = source["path"]
+    return article_files(_find(path)) if source["format"] == "articles" else [_passage_file(path)]
 
 
 def identify(source: Source, known: Known) -> dict[str, object]:
@@ -267,6 +267,8 @@ def _dump_files(path: str) -> list[Path]:
     """
     if re.search(r"[*?\[]", path) and not Path(path).exists():
         top = Path(Path(path).anchor or ".")
+        if any("**" in part and part != "**" for part in Path(path).parts):  # pathlib's ValueError, up to Python 3.12
+            raise IfqaError(f"passage source {path!r} is no pattern: wanted * in a name, or ** for all folders below")
         found = top.glob(str(Path(path).relative_to(top)) if top.anchor else path)
     elif not _find(path).is_dir():
         return [_find(path)]
@@ -275,7 +277,17 @@ def _dump_files(path: str) -> list[Path]:
     files = [file for file in found if file.is_file()]
     if not files:
         raise IfqaError(f"passage source not found: {path} holds no dump; wanted .xml, .xml.bz2, .xml.gz or .xml.xz")
-    return sorted(files, key=lambda file: [(len(part), part) for part in re.findall(r"\d+|\D+", file.name)])
+    return sorted(files, key=lambda file: (_in_order(file.name), _in_order(str(file.parent))))
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    return [(len(part), part) for part in re.findall(r"\d+|\D+", name)]
+
+
+def _passage_file(path: str) -> Path:
+    if (file := _find(path)).is_dir():
+        raise IfqaError(f"passage source {path} is a folder; wanted a file, psgs_w100.tsv or JSON lines")
+    return file
 
 
 def _find(path: str) -> Path:

@@ -89,6 +89,8 @@ def test_what_can_be_read_is_not_refused():
         ({"format": "dump", "path": 5}, "'path': wanted text, found 5"),
         (dump("none.xml"), "none.xml is not in"),
         (dump("empty"), "empty holds no dump"),
+        (dump("d**.xml"), "passage source 'd**.xml' is no pattern"),
+        ({"format": "passages", "path": "empty"}, "empty is a folder; wanted a file"),
         ({"format": "articles", "path": "empty"}, "empty holds no article file"),
         ({"format": "articles", "path": "-"}, "- is not in"),
         (
@@ -127,6 +129,15 @@ def test_a_folder_of_dumps_is_read_in_the_order_of_their_numbers_and_nothing_els
         Path("parts", name).touch()
     Path("parts/wiki-articles11.xml").mkdir()
     assert [file.name for file in sources.files_of(dump("parts"))] == parts
+
+
+def test_files_of_one_name_are_read_in_the_order_of_their_folders(monkeypatch):
+    paths = [Path(folder, "x.xml") for folder in ("a2", "a10", "b1")]
+    for path in paths:
+        path.parent.mkdir()
+        path.touch()
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: reversed(paths))
+    assert sources.files_of(dump("*/x.xml")) == paths
 
 
 @pytest.mark.parametrize("name", ["x.xml", "x.xml.bz2", "x.xml.gz", "x.xml.xz", "x.xml-p1p9.gz"])

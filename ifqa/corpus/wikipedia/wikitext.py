@@ -1,8 +1,8 @@
-"""Wikitext to plain text, in two profiles.
+"""Wikitext to plain text, in three profiles.
 
-"ifqa": text like that of the passages in the IfQA release. Inferred from the release's 3,242 public gold passages, which
-look like WikiExtractor 3.0's output: a heading is a sentence of its own ("History."), said only when text follows it;
-templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped; italics become double quotes; a
+"release": text like that of the passages in the IfQA release. Inferred from the release's 3,242 public gold passages,
+which look like WikiExtractor 3.0's output: a heading is a sentence of its own ("History."), said only when text follows
+it; templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped; italics become double quotes; a
 formula becomes `formula_1`. Gaps that dropped templates leave ("(; born", "more than .") stay, as they do there, and a
 link whose label was a template shows nothing. Where the release loses or garbles what a reader of the page sees, this
 text does not:
@@ -13,10 +13,13 @@ text does not:
 - a line that is one pair of brackets is kept;
 - a heading that ends in ".", "?" or "!" gets no second stop.
 
+"ifqa", the default: "release" with indented prose, such as quotations (indents.py), and without the brackets and
+separators around dropped templates (gaps.py). The blank before a mark that shows that a value is lost stays.
+
 "full": the words of the prose that a reader of the page sees. Templates give what they show (templates.py), list lines
 stay as lines of their own without the mark, formulas that are text as they stand are given, a raised number is not run
-together with the one before it (10^6), and gaps of dropped templates are closed. Tables, references, images, galleries,
-infoboxes and navigation are dropped here too.
+together with the one before it (10^6), and all gaps of dropped templates are closed. Tables, references, images,
+galleries, infoboxes and navigation are dropped here too.
 
 Every step is linear in the page's length, whatever the page holds: patterns use possessive quantifiers (`*+`) and stop
 at the mark they start with, and what nests deeper than a few levels goes through a stack. Marks without a partner are
@@ -29,11 +32,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ifqa.corpus.wikipedia.gaps import without_gaps
+from ifqa.corpus.wikipedia.indents import without_lists
 from ifqa.corpus.wikipedia.numbers import GAP
 from ifqa.corpus.wikipedia.opaque import resolve_opaque
 from ifqa.corpus.wikipedia.templates import EQUALS, PIPE, expand
 
-Profile = Literal["ifqa", "full"]
+Profile = Literal["ifqa", "full", "release"]
 
 # Comments and plain references, most of the markup of a page, in order of appearance: neither starts inside the other.
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
@@ -55,7 +59,6 @@ _TEMPLATE = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}")
 # In "full" a template may hold single braces; what parts the two kinds is the third brace of a parameter.
 _INNERMOST = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)([^{}]*+(?:(?:\{(?!\{)|\}(?!\}))[^{}]*+)*+)\}\}")
 _BRACES = re.compile(r"(\{\{)|\}\}")
-_LIST_LINE = re.compile(r"\n[*#:;][^\n]*+")
 _LIST_MARK = re.compile(r"\n(?:#[ \t]*+redirect\b[^\n]*+|[*#:;]++[ \t]*+)", re.I)
 _LABEL = r"[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+"
 
@@ -72,6 +75,7 @@ _FILE = r"(?i:file|image|category)\s*+:"
 _LANGUAGE = r"[a-z]{2,3}(?:-[a-z]+)*+:"
 _LINKS = {
     "ifqa": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE})"),
+    "release": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE})"),
     "full": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE}[^\[\]|]*+\]\])"),  # [[wp:title|label]] is seen
 }
 _UNSEEN_LINK = re.compile(rf"\[\[{_LABEL}\]\]")
@@ -97,7 +101,9 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
         if "<nowiki" not in text:  # which may hold the marks of comments and references
             text = _ASIDE.sub("", text)
         text = resolve_opaque(text, full)
-    text = _expand_templates(text) if full else _drop_templates(text)
+    if "{{" in text:
+        text = _expand_templates(text) if full else _drop_templates(text, "" if profile == "release" else GAP)
+        text = without_gaps(text, lone=full)
     if "<" in text:
         text = _drop(text, _HTML_TABLE if full else _HTML_LIST)
         if full:
@@ -105,7 +111,7 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
         text = _TAG.sub("", _BREAK.sub(" ", text))
     if "{|" in text:
         text = "\n".join(_outside_tables(text))
-    text = _LIST_MARK.sub("\n", "\n" + text) if full else _LIST_LINE.sub("", "\n" + text)
+    text = _LIST_MARK.sub("\n", "\n" + text) if full else without_lists("\n" + text, profile == "ifqa")
     text = _resolve_links(text, profile)
     text = _resolve_quotes(text)
     if any(char in text for char in "{}[]"):
@@ -119,20 +125,16 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
     return text
 
 
-def _drop_templates(text: str) -> str:
+def _drop_templates(text: str, gap: str) -> str:
     for _ in range(4):  # innermost first, without a stack: nearly all templates
-        if "{{" not in text:
-            return text
-        text, found = _TEMPLATE.subn("", text)
-        if not found:
+        text, found = _TEMPLATE.subn(gap, text)
+        if not found or "{{" not in text:
             break
-    return _drop(text, _BRACES)
+    return _drop(text, _BRACES) if "{{" in text else text
 
 
 def _expand_templates(text: str) -> str:
     """Templates give the words they show, innermost first; what nests deeper than eight levels is dropped."""
-    if "{{" not in text:
-        return text
     text = text.replace("{{!}}", PIPE)
     for _ in range(8):
         text, found = _INNERMOST.subn(_shown, text)
@@ -140,8 +142,7 @@ def _expand_templates(text: str) -> str:
             break
     if "{{" in text:
         text = _drop(text, _BRACES)
-    text = text.replace(PIPE, "|").replace(EQUALS, "=")
-    return "".join(without_gaps(text))
+    return text.replace(PIPE, "|").replace(EQUALS, "=")
 
 
 def _shown(template: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from ifqa.corpus.wikipedia import templates
 from ifqa.corpus.wikipedia import wikitext as wikitext_module
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 
-# wikitext, and its text in the profile "ifqa"; in the profile "full" it is the same, or stands in IN_FULL
+# wikitext, and its text in the profile "release"; in the others it is the same, or stands in IN_IFQA or IN_FULL
 CONSTRUCTS = {
     # links
     "link": ("born in [[Paris]].", "born in Paris."),
@@ -107,7 +107,13 @@ CONSTRUCTS = {
 }
 
 
+IN_IFQA = {
+    "three quotes where a template was": 'T "b',
+    "template that leaves a gap": "Kaine (born 1958)",
+}
+
 IN_FULL = {
+    "three quotes where a template was": 'T "b',
     "link whose label was a template": "near Oslo.",
     "link whose label was a template nobody knows": "near.",
     "template": "It is 5 kilometres long.",
@@ -120,7 +126,7 @@ IN_FULL = {
     "formulas": "formula_1, y and formula_1",
 }
 
-# What "full" gives beyond "ifqa": wikitext, text in "ifqa", text in "full"
+# What "full" gives beyond the others: wikitext, text in "release", text in "full"; GAPS_IN_IFQA has the text in "ifqa"
 DIFFERENT = {
     # templates
     "template in a link": ("near [[Oslo|{{nowrap|the city}}]]", "near", "near the city"),
@@ -182,18 +188,34 @@ DIFFERENT = {
 }
 
 
+GAPS_IN_IFQA = {
+    "language": "Rome is",
+    "gap in brackets": "Rand (born) said",
+    "brackets of a gap": "the aardvark, a mammal",
+    "gap before a comma": "a , b, c .",
+    "italics of a gap": "a b",
+    "gap and a full stop": "a. b... c",
+    "gap of an amount": "(equivalent to in 2015)",
+    "amount that is all a bracket holds": "a b",
+    "gaps in a row": "a .",
+    "gaps in a row at the end": "a",
+    "gaps between words": "a and b.",
+}
+
+
 @pytest.mark.parametrize("name", CONSTRUCTS)
-@pytest.mark.parametrize("profile", ["ifqa", "full"])
+@pytest.mark.parametrize("profile", get_args(Profile))
 def test_construct(name: str, profile: Profile) -> None:
     wikitext, text = CONSTRUCTS[name]
-    if profile == "full":
-        text = IN_FULL.get(name, text)
+    text = {"ifqa": IN_IFQA, "full": IN_FULL, "release": {}}[profile].get(name, text)
     assert to_text(wikitext, profile).strip() == text.strip()
 
 
-@pytest.mark.parametrize(("wikitext", "ifqa", "full"), DIFFERENT.values(), ids=DIFFERENT)
-def test_what_full_gives_beyond_ifqa(wikitext: str, ifqa: str, full: str) -> None:
-    assert to_text(wikitext).strip() == ifqa
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_full_gives_beyond_the_others(name: str) -> None:
+    wikitext, release, full = DIFFERENT[name]
+    assert to_text(wikitext, "release").strip() == release
+    assert to_text(wikitext).strip() == GAPS_IN_IFQA.get(name, release)
     assert to_text(wikitext, "full").strip() == full
 
 

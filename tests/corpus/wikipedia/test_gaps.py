@@ -1,0 +1,60 @@
+"""What dropped templates leave is closed, and nothing else is touched."""
+
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ifqa.corpus.wikipedia.gaps import without_gaps
+from ifqa.corpus.wikipedia.numbers import GAP
+from ifqa.corpus.wikipedia.wikitext import to_text
+
+# wikitext of real pages (x: a template that no profile knows), text in "ifqa"
+GAPS = {
+    "in a row": ("In 1990, {{x}} long, {{x}}, {{x}}.", "In 1990, long."),
+    "in brackets": ("a ({{x}}, {{x}}, z) b", "a (z) b"),
+    "all of the brackets": ("Asia ({{x}}) is", "Asia is"),
+    "in italics in brackets": ("unique (''{{x}}'') and", "unique and"),
+    "before the dates": ("Einstein ({{x}}; {{x}}; 14 March 1879) was", "Einstein (14 March 1879) was"),
+    "on both sides of a dash": ("Anna Berg ({{x}} – {{x}}) was", "Anna Berg was"),
+    "behind an abbreviation in brackets": ("the Institute (ANSI, {{x}}) is", "the Institute (ANSI) is"),
+    "at the start of a sentence": ("It is so. {{x}}, Angola had one.", "It is so. Angola had one."),
+    "behind an abbreviation": ("bees, wasps, etc.{{x}}, are", "bees, wasps, etc., are"),
+    "behind a label": ('Greek: {{x}}, "Apollo"; Doric: {{x}}; Aeolic: {{x}}.', 'Greek: "Apollo"; Doric; Aeolic.'),
+    "a value that is missing": ("at a depth of {{x}}. It fell below {{x}}, and", "at a depth of . It fell below , and"),
+}
+SOUP = st.text(" ,;:.()'-$€abc", max_size=12)
+
+
+@pytest.mark.parametrize(("wikitext", "text"), GAPS.values(), ids=GAPS)
+def test_gaps_are_closed(wikitext: str, text: str) -> None:
+    assert to_text(wikitext) == text
+
+
+@given(SOUP)
+@example("main() { f(, , 1); } ( ) ,, :-) .. ;)")
+def test_text_without_dropped_templates_is_left_as_it_is(text: str) -> None:
+    assert without_gaps(text) == without_gaps(text, lone=False) == text
+    assert to_text(f"a {text}") == to_text(f"a {text}", "release")
+
+
+@given(SOUP, SOUP, st.booleans())
+def test_what_does_not_touch_a_gap_is_left_as_it_is(before: str, after: str, lone: bool) -> None:
+    assert without_gaps(f"{before} a {GAP} b {after}", lone=lone) == f"{before} a  b {after}"
+
+
+@given(st.text(f" ,;:.()'$a{GAP}", max_size=20), st.booleans())
+def test_no_gap_is_left_and_closing_again_changes_nothing(text: str, lone: bool) -> None:
+    closed = without_gaps(text, lone=lone)
+    assert GAP not in closed
+    assert without_gaps(closed, lone=lone) == closed
+
+
+@pytest.mark.parametrize(
+    "piece", [",", f",{GAP}", f", {GAP} ", f"({GAP},", f"{GAP} and ", f"''{GAP}", f":{GAP};", f"${GAP}"]
+)
+def test_a_long_page_of_gaps_takes_far_less_than_its_square(piece: str) -> None:
+    began = time.process_time()
+    without_gaps(piece * (100_000 // len(piece)))
+    assert time.process_time() - began < 2
