@@ -15,9 +15,9 @@ from ifqa.config.variants import FLAGS, Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
-from ifqa.pipeline.inputs import answers_of, one_for_each
 from ifqa.pipeline.provenance import finished, up_to_date_passages
 from ifqa.pipeline.system import System
+from ifqa.pipeline.upstream import answers_of, one_for_each
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Passage, Prediction, Question
 from ifqa.report.compare import Comparison, comparison

@@ -56,7 +56,7 @@ _EXTRAS = {
 
 def names(kind: str) -> dict[str, str]:
     """Name -> "module:Class" of what ships with ifqa of a kind ("benchmark", "retriever", "reader", "llm", "measure")."""
-    table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGS
+    table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGINS
     return table
 
 

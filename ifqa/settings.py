@@ -99,7 +99,7 @@ def _as_read(model: type[Table], name: str, value: object) -> object:
 
 
 def settings_of(function: Callable[..., object]) -> dict[str, object]:
-    """Every setting of a plug with its default: its constructor's or `build`'s keyword arguments that have one."""
+    """Every setting of a plugin with its default: its constructor's or `build`'s keyword arguments that have one."""
     parameters = [one for one in inspect.signature(function).parameters.values() if one.name not in GIVEN]
     defaults = {one.name: one.default for one in parameters if one.default is not one.empty and one.default is not None}
     return with_fractions(function, defaults)

@@ -29,7 +29,7 @@ from ifqa.settings import (
 
 
 def build(passages, folder, *, k1: float = 0.9, threads: int = 0, stemmer: str = "porter", positions: bool = False):
-    """Stands for a plug's build."""
+    """Stands for a plugin's build."""
 
 
 @pytest.mark.parametrize(
@@ -199,27 +199,27 @@ def test_a_table_that_fits_is_its_model():
     assert check_table(Point, {"name": "a"}, "x.toml") == Point(name="a", at=[])
 
 
-class Plug:
+class Plugin:
     """A plugin whose constructor is checked."""
 
-    @checked("setting of reader 'plug'")
+    @checked("setting of reader 'plugin'")
     def __init__(self, llm: object, samples: Positive = 1, order: Literal["a", "b"] = "a") -> None:
         self.given = (llm, samples, order)
 
 
 def test_a_constructor_refuses_from_python_what_it_refuses_from_a_file():
-    assert Plug("llm", 2, order="b").given == ("llm", 2, "b")
+    assert Plugin("llm", 2, order="b").given == ("llm", 2, "b")
     for wrong in ({"samples": 0}, {"order": "c"}, {"sample": 1}):
         with pytest.raises(IfqaError) as called:
-            Plug("llm", **wrong)
+            Plugin("llm", **wrong)
         with pytest.raises(IfqaError) as read:
-            check_settings("setting of reader 'plug'", Plug.__init__, wrong, ["llm"])
+            check_settings("setting of reader 'plugin'", Plugin.__init__, wrong, ["llm"])
         assert str(called.value) == str(read.value)
     with pytest.raises(IfqaError, match="'samples': wanted a whole number from 1, found 0"):
-        Plug("llm", 0)
+        Plugin("llm", 0)
     with pytest.raises(TypeError, match="llm"):
-        Plug()
-    assert settings_of(Plug.__init__) == {"samples": 1, "order": "a"}
+        Plugin()
+    assert settings_of(Plugin.__init__) == {"samples": 1, "order": "a"}
 
 
 @pytest.mark.parametrize(

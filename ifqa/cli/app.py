@@ -210,7 +210,7 @@ def _show_artifact(folder: Path, json: bool) -> None:
         print(folder)
         return
     manifest = read_manifest(folder)
-    print_json({"folder": str(folder), "made": manifest["made"] if manifest else {}})
+    print_json({"folder": str(folder), "record": manifest["record"] if manifest else {}})
 
 
 def _show(experiment: "Experiment", folder: Path, json: bool) -> int:

@@ -91,13 +91,13 @@ def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
     for index, table in file.index.items():
         at = f"{where}: [index.{plain_name(index, 'index')}]"
         retriever = check_table(IndexTable, table, at).retriever
-        plug = load("retriever", retriever)
+        plugin = load("retriever", retriever)
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is where the passages lie; name the index otherwise")
-        if not issubclass(plug, Indexed):
+        if not issubclass(plugin, Indexed):
             raise IfqaError(f"{at}: retriever {retriever!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}
-        check_settings("build setting", plug.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
-        table |= with_fractions(plug.build, own)
+        check_settings("build setting", plugin.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
+        table |= with_fractions(plugin.build, own)
     sources, indexes = cast(list[Source], passages.sources), cast(dict[str, IndexSettings], file.index)
     return Corpus(name, tuple(sources), indexes, passages.engine, passages.workers, root)

@@ -158,7 +158,7 @@ class Experiment:
         return list(dict.fromkeys(table["index"] for table in tables if "index" in table))
 
     def asks_llm(self, kind: Literal["retriever", "reader"]) -> str:
-        """Which plug of its retriever, or its reader, wants a language model, if any does."""
+        """Which plugin of its retriever, or its reader, wants a language model, if any does."""
         tables = [self.reader] if kind == "reader" else retriever_tables(self.retriever) if self.retriever else []
         return next((table["name"] for table in tables if table and takes(kind, table["name"], "llm")), "")
 
@@ -241,11 +241,11 @@ def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]",
     """A retriever's table, checked and filled; `k` is what it is asked for if it does not say."""
     common = check_table(RetrieverTable, table, f"{where}: {at}")
     name, own = common.name, search_settings(table)
-    plug = load("retriever", name)
+    plugin = load("retriever", name)
     check_settings(
-        f"setting of retriever {name!r}", plug.__init__, own, GIVEN, where, beside=RetrieverTable.model_fields
+        f"setting of retriever {name!r}", plugin.__init__, own, GIVEN, where, beside=RetrieverTable.model_fields
     )
-    filled = cast(RetrieverSettings, {"name": name, "k": common.k or k, **_filled(plug, own)})
+    filled = cast(RetrieverSettings, {"name": name, "k": common.k or k, **_filled(plugin, own)})
     if at != "[retriever]":
         filled["weight"] = common.weight
     elif "weight" in table:
@@ -253,14 +253,14 @@ def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]",
     rewrite([], common.query)
     if common.query != "question":
         filled["query"] = common.query
-    if issubclass(plug, Indexed):
+    if issubclass(plugin, Indexed):
         filled["index"] = common.index or name
     elif "index" in table:
         raise IfqaError(f"{where}: retriever {name!r} searches no index; take 'index' out")
-    if plug.default_parts:
+    if plugin.default_parts:
         if "query" in filled:
             raise IfqaError(f"{where}: {name!r} asks nothing itself; give 'query' to its [[{at.strip('[]')}.parts]]")
-        parts = table.get("parts", list(plug.default_parts))
+        parts = table.get("parts", list(plugin.default_parts))
         if not isinstance(parts, list) or not parts:
             raise IfqaError(f"{where}: {name!r} wants [[{at.strip('[]')}.parts]], found {parts!r}")
         inner = f"[[{at.strip('[]')}.parts]]"
@@ -280,21 +280,23 @@ def _reader(table: Mapping[str, object], retrieves: bool, where: str) -> ReaderS
         table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
     common = check_table(ReaderTable, table, f"{where}: [reader]")
     name = common.name
-    plug = load("reader", name)
+    plugin = load("reader", name)
     own = {key: value for key, value in table.items() if key not in ReaderTable.model_fields}
-    check_settings(f"setting of reader {name!r}", plug.__init__, own, GIVEN, where, beside=ReaderTable.model_fields)
-    return cast(ReaderSettings, {"name": name, "passages": common.passages if retrieves else 0, **_filled(plug, own)})
+    check_settings(f"setting of reader {name!r}", plugin.__init__, own, GIVEN, where, beside=ReaderTable.model_fields)
+    return cast(ReaderSettings, {"name": name, "passages": common.passages if retrieves else 0, **_filled(plugin, own)})
 
 
 def _llm(table: Mapping[str, object], where: str) -> ModelSettings:
     name = check_table(LanguageModelTable, table, f"{where}: [llm]").name
-    plug = load("llm", name)
+    plugin = load("llm", name)
     own = {key: value for key, value in table.items() if key != "name"}
-    check_settings(f"setting of llm {name!r}", plug.__init__, own, GIVEN, where, beside=LanguageModelTable.model_fields)
-    plug.refuse(**own)
-    return cast(ModelSettings, {"name": name, **_filled(plug, own)})
+    check_settings(
+        f"setting of llm {name!r}", plugin.__init__, own, GIVEN, where, beside=LanguageModelTable.model_fields
+    )
+    plugin.refuse(**own)
+    return cast(ModelSettings, {"name": name, **_filled(plugin, own)})
 
 
-def _filled(plug: type[Plugin], own: Mapping[str, object]) -> dict[str, object]:
+def _filled(plugin: type[Plugin], own: Mapping[str, object]) -> dict[str, object]:
     """A plugin's settings, and its defaults where a table does not say."""
-    return settings_of(plug.__init__) | with_fractions(plug.__init__, own)
+    return settings_of(plugin.__init__) | with_fractions(plugin.__init__, own)

@@ -62,7 +62,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
 
     Args:
         experiment: the one to change.
-        changes: "k" (passages retrieved), "retriever", "reader" (plug names; no reader: "none"), "limit" (first N questions) or
+        changes: "k" (passages retrieved), "retriever", "reader" (plugin names; no reader: "none"), "limit" (first N questions) or
             "section.family" such as "retriever.k1", "reader.passages" or "llm.model".
 
     Raises:
@@ -123,7 +123,7 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
         elif key in (
             "retriever",
             "reader",
-        ):  # another plug: of the old one's settings only the numbers of passages hold
+        ):  # another plugin: of the old one's settings only the numbers of passages hold
             if table is None or table["name"] != value:
                 tables[section] = {"name": value} | {
                     one: table[one] for one in ("k", "passages") if table and table.get(one)
@@ -174,7 +174,7 @@ def as_tables(experiment: Experiment) -> dict[str, Any]:
 def _file_name(key: str, value: object) -> str:
     """A value as a part of a folder's name on any file system; with a hash where it had to be changed for that."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    if key in ("retriever", "reader"):  # "my_module:Class"; a plug of ours has no dot in its name
+    if key in ("retriever", "reader"):  # "my_module:Class"; a plugin of ours has no dot in its name
         text = text.replace(":", ".")
     safe = re.sub(r"[^\w.-]+", "_", text)[:40]
     return safe if safe == text else f"{safe}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

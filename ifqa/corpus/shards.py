@@ -16,7 +16,7 @@ from typing import TypedDict, cast
 from ifqa.corpus.blocks import Block, Shard
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
-from ifqa.storage.artifacts import WANTED
+from ifqa.storage.artifacts import INPUTS
 from ifqa.storage.files import create, json_line, keep_whole_lines, write, write_jsonl
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
@@ -89,7 +89,7 @@ class Shards:
         for path, size in made.items():
             if not path.exists() or path.stat().st_size != size:
                 raise IfqaError(f"{path} was taken away or changed while others were made; run the same command again")
-        for path in set(self.folder.iterdir()) - made.keys() - {self.folder / LOG, self.folder / WANTED}:
+        for path in set(self.folder.iterdir()) - made.keys() - {self.folder / LOG, self.folder / INPUTS}:
             path.unlink()
         write_jsonl(self.folder / LOG, lines)
         bad = [page for line in lines for page in line["bad"]]

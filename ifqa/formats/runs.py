@@ -19,7 +19,7 @@ def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
     """
     with create(path) as handle:
         for question_id, hits in rankings.items():
-            scores = [float(hit.score) for hit in hits]  # a plug's may be numpy's
+            scores = [float(hit.score) for hit in hits]  # a plugin's may be numpy's
             if scores != sorted(scores, reverse=True) or len({hit.passage_id for hit in hits}) < len(hits):
                 raise IfqaError(
                     f"ranking of {question_id}: scores rise, or a passage stands twice; wanted the best first, once"

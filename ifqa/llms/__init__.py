@@ -1,6 +1,6 @@
 """Language models by name. One is a class with `complete(requests, advance) -> list[Completion]` and `count(text)`."""
 
-PLUGS = {
+PLUGINS = {
     "openai": "ifqa.llms.openai:OpenAI",
     "hf": "ifqa.llms.hf:HF",
     "replay": "ifqa.llms.replay:Replay",

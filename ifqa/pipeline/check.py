@@ -16,18 +16,18 @@ from ifqa.config.experiment import Experiment, load_experiment, retriever_tables
 from ifqa.config.variants import override
 from ifqa.corpus.forecast import forecast
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.inputs import passages_of, questions_of, rankings_of, sources_of
 from ifqa.pipeline.opening import opened, refuse_other_families
 from ifqa.pipeline.provenance import (
     fingerprint,
+    inputs_of_index,
+    inputs_of_passages,
+    inputs_of_read,
+    inputs_of_retrieve,
+    inputs_of_score,
     up_to_date,
-    wanted_index,
-    wanted_passages,
-    wanted_read,
-    wanted_retrieve,
-    wanted_score,
 )
 from ifqa.pipeline.system import System
+from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of, sources_of
 from ifqa.pipeline.verify import verify
 from ifqa.plugins import load, load_indexed, takes
 from ifqa.progress import counted, duration
@@ -75,8 +75,8 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
     workers = corpus.workers or cores()
     disk = seconds = memory = count = 0.0
     manifest = artifacts.read_manifest(folder)
-    if manifest and artifacts.is_made(folder, wanted_passages(corpus)):  # which is not asked without need: it hashes
-        count = manifest["made"]["passages"]
+    if manifest and artifacts.is_made(folder, inputs_of_passages(corpus)):  # which is not asked without need: it hashes
+        count = manifest["record"]["passages"]
         yield f"corpus {corpus.name}: {counted(count, 'passage')}, built"
     elif (expected := forecast(found)) is None:
         yield f"corpus {corpus.name}: passages to build from a pipe; what it holds is only known when it has been read"
@@ -92,7 +92,7 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
             f"{counted(workers, 'process', 'processes')}"
         )
     for name in corpus.indexes:
-        if up_to_date(corpus.folder / name, partial(wanted_index, corpus, name)):
+        if up_to_date(corpus.folder / name, partial(inputs_of_index, corpus, name)):
             yield f"  index {name}: built"
         else:
             table = corpus.indexes[name]
@@ -131,7 +131,7 @@ def _experiment(experiment: Experiment) -> Iterator[str]:
             yield from part(system, questions)
         except IfqaError as error:  # what is said of the other parts is worth having all the same
             missing.append(str(error))
-    wanted = {"retrieve": wanted_retrieve, "read": wanted_read, "score": wanted_score}
+    wanted = {"retrieve": inputs_of_retrieve, "read": inputs_of_read, "score": inputs_of_score}
     for stage in (*experiment.stages, "score"):
         made = up_to_date(experiment.folder / stage, partial(wanted[stage], experiment))
         yield f"  {stage}: {'made' if made else 'to do'}"
@@ -205,7 +205,7 @@ def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage
     if not experiment.retriever:
         return [[] for _ in questions]
     count = experiment.reader["passages"]
-    if up_to_date(experiment.folder / "retrieve", partial(wanted_retrieve, experiment)):
+    if up_to_date(experiment.folder / "retrieve", partial(inputs_of_retrieve, experiment)):
         return list(passages_of(experiment, [ranking[:count] for ranking in rankings_of(experiment, questions)]))
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 

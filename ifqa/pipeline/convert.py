@@ -19,8 +19,8 @@ from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.formats.qrels import read_qrels, write_qrels
 from ifqa.formats.questions import WRITERS, read_questions
 from ifqa.formats.runs import write_run
-from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of
-from ifqa.pipeline.provenance import up_to_date_passages, wanted_score
+from ifqa.pipeline.provenance import inputs_of_score, up_to_date_passages
+from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.plugins import open_benchmark
 from ifqa.progress import bar, say
 from ifqa.records import Hit, Question, gold_id
@@ -158,7 +158,7 @@ def _run_of(name: str) -> tuple[Experiment, list[Question], list[list[Hit]]]:
     experiment = replace(load_experiment(name), reader=None)
     if experiment.retriever is None:
         raise IfqaError(f"experiment {name} has no [retriever], so no run to convert")
-    wanted_score(experiment)  # stops where run or passages are not what the experiment says now
+    inputs_of_score(experiment)  # stops where run or passages are not what the experiment says now
     questions = questions_of(experiment)
     return experiment, questions, rankings_of(experiment, questions)
 
@@ -231,7 +231,7 @@ def _from_experiment(
     experiment, questions, rankings = _run_of(name)
     if scores == "reader":
         experiment = load_experiment(name)
-        wanted_score(experiment)
+        inputs_of_score(experiment)
         rankings = _rankings_of_reader(experiment, questions)
     rankings = [ranking[:k] for ranking in rankings]
     if form == "ctxs":

@@ -1,4 +1,4 @@
-"""What each stage is made from: its settings, its inputs' identities, its plug's version. This alone decides reuse.
+"""What each stage is made from: its settings, its inputs' identities, its plugin's version. This alone decides reuse.
 
 Inputs are named by the hash of what *they* were made from, so a change anywhere shows in everything after it. Nothing is
 written here.
@@ -15,8 +15,8 @@ from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
-from ifqa.pipeline.inputs import questions_of, sources_of
 from ifqa.pipeline.opening import reads_passages
+from ifqa.pipeline.upstream import questions_of, sources_of
 from ifqa.plugins import Kind, code_of, file_of, handed, load, load_indexed, open_benchmark, settings_at
 from ifqa.protocols import Plugin
 from ifqa.records import questions_identity
@@ -28,11 +28,11 @@ from ifqa.storage import artifacts
 from ifqa.storage.files import sha256
 
 
-def wanted_passages(corpus: Corpus, known: sources.Known | None = None) -> dict[str, object]:
+def inputs_of_passages(corpus: Corpus, known: sources.Known | None = None) -> dict[str, object]:
     """The sources' settings and the SHA-256 of what they read; `known` as `sources.identify` takes it."""
     if known is None:
         manifest = artifacts.read_manifest(corpus.folder / "passages")
-        known = manifest["made"].get("sources", {}) if manifest else {}
+        known = manifest["record"].get("sources", {}) if manifest else {}
     return {
         "stage": "passages",
         "version": blocks.VERSION,
@@ -40,7 +40,7 @@ def wanted_passages(corpus: Corpus, known: sources.Known | None = None) -> dict[
     }
 
 
-def wanted_index(corpus: Corpus, name: str) -> dict[str, object]:
+def inputs_of_index(corpus: Corpus, name: str) -> dict[str, object]:
     """The build settings, defaults too, and the passages.
 
     Raises:
@@ -49,28 +49,28 @@ def wanted_index(corpus: Corpus, name: str) -> dict[str, object]:
     if name not in corpus.indexes:
         raise IfqaError(f"corpus {corpus.name} has no [index.{name}]; it has: {', '.join(corpus.indexes) or 'none'}")
     table = corpus.indexes[name]
-    plug = load_indexed(table["retriever"])
-    settings = identifying(plug, settings_of(plug.build) | table)
-    named = settings_at(plug.build, build_settings(table), corpus.root)
-    files = {"files": found} if (found := plug.built_from(**named)) else {}
-    return {"stage": "index", "settings": settings, "plug": code_of(plug), **files, "passages": _passages(corpus)}
+    plugin = load_indexed(table["retriever"])
+    settings = identifying(plugin, settings_of(plugin.build) | table)
+    named = settings_at(plugin.build, build_settings(table), corpus.root)
+    files = {"files": found} if (found := plugin.built_from(**named)) else {}
+    return {"stage": "index", "settings": settings, "code": code_of(plugin), **files, "passages": _passages(corpus)}
 
 
-def wanted_retrieve(experiment: Experiment) -> dict[str, object]:
+def inputs_of_retrieve(experiment: Experiment) -> dict[str, object]:
     """The search settings, the questions, and the index, which must be of the passages that are there.
 
     Raises:
         IfqaError: the passages or the index are not built, or not from what the corpus file says now.
     """
     assert experiment.retriever is not None
-    wanted: dict[str, object] = {"stage": "retrieve", "retriever": fingerprint("retriever", experiment)}
-    wanted |= _questions(experiment)
+    inputs: dict[str, object] = {"stage": "retrieve", "retriever": fingerprint("retriever", experiment)}
+    inputs |= _questions(experiment)
     indexes: dict[str, str] = {}
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     for name in experiment.indexes:
         assert corpus is not None  # or the experiment had been refused
-        index = wanted_index(corpus, name)
-        found = finished(corpus.folder / name, f"ifqa index {corpus.name}")["wanted"]
+        index = inputs_of_index(corpus, name)
+        found = finished(corpus.folder / name, f"ifqa index {corpus.name}")["inputs"]
         if found.get("passages") != index["passages"]:
             raise IfqaError(
                 f"{corpus.folder / name} was built from other passages than {corpus.folder / 'passages'} holds; "
@@ -79,31 +79,31 @@ def wanted_retrieve(experiment: Experiment) -> dict[str, object]:
         _require_same(corpus.folder / name, found, index, f"ifqa index {corpus.name}")
         indexes[name] = artifacts.identity(index)
     if indexes:
-        wanted["indexes"] = indexes
+        inputs["indexes"] = indexes
     if corpus and any(map(reads_passages, retriever_tables(experiment.retriever))):
-        wanted["passages"] = _passages(corpus)
-    return wanted
+        inputs["passages"] = _passages(corpus)
+    return inputs
 
 
-def wanted_read(experiment: Experiment) -> dict[str, object]:
+def inputs_of_read(experiment: Experiment) -> dict[str, object]:
     """The reader's settings and weights, the questions, the run, and the passages it names."""
     assert experiment.reader is not None
     reader = fingerprint("reader", experiment)
     return {"stage": "read", "reader": reader, **_questions(experiment), **_run(experiment)}
 
 
-def wanted_score(experiment: Experiment) -> dict[str, object]:
+def inputs_of_score(experiment: Experiment) -> dict[str, object]:
     """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer.
 
     So are the measures that the experiment names, and the files from outside that measures and subsets are in.
     """
     benchmark = {"name": experiment.benchmark, "code": code_of(load("benchmark", experiment.benchmark))}
-    wanted: dict[str, object] = {"stage": "score", "version": summary.VERSION}
-    wanted |= {"seed": experiment.seed, "benchmark": benchmark} | _measures(experiment)
-    wanted |= _questions(experiment) | _training(experiment) | _run(experiment)
+    inputs: dict[str, object] = {"stage": "score", "version": summary.VERSION}
+    inputs |= {"seed": experiment.seed, "benchmark": benchmark} | _measures(experiment)
+    inputs |= _questions(experiment) | _training(experiment) | _run(experiment)
     if experiment.reader:
-        wanted["predictions"] = _stage(experiment, "read", wanted_read)
-    return wanted
+        inputs["predictions"] = _stage(experiment, "read", inputs_of_read)
+    return inputs
 
 
 def _measures(experiment: Experiment) -> dict[str, object]:
@@ -154,10 +154,10 @@ def _of_retriever(table: RetrieverSettings, root: Path) -> dict[str, object]:
 def _fingerprint(
     kind: Kind, name: str, table: Mapping[str, object], own: Mapping[str, object], root: Path
 ) -> dict[str, object]:
-    plug = load(kind, name)
-    named = settings_at(plug.__init__, own, root)
-    files = {"files": found} if (found := plug.fingerprint(**handed(plug.fingerprint, root=root), **named)) else {}
-    return {"settings": identifying(plug, table), "code": code_of(plug), **files}
+    plugin = load(kind, name)
+    named = settings_at(plugin.__init__, own, root)
+    files = {"files": found} if (found := plugin.fingerprint(**handed(plugin.fingerprint, root=root), **named)) else {}
+    return {"settings": identifying(plugin, table), "code": code_of(plugin), **files}
 
 
 def finished(folder: Path, command: str) -> artifacts.Manifest:
@@ -176,10 +176,10 @@ def finished(folder: Path, command: str) -> artifacts.Manifest:
     return manifest
 
 
-def up_to_date(folder: Path, wanted_by: Callable[[], dict[str, object]]) -> bool:
+def up_to_date(folder: Path, inputs_of: Callable[[], dict[str, object]]) -> bool:
     """Whether an artifact is made from exactly what it should be now; not if what it is made from is not there."""
     try:
-        return artifacts.is_made(folder, wanted_by())
+        return artifacts.is_made(folder, inputs_of())
     except IfqaError:
         return False
 
@@ -192,13 +192,13 @@ def up_to_date_passages(corpus: Corpus) -> artifacts.Manifest:
     """
     folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
     manifest = finished(folder, command)
-    _require_same(folder, manifest["wanted"], wanted_passages(corpus), command)
+    _require_same(folder, manifest["inputs"], inputs_of_passages(corpus), command)
     return manifest
 
 
-def identifying(plug: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings without those that the plug says change how fast it is, and not what it does."""
-    return {key: value for key, value in sorted(settings.items()) if key not in plug.not_identity}
+def identifying(plugin: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings without those that the plugin says change how fast it is, and not what it does."""
+    return {key: value for key, value in sorted(settings.items()) if key not in plugin.not_identity}
 
 
 def _questions(experiment: Experiment) -> dict[str, str]:
@@ -214,29 +214,29 @@ def _training(experiment: Experiment) -> dict[str, str]:
 
 def _passages(corpus: Corpus) -> str:
     """Identity of a corpus's passages, which must be what its file says now."""
-    return artifacts.identity(up_to_date_passages(corpus)["wanted"])
+    return artifacts.identity(up_to_date_passages(corpus)["inputs"])
 
 
 def _run(experiment: Experiment) -> dict[str, str]:
-    wanted = {"run": _stage(experiment, "retrieve", wanted_retrieve)} if experiment.retriever else {}
-    return wanted | (
+    inputs = {"run": _stage(experiment, "retrieve", inputs_of_retrieve)} if experiment.retriever else {}
+    return inputs | (
         {"passages": _passages(load_corpus(experiment.corpus, experiment.root))} if experiment.corpus else {}
     )
 
 
-def _stage(experiment: Experiment, stage: str, wanted_by: Callable[[Experiment], dict[str, object]]) -> str:
+def _stage(experiment: Experiment, stage: str, inputs_of: Callable[[Experiment], dict[str, object]]) -> str:
     """Identity of an earlier stage, which must be what the experiment says now."""
     folder, command = experiment.folder / stage, f"ifqa {stage} {experiment.name}"
-    manifest, wanted = finished(folder, command), wanted_by(experiment)
-    _require_same(folder, manifest["wanted"], wanted, command)
-    made = manifest["made"]
+    manifest, inputs = finished(folder, command), inputs_of(experiment)
+    _require_same(folder, manifest["inputs"], inputs, command)
+    made = manifest["record"]
     half_answered = json.dumps(made["files"], sort_keys=True) if made.get("retry") else ""  # another than the next try
-    return artifacts.identity(wanted) + half_answered
+    return artifacts.identity(inputs) + half_answered
 
 
-def _require_same(folder: Path, found: dict[str, object], wanted: dict[str, object], command: str) -> None:
-    if artifacts.identity(found) != artifacts.identity(wanted):
-        changed = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
+def _require_same(folder: Path, found: dict[str, object], inputs: dict[str, object], command: str) -> None:
+    if artifacts.identity(found) != artifacts.identity(inputs):
+        changed = sorted(key for key in found.keys() | inputs.keys() if found.get(key) != inputs.get(key))
         raise IfqaError(
             f"{folder} was made from something else (changed: {', '.join(changed)}); make it again: {command}"
         )

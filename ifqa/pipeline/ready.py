@@ -10,7 +10,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.money import is_local
 from ifqa.llms.openai import ADDRESS, KEY
 from ifqa.models.hub import is_here
-from ifqa.pipeline.inputs import sources_of
+from ifqa.pipeline.upstream import sources_of
 from ifqa.plugins import open_benchmark
 from ifqa.storage.artifacts import MANIFEST
 

@@ -23,19 +23,19 @@ from ifqa.corpus.shards import BAD, Shards
 from ifqa.corpus.store import write_passages
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
-from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
 from ifqa.pipeline.opening import Session, refuse_other_families, was_trained_on
 from ifqa.pipeline.provenance import (
     fingerprint,
     finished,
+    inputs_of_index,
+    inputs_of_passages,
+    inputs_of_read,
+    inputs_of_retrieve,
+    inputs_of_score,
     up_to_date,
-    wanted_index,
-    wanted_passages,
-    wanted_read,
-    wanted_retrieve,
-    wanted_score,
 )
 from ifqa.pipeline.system import System
+from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
 from ifqa.plugins import load_indexed, settings_at
 from ifqa.progress import bar, counted, say
 from ifqa.records import Hit, Prediction
@@ -59,7 +59,7 @@ def build_passages(corpus: Corpus) -> Path:
     """
     found = sources_of(corpus)
     folder = corpus.folder / "passages"
-    with make(folder, lambda: wanted_passages(corpus), resume="any") as work:
+    with make(folder, lambda: inputs_of_passages(corpus), resume="any") as work:
         if work is None:
             if any(map(sources.is_pipe, found)) and sources.something_is_piped_in():
                 say(f"{folder} came by a pipe; remove it to build it from another one")
@@ -77,8 +77,8 @@ def build_passages(corpus: Corpus) -> Path:
             raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; look at what its file names")
         if write_id_index(work.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {work.folder} changed while they were indexed; run the same command again")
-        work.made |= {**sums, "sources": sources.facts(found, pipe)}
-        work.wanted = wanted_passages(corpus, work.made["sources"])
+        work.record |= {**sums, "sources": sources.facts(found, pipe)}
+        work.inputs = inputs_of_passages(corpus, work.record["sources"])
     several = [counted(sums[key], key.removesuffix("s")) for key in ("passages", "pages", "shards")]
     say(f"{folder}: {several[0]} of {several[1]} in {several[2]}")
     if shards.reused:
@@ -96,15 +96,15 @@ def build_index(corpus: Corpus, name: str) -> Path:
     """
     passages, folder = corpus.folder / "passages", corpus.folder / name
     table = corpus.indexes.get(name)
-    plug = load_indexed(table["retriever"]) if table else None
-    with make(folder, lambda: wanted_index(corpus, name), resume="any" if plug and plug.resumes else "") as work:
+    plugin = load_indexed(table["retriever"]) if table else None
+    with make(folder, lambda: inputs_of_index(corpus, name), resume="any" if plugin and plugin.resumes else "") as work:
         if work is None:
             return folder
-        assert table is not None  # or wanted_index had refused the name
-        assert plug is not None
-        plug.build(passages, work.folder, **settings_at(plug.build, build_settings(table), corpus.root))
-        work.made["passages"] = finished(passages, f"ifqa passages {corpus.name}")["made"]["passages"]
-    say(f"{folder}: {counted(work.made['passages'], 'passage')} indexed")
+        assert table is not None  # or inputs_of_index had refused the name
+        assert plugin is not None
+        plugin.build(passages, work.folder, **settings_at(plugin.build, build_settings(table), corpus.root))
+        work.record["passages"] = finished(passages, f"ifqa passages {corpus.name}")["record"]["passages"]
+    say(f"{folder}: {counted(work.record['passages'], 'passage')} indexed")
     return folder
 
 
@@ -118,7 +118,7 @@ def retrieve(experiment: Experiment, session: Session | None = None) -> Path:
         raise IfqaError(f"experiment {experiment.name} has no [retriever]")
     questions, folder = questions_of(experiment), experiment.folder / "retrieve"
     _keep_resolved(experiment)
-    with make(folder, lambda: wanted_retrieve(experiment), experiment.relatives("retrieve")) as work:
+    with make(folder, lambda: inputs_of_retrieve(experiment), experiment.relatives("retrieve")) as work:
         if work is None:
             return folder
         system = System(experiment, session)
@@ -129,15 +129,15 @@ def retrieve(experiment: Experiment, session: Session | None = None) -> Path:
                 chunk = questions[start : start + SEARCHED]
                 rankings += system.search(chunk)
                 advance(len(chunk))
-        work.made |= retriever.usage()
+        work.record |= retriever.usage()
         if (made := retriever.made_passages(questions)) is not None:
             write_passages(work.folder / "passages.jsonl", made)
         by_question = dict(zip((question.id for question in questions), rankings, strict=True))
         write_run(work.folder / "run.trec", by_question, tag=f"ifqa-{experiment.retriever['name']}")
-        work.made |= {"questions": len(questions), "hits": sum(map(len, rankings))}
-        work.made |= {"trained_on_them": was_trained_on(retriever, experiment)}
-    hits, asked = counted(work.made["hits"], "passage"), counted(len(questions), "question")
-    say(f"{folder}: {hits} for {asked}{_again(work.made)}")
+        work.record |= {"questions": len(questions), "hits": sum(map(len, rankings))}
+        work.record |= {"trained_on_them": was_trained_on(retriever, experiment)}
+    hits, asked = counted(work.record["hits"], "passage"), counted(len(questions), "question")
+    say(f"{folder}: {hits} for {asked}{_again(work.record)}")
     return folder
 
 
@@ -152,7 +152,7 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
     _keep_resolved(experiment)
     _take_over(experiment, "retrieve")
     questions, folder = questions_of(experiment), experiment.folder / "read"
-    with make(folder, lambda: wanted_read(experiment), experiment.relatives("read"), resume="same") as work:
+    with make(folder, lambda: inputs_of_read(experiment), experiment.relatives("read"), resume="same") as work:
         if work is None:
             return folder
         path = work.folder / "predictions.jsonl"
@@ -172,9 +172,9 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
                     write(handle, json_line(asdict(prediction)))
                 handle.flush()
                 os.fsync(handle.fileno())
-        work.made |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
-        work.made |= {"label": reader.label, **reader.usage()}
-    say(f"{folder}: {counted(len(questions), 'question')} answered{_again(work.made)}")
+        work.record |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
+        work.record |= {"label": reader.label, **reader.usage()}
+    say(f"{folder}: {counted(len(questions), 'question')} answered{_again(work.record)}")
     return folder
 
 
@@ -188,7 +188,7 @@ def score(experiment: Experiment) -> Path:
     for stage in ("retrieve", "read"):
         _take_over(experiment, stage)
     questions, folder = questions_of(experiment), experiment.folder / "score"
-    with make(folder, lambda: wanted_score(experiment), experiment.relatives("score")) as work:
+    with make(folder, lambda: inputs_of_score(experiment), experiment.relatives("score")) as work:
         if work is None:
             return folder
         by = declared(experiment.benchmark, experiment.measures, experiment.root)
@@ -205,7 +205,7 @@ def score(experiment: Experiment) -> Path:
             for question, found, prediction in zip(questions, texts, answers, strict=True)
         ]
         scores = summary.summarise(rows, questions, by, depth, experiment.seed, predictions)
-        made = [one["made"] for stage in experiment.stages if (one := read_manifest(experiment.folder / stage))]
+        made = [one["record"] for stage in experiment.stages if (one := read_manifest(experiment.folder / stage))]
         worst = max(made, key=lambda one: one.get("retry", 0))
         scores["not_asked"], scores["retry"] = worst.get("not_asked", 0), worst.get("retry", 0)
         scores["of"] = split_size(experiment)
@@ -239,9 +239,9 @@ def prepare(experiment: Experiment) -> None:
     refuse_other_families(experiment)
     if experiment.corpus:
         corpus = load_corpus(experiment.corpus, experiment.root)
-        parts = {"passages": partial(wanted_passages, corpus)}
-        parts |= {index: partial(wanted_index, corpus, index) for index in experiment.indexes}
-        if all(up_to_date(corpus.folder / part, wanted_by) for part, wanted_by in parts.items()):
+        parts = {"passages": partial(inputs_of_passages, corpus)}
+        parts |= {index: partial(inputs_of_index, corpus, index) for index in experiment.indexes}
+        if all(up_to_date(corpus.folder / part, inputs_of) for part, inputs_of in parts.items()):
             for part in parts:  # many may read at once; only a builder keeps others out
                 say(f"{corpus.folder / part}: nothing to do, made from exactly this before")
             return
@@ -274,8 +274,8 @@ def _keep_resolved(experiment: Experiment) -> None:
 
 def _take_over(experiment: Experiment, stage: str) -> None:
     """Bring a variant's earlier stage over from an experiment it varies, so that `ifqa read --reader X` needs no more."""
-    wanted_by = {"retrieve": wanted_retrieve, "read": wanted_read}[stage]
+    inputs_of = {"retrieve": inputs_of_retrieve, "read": inputs_of_read}[stage]
     applies = experiment.retriever if stage == "retrieve" else experiment.reader
     if not (experiment.variant and applies) or (experiment.folder / stage).exists():
         return
-    take_over(experiment.folder / stage, wanted_by(experiment), experiment.relatives(stage))
+    take_over(experiment.folder / stage, inputs_of(experiment), experiment.relatives(stage))

@@ -10,8 +10,8 @@ from typing import Self
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
-from ifqa.pipeline.inputs import check_predictions, check_rankings, queries_of
 from ifqa.pipeline.opening import Session, open_reader, open_retriever
+from ifqa.pipeline.upstream import check_predictions, check_rankings, queries_of
 from ifqa.protocols import Advance, Reader, Retriever, silent
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
 

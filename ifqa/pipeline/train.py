@@ -12,8 +12,8 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
-from ifqa.pipeline.inputs import passages_of, questions_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
+from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.protocols import Benchmark

@@ -2,7 +2,7 @@
 
 `prompts/demos/NAME.jsonl` holds written ones. Its first line says what they are, each further line is one:
 
-    {"about": "…", "source": "this project", "setting": "sample"}
+    {"about": "…", "source": "this project", "family": "sample"}
     {"question": "If …?", "answer": "1865", "factual": "1869", "expression": "[[1859 + 6]]",
      "steps": {"reasoning": "…"}, "passages": [{"id": "176-1", "title": "Suez Canal", "text": "…"}]}
 
@@ -22,7 +22,7 @@ from ifqa.records import Passage, Question, gold_id
 from ifqa.storage import files
 from ifqa.storage.resources import named_resource
 
-_HEAD = ("about", "source", "setting")
+_HEAD = ("about", "source", "family")
 _KEYS = ("question", "answer", "factual", "expression", "steps", "passages")
 _PASSAGE = ("id", "title", "text")
 
@@ -76,7 +76,7 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
         raise IfqaError(f"{path}: wanted a first line with {', '.join(_HEAD)}, and demonstrations after it")
     (number, head), *rest = lines
     _check_keys(head, _HEAD, f"{path}:{number}")
-    family: str = files.field(head, "setting", str, f"{path}:{number}")
+    family: str = files.field(head, "family", str, f"{path}:{number}")
     return Demos(name, family, tuple(_demo(record, f"{path}:{number}") for number, record in rest))
 
 

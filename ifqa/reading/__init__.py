@@ -1,6 +1,6 @@
 """Readers by name. A reader is one class with `answer(questions, passages) -> list[Prediction]`."""
 
-PLUGS = {
+PLUGINS = {
     "extractive": "ifqa.reading.span.reader:Extractive",
     "fid": "ifqa.reading.fid.reader:Fid",
     "llm": "ifqa.reading.llm:Llm",

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import TypedDict, cast
 
 from ifqa.config.experiment import Experiment
-from ifqa.pipeline.inputs import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.declared import Declared, declared, joined

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.inputs import predictions_of, questions_of
 from ifqa.pipeline.provenance import finished
+from ifqa.pipeline.upstream import predictions_of, questions_of
 from ifqa.protocols import SetMeasure
 from ifqa.records import Question
 from ifqa.report.scores import html_table

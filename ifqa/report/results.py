@@ -17,7 +17,7 @@ from ifqa.config.variants import as_tables
 from ifqa.corpus.sources import Known
 from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
-from ifqa.pipeline.provenance import fingerprint, identifying, wanted_score
+from ifqa.pipeline.provenance import fingerprint, identifying, inputs_of_score
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.scoring.summary import VERSION, Content
@@ -26,7 +26,7 @@ from ifqa.storage.files import json_line, read_json, read_jsonl, sha256, text_fi
 from ifqa.storage.resources import PACKAGE, list_resources
 
 RECORDS = Path("experiments/RESULTS.jsonl")
-_KEYS = {"experiment", "version", "tables", "wanted", "scores", "made"}
+_KEYS = {"experiment", "version", "tables", "inputs", "scores", "made"}
 
 
 class How(TypedDict, total=False):
@@ -54,7 +54,7 @@ class Record(TypedDict):
     experiment: str
     version: int
     tables: dict[str, object]
-    wanted: str
+    inputs: str
     scores: Content
     made: How
     sha256: str
@@ -65,14 +65,14 @@ class Result:
     """One experiment and what came of it.
 
     `scores` are as `stages.score` writes them, None where it was not run, or where `stale` says why what is here no longer
-    counts. `made` says how, and is empty without scores. `wanted` is the identity of what the scores were made from, and
+    counts. `made` says how, and is empty without scores. `inputs` is the identity of what the scores were made from, and
     `here` whether they lie below the working directory. `needs` is what it takes to run one that was not.
     """
 
     experiment: Experiment
     scores: Content | None = None
     made: How = field(default_factory=How)
-    wanted: str = ""
+    inputs: str = ""
     here: bool = False
     stale: str = ""
     needs: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class Result:
 def gather(records: Mapping[str, Record]) -> list[Result]:
     """Every experiment there is, by name: files, and the variants of flags that were scored here or are recorded.
 
-    One whose file is wrong, or whose plug is not here, is left out with a line that says so.
+    One whose file is wrong, or whose plugin is not here, is left out with a line that says so.
     """
     scored = [path.parent.parent.name for path in Path("experiments").glob("*+*/score/manifest.json")]
     recorded = [name for name in records if "+" in name]
@@ -103,10 +103,10 @@ def _result(experiment: Experiment, record: Record | None) -> Result:
     found = _measured_here(experiment)
     if found is None:
         if record and _is_of(record, experiment):
-            return Result(experiment, record["scores"], record["made"], record["wanted"])
+            return Result(experiment, record["scores"], record["made"], record["inputs"])
         return Result(experiment, needs=needs(experiment))
-    if record and (found.wanted, found.scores) == (record["wanted"], record["scores"]):
-        return Result(experiment, found.scores, record["made"], found.wanted, here=True)  # the same, made again
+    if record and (found.inputs, found.scores) == (record["inputs"], record["scores"]):
+        return Result(experiment, found.scores, record["made"], found.inputs, here=True)  # the same, made again
     return found
 
 
@@ -137,9 +137,9 @@ def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Re
     for one in results:
         name = one.experiment.name
         known = records.get(name)
-        same = known and (known["wanted"], known["scores"]) == (one.wanted, one.scores)
+        same = known and (known["inputs"], known["scores"]) == (one.inputs, one.scores)
         if one.here and not same:
-            measured = {"wanted": one.wanted, "scores": one.scores, "made": dict(one.made)}
+            measured = {"inputs": one.inputs, "scores": one.scores, "made": dict(one.made)}
             content = {"experiment": name, "version": VERSION, "tables": as_tables(one.experiment), **measured}
             kept[name] = cast(Record, content | {"sha256": _sha256(content)})
     return [kept[name] for name in sorted(kept)]
@@ -207,12 +207,12 @@ def _measured_here(experiment: Experiment) -> Result | None:
     if read_manifest(folder) is None:
         return None
     try:
-        wanted = wanted_score(experiment)
+        inputs = inputs_of_score(experiment)
     except IfqaError as error:
         return Result(experiment, stale=str(error))
-    if not is_made(folder, wanted):
+    if not is_made(folder, inputs):
         return Result(experiment, stale=f"its settings, or a stage before, are others now: ifqa run {experiment.name}")
-    return Result(experiment, read_json(folder / "scores.json"), _made(experiment), identity(wanted), here=True)
+    return Result(experiment, read_json(folder / "scores.json"), _made(experiment), identity(inputs), here=True)
 
 
 def _inputs(experiment: Experiment, sources: Known) -> dict[str, str]:
@@ -237,17 +237,17 @@ def _within(path: Path) -> str:
 
 def _made(experiment: Experiment) -> How:
     found = {stage: read_manifest(experiment.folder / stage) for stage in experiment.stages}
-    made = {stage: manifest["made"] for stage, manifest in found.items() if manifest}
+    made = {stage: manifest["record"] for stage, manifest in found.items() if manifest}
     last = made[experiment.stages[-1]]
     told: How = {"at": last["at"], "hardware": last["hardware"], "python": last["python"], "commit": last["commit"]}
     told["seconds"] = {stage: one["seconds"] for stage, one in made.items()}
     told["libraries"] = last["libraries"]
     corpus = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
-    told["inputs"] = _inputs(experiment, corpus["made"].get("sources", {}) if corpus else {})
+    told["inputs"] = _inputs(experiment, corpus["record"].get("sources", {}) if corpus else {})
     if "retrieve" in made:
         told["run"] = made["retrieve"]["files"]["run.trec"]["sha256"]
     if corpus:
-        told["passages"] = corpus["made"]["passages"]
+        told["passages"] = corpus["record"]["passages"]
     asked = [one["spent"] for one in made.values() if "spent" in one]
     if asked:
         costs = [spent["cost"] for spent in asked if spent["cost"] is not None]

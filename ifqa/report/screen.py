@@ -12,8 +12,8 @@ from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline.clean import Variant
-from ifqa.pipeline.inputs import answers_of
 from ifqa.pipeline.ready import is_scored, missing
+from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.records import Answer, Passage, Usage
 from ifqa.report.scores import Scores, value_of
@@ -47,15 +47,15 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
         console.print(line, soft_wrap=True)
     for stage in experiment.stages:
         if manifest := read_manifest(experiment.folder / stage):
-            for told in _told(stage, manifest["made"]):
+            for told in _told(stage, manifest["record"]):
                 console.print(told, soft_wrap=True)
     manifest = read_manifest(experiment.folder / "read") if experiment.reader else None
-    if manifest and manifest["made"].get("trained_on_them"):
+    if manifest and manifest["record"].get("trained_on_them"):
         console.print(
             "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
         )
-    if manifest and manifest["made"].get("label"):
-        console.print(f"{plain(manifest['made']['label'])}.", soft_wrap=True)
+    if manifest and manifest["record"].get("label"):
+        console.print(f"{plain(manifest['record']['label'])}.", soft_wrap=True)
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
     return exit_code(experiment, folder)
 

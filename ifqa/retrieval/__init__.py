@@ -1,6 +1,6 @@
 """Retrievers by name. A retriever is one class with `search(questions, k) -> list[list[Hit]]`."""
 
-PLUGS = {
+PLUGINS = {
     "bm25": "ifqa.retrieval.bm25:BM25",
     "dense": "ifqa.retrieval.dense:Dense",
     "fusion": "ifqa.retrieval.fusion:Fusion",

@@ -35,7 +35,7 @@ def identity(model: str) -> str:
 def family_of(model: str) -> str:
     """What an adapter of `ifqa train rerank` was trained on, as "ifqa/full"; empty for a whole model."""
     adapter = adapter_folder(model)
-    return str(read_json(adapter / "manifest.json").get("setting", "")) if adapter else ""
+    return str(read_json(adapter / "manifest.json").get("family", "")) if adapter else ""
 
 
 class CrossEncoder:

@@ -75,7 +75,7 @@ class Dense(Indexed):
             )
         precision = {"int8": "float32"}.get(facts["precision"], facts["precision"])
         self.encoder = encode.encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
-        self.family = facts["setting"]
+        self.family = facts["family"]
         self.trained_on = tuple(facts["trained_on"])
         self._ids = Ids(index)
         where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search has no other
@@ -202,7 +202,7 @@ class Dense(Indexed):
     @classmethod
     def trained(cls, model: str = NAME, **_: object) -> str:
         """The family that a model of `ifqa train dense` was trained on; empty for any other. Nothing is loaded or fetched."""
-        return _stamp(model)["setting"] if Path(model).is_dir() else ""
+        return _stamp(model)["family"] if Path(model).is_dir() else ""
 
     @classmethod
     def built_from(cls, model: str = NAME, query_model: str = "", **_: object) -> str:
@@ -211,7 +211,7 @@ class Dense(Indexed):
 
 
 class _Stamp(TypedDict):
-    setting: str
+    family: str
     trained_on: list[str]
 
 
@@ -219,6 +219,6 @@ def _stamp(*models: str) -> _Stamp:
     """In which setting a model of `ifqa train dense` was trained, and the SHA-256 of the questions' files."""
     folders = [model_folder(model) for model in models if model]
     for path in (place / "manifest.json" for folder in folders for place in (folder, folder.parent)):
-        if path.exists() and isinstance(manifest := read_json(path), dict) and "setting" in manifest:
-            return {"setting": manifest["setting"], "trained_on": list(manifest.get("sources", {}).values())}
-    return {"setting": "", "trained_on": []}
+        if path.exists() and isinstance(manifest := read_json(path), dict) and "family" in manifest:
+            return {"family": manifest["family"], "trained_on": list(manifest.get("sources", {}).values())}
+    return {"family": "", "trained_on": []}

@@ -59,7 +59,7 @@ class Rerank(Retriever):
         rewrite([], reads)
         self._part, self._fetch, self._reads, self._weight = parts[0], passages, reads, model_weight
         self._model = cross_encoder.CrossEncoder(model, device)
-        self.family = self._model.manifest.get("setting", "")
+        self.family = self._model.manifest.get("family", "")
         self.trained_on = (*self._model.manifest.get("sources", {}).values(), *parts[0].retriever.trained_on)
 
     @classmethod

@@ -1,9 +1,9 @@
 """Artifacts: folders that are whole or not there, and know what they were made from.
 
 An artifact is made in a temporary sibling `.NAME.partial`; `manifest.json` is written into it last, so its presence means
-done, and then the whole folder is renamed into place. The manifest has two halves: `wanted` (stage,
-settings, identity of the inputs, version of the plug), which alone decides whether the artifact is used again, and
-`made` (when, how long, with what, SHA-256 of every file), which is for people.
+done, and then the whole folder is renamed into place. The manifest has two halves: `inputs` (stage,
+settings, identity of the inputs, version of the plugin), which alone decides whether the artifact is used again, and
+`record` (when, how long, with what, SHA-256 of every file), which is for people.
 """
 
 import errno
@@ -27,7 +27,7 @@ from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import known_sha256, read_json, sha256, write_json
 
 MANIFEST = "manifest.json"
-WANTED = "wanted.json"
+INPUTS = "inputs.json"
 _SMALL = 64_000_000  # bytes
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -37,8 +37,8 @@ class _File(TypedDict):
     sha256: str
 
 
-class Made(Usage):
-    """The half `made` of a manifest; the optional ones where the stage tells them (`left_out` of passages is a table)."""
+class StageRecord(Usage):
+    """The half `record` of a manifest; the optional ones where the stage tells them (`left_out` of passages is a table)."""
 
     files: dict[str, _File]
     at: str  # ISO time
@@ -59,26 +59,26 @@ class Made(Usage):
 class Manifest(TypedDict):
     """Both halves."""
 
-    wanted: dict[str, object]
-    made: Made
+    inputs: dict[str, object]
+    record: StageRecord
 
 
 @dataclass
 class Work:
-    """A folder to fill, and facts about the filling for the manifest's `made`.
+    """A folder to fill, and facts about the filling for the manifest's `record`.
 
-    `wanted` is what it is made from; where some of it is known only once it has been read (a pipe), whoever fills the
+    `inputs` is what it is made from; where some of it is known only once it has been read (a pipe), whoever fills the
     folder puts another in its place.
     """
 
     folder: Path
-    wanted: dict[str, object]
-    made: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, object]
+    record: dict[str, Any] = field(default_factory=dict)
 
 
-def identity(wanted: Mapping[str, object]) -> str:
-    """Hex SHA-256 of what was wanted, by which one artifact names another as its input."""
-    return hashlib.sha256(json.dumps(wanted, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+def identity(inputs: Mapping[str, object]) -> str:
+    """Hex SHA-256 of an artifact's inputs, by which another artifact names it."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -95,9 +95,9 @@ def read_manifest(folder: Path) -> Manifest | None:
         manifest = read_json(path)
     except IfqaError as error:
         raise IfqaError(f"{error}; {mend}") from error
-    if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("wanted", "made")):
-        raise IfqaError(f"{path}: not a manifest (wanted the tables 'wanted' and 'made'); {mend}")
-    files = manifest["made"].get("files", {})
+    if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("inputs", "record")):
+        raise IfqaError(f"{path}: not a manifest (wanted the tables 'inputs' and 'record'); {mend}")
+    files = manifest["record"].get("files", {})
     if not isinstance(files, dict) or not all(map(_is_facts, files.values())):
         raise IfqaError(f'{path}: not a manifest (wanted "bytes" and "sha256" of each of its files); {mend}')
     return cast(Manifest, manifest)
@@ -107,15 +107,15 @@ def _is_facts(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("bytes"), int) and isinstance(value.get("sha256"), str)
 
 
-def is_made(folder: Path, wanted: Mapping[str, object]) -> bool:
+def is_made(folder: Path, inputs: Mapping[str, object]) -> bool:
     """Whether the folder holds an artifact made from exactly this, with every file as it was written (see `damaged`).
 
-    One whose `made` says "retry", because a language model did not answer everything, is one to make again.
+    One whose `record` says "retry", because a language model did not answer everything, is one to make again.
     """
     manifest = read_manifest(folder)
-    if manifest is None or manifest["made"].get("retry"):
+    if manifest is None or manifest["record"].get("retry"):
         return False
-    return identity(manifest["wanted"]) == identity(wanted) and not any(damaged(folder, manifest))
+    return identity(manifest["inputs"]) == identity(inputs) and not any(damaged(folder, manifest))
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def lock(folder: Path) -> Iterator[None]:
 @contextmanager
 def make(
     folder: Path,
-    wanted_by: Callable[[], dict[str, object]],
+    inputs_of: Callable[[], dict[str, object]],
     others: Sequence[Path] = (),
     resume: Literal["", "same", "any"] = "",
 ) -> Iterator[Work | None]:
@@ -153,7 +153,7 @@ def make(
 
     Args:
         folder: where it will stand. What stands there now is replaced only once the new one is whole.
-        wanted_by: says what it is to be made from; asked again at the end, lest an input changed meanwhile.
+        inputs_of: says what it is to be made from; asked again at the end, lest an input changed meanwhile.
         others: folders it may be copied from, where one was made from exactly the same.
         resume: keep in the temporary folder what an earlier, killed attempt left there: "same" if it was at the very
             same thing, "any" whatever it was at, for whoever can tell what of it is of use.
@@ -166,44 +166,44 @@ def make(
         if folder.is_symlink():
             raise IfqaError(f"{folder} is a link, whose place a new one would take; link {folder.parent} instead")
         _refuse_links(folder)
-        wanted = wanted_by()
-        if is_made(folder, wanted):
+        inputs = inputs_of()
+        if is_made(folder, inputs):
             say(f"{folder}: nothing to do, made from exactly this before")
             yield None
-        elif take_over(folder, wanted, others):
+        elif take_over(folder, inputs, others):
             yield None
-        elif is_made(_partial(folder), wanted):  # finished, and killed just before it was in its place
+        elif is_made(_partial(folder), inputs):  # finished, and killed just before it was in its place
             _publish(folder)
             yield None
         else:
-            _say_damage(folder, wanted)
+            _say_damage(folder, inputs)
             started = time.monotonic()
-            work = Work(_prepare(_partial(folder), wanted, resume), wanted)
+            work = Work(_prepare(_partial(folder), inputs, resume), inputs)
             yield work
-            if identity(wanted_by()) != identity(wanted):
+            if identity(inputs_of()) != identity(inputs):
                 raise IfqaError(
                     f"what {folder} is made from changed while it was being made; run the same command again"
                 )
-            made = {"files": _facts(work.folder), **circumstances(time.monotonic() - started), **work.made}
-            write_json(work.folder / MANIFEST, {"wanted": work.wanted, "made": made})
+            record = {"files": _facts(work.folder), **circumstances(time.monotonic() - started), **work.record}
+            write_json(work.folder / MANIFEST, {"inputs": work.inputs, "record": record})
             _publish(folder)
 
 
-def _say_damage(folder: Path, wanted: Mapping[str, object]) -> None:
+def _say_damage(folder: Path, inputs: Mapping[str, object]) -> None:
     """That what is made again was there, and no longer is as it was written."""
     manifest = read_manifest(folder)
-    if manifest and identity(manifest["wanted"]) == identity(wanted) and (name := next(damaged(folder, manifest), "")):
+    if manifest and identity(manifest["inputs"]) == identity(inputs) and (name := next(damaged(folder, manifest), "")):
         say(f"{folder}: {name} is not as it was written; it is made again")
 
 
-def take_over(folder: Path, wanted: Mapping[str, object], others: Sequence[Path]) -> bool:
+def take_over(folder: Path, inputs: Mapping[str, object], others: Sequence[Path]) -> bool:
     """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one."""
-    other = next((other for other in others if is_made(other, wanted)), None)
+    other = next((other for other in others if is_made(other, inputs)), None)
     if other is None:
         return False
     with lock(folder.parent), lock(other.parent):
         _refuse_links(folder)
-        if not is_made(other, wanted):
+        if not is_made(other, inputs):
             raise IfqaError(f"{other} changed while it was being taken over; run the same command again")
         shutil.rmtree(_partial(folder), ignore_errors=True)
         shutil.copytree(other, _partial(folder))
@@ -232,10 +232,10 @@ def _refuse_links(folder: Path) -> None:
             raise IfqaError(f"{link} is a link, and what it leads to is not for {folder}; remove the link")
 
 
-def _prepare(partial: Path, wanted: dict[str, object], resume: str) -> Path:
+def _prepare(partial: Path, inputs: dict[str, object], resume: str) -> Path:
     """The temporary folder: empty but for what it will be made from, or as an earlier attempt left it."""
-    left = partial / WANTED
-    text = json.dumps(wanted, indent=2, ensure_ascii=False).encode()
+    left = partial / INPUTS
+    text = json.dumps(inputs, indent=2, ensure_ascii=False).encode()
     if resume == "any" or (resume == "same" and left.exists() and left.read_bytes().strip() == text):
         for torn in partial.glob(".*.tmp"):
             torn.unlink()
@@ -243,14 +243,14 @@ def _prepare(partial: Path, wanted: dict[str, object], resume: str) -> Path:
     else:
         shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True, exist_ok=True)
-    write_json(left, wanted)
+    write_json(left, inputs)
     return partial
 
 
 def _publish(folder: Path) -> None:
     """Old folder aside, whole new folder in, old one away: a kill between leaves the old, the new, or "not done"."""
     aside = _aside(folder)
-    (_partial(folder) / WANTED).unlink(missing_ok=True)
+    (_partial(folder) / INPUTS).unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
         os.rename(folder, aside)
@@ -281,7 +281,7 @@ def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterato
         thorough: hash every file. Else those of an artifact of up to 64 MB, each once a process while it is not touched:
             larger ones would take longer to hash than to use.
     """
-    files = manifest["made"].get("files", {})
+    files = manifest["record"].get("files", {})
     hashed = thorough or sum(facts["bytes"] for facts in files.values()) <= _SMALL
     for name, facts in files.items():
         path = folder / name
@@ -294,7 +294,7 @@ def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterato
 
 
 def _facts(folder: Path) -> dict[str, _File]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != WANTED]
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != INPUTS]
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     }

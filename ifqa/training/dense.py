@@ -124,15 +124,15 @@ def train(
     start = model_folder(chosen.model)
     if chosen.two_encoders and (kind := read_json(start / "config.json").get("model_type")) != "bert":
         raise IfqaError(f"{chosen.model} is no start for DPR's two encoders: wanted a model of type bert, found {kind}")
-    wanted = {
-        "setting": material.family,
+    inputs = {
+        "family": material.family,
         "sources": material.sources,
         "recipe": recipe,
         "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
         "questions": resume.identity(questions, rankings),
         "encoder": {"name": chosen.model, "sha256": weights_identity(start)},
     }
-    if not resume.begin(folder, wanted):
+    if not resume.begin(folder, inputs):
         return
     batches = _batches(questions, rankings, chosen)
     if not batches:
@@ -146,7 +146,7 @@ def train(
     trainer = _trainer(batches, start, folder, chosen)
     made = resume.fit(trainer, folder, "training the dense retriever")
     _save(folder, trainer.model, chosen.two_encoders)
-    resume.finish(folder, wanted, made | {"batches": len(batches), "device": chosen.device})
+    resume.finish(folder, inputs, made | {"batches": len(batches), "device": chosen.device})
 
 
 def _batches(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], chosen: Recipe) -> list[list[_Row]]:

@@ -129,8 +129,8 @@ def train(
             f"{chosen.model} was trained on {start.family} and may not be trained further on {material.family}, "
             "which holds the same questions; begin with another model"
         )
-    wanted = {
-        "setting": material.family,
+    inputs = {
+        "family": material.family,
         "sources": material.sources,
         "recipe": recipe,
         "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
@@ -138,7 +138,7 @@ def train(
         "dev": resume.identity(*dev),
         "start": {"name": chosen.model, "sha256": identity_of(chosen.model)},
     }
-    if not resume.begin(folder, wanted):
+    if not resume.begin(folder, inputs):
         return
     conventions = Conventions(chosen.max_tokens, chosen.titles, start.conventions.encoder_eos)
     usable = [n for n, question in enumerate(questions) if any(answer.strip() for answer in question.answers)]
@@ -159,7 +159,7 @@ def train(
             say(f"{folder}: the weights after step {made['best_step']}, with an EM of {made['dev_EM']:.1f} on dev")
         trainer.model.save_pretrained(folder)
         start.tokenizer.save_pretrained(folder)
-        resume.finish(folder, wanted | {"conventions": asdict(conventions)}, made | {"device": chosen.device})
+        resume.finish(folder, inputs | {"conventions": asdict(conventions)}, made | {"device": chosen.device})
 
 
 class Rows:

@@ -60,14 +60,14 @@ def train(
     questions, rankings = material.questions, material.rankings
     settings = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
                 "pool": pool, "batch": batch, "weight_decay": weight_decay, "max_tokens": MAX_TOKENS}  # fmt: skip
-    wanted = {
-        "setting": material.family,
+    inputs = {
+        "family": material.family,
         "sources": material.sources,
         "settings": settings,
         "questions": resume.identity(questions, rankings),
         "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
     }
-    if not resume.begin(folder, wanted):
+    if not resume.begin(folder, inputs):
         return
     rows = _rows(questions, rankings, epochs, negatives, pool, seed)
     if not rows:
@@ -79,7 +79,7 @@ def train(
     trainer = _trainer(rows, folder, settings, device, checkpoint_every)
     made = resume.fit(trainer, folder, "training the reranker")
     _save(folder, trainer.model)
-    resume.finish(folder, wanted, made | {"lists": len(rows), "device": device})
+    resume.finish(folder, inputs, made | {"lists": len(rows), "device": device})
 
 
 class _Row(TypedDict):

@@ -1,6 +1,6 @@
 """One training in a folder: begun, gone on with after a kill, finished; with sentence-transformers' trainers.
 
-`wanted.json` says what is being trained from what, `checkpoints/` holds the trainer's own checkpoints, `manifest.json`
+`inputs.json` says what is being trained from what, `checkpoints/` holds the trainer's own checkpoints, `manifest.json`
 comes last. The folder of another training is refused, finished or not.
 """
 
@@ -18,7 +18,7 @@ from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
 from ifqa.storage.files import read_json, write_json
 
-MANIFEST, WANTED, CHECKPOINTS = "manifest.json", "wanted.json", "checkpoints"
+MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate")
 
 
@@ -27,17 +27,17 @@ def world() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def begin(folder: Path, wanted: Mapping[str, object]) -> bool:
+def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
     """Whether there is anything to train: False where a training of exactly this is finished.
 
     Raises:
         IfqaError: the folder holds another training.
     """
-    for name in (MANIFEST, WANTED):
+    for name in (MANIFEST, INPUTS):
         path = folder / name
         if path.exists():
             there = read_json(path)
-            if changed := sorted(key for key in wanted if there.get(key) != json.loads(json.dumps(wanted[key]))):
+            if changed := sorted(key for key in inputs if there.get(key) != json.loads(json.dumps(inputs[key]))):
                 raise IfqaError(
                     f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder"
                 )
@@ -46,7 +46,7 @@ def begin(folder: Path, wanted: Mapping[str, object]) -> bool:
                 return False
     if world()[0] == 0:
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / WANTED, wanted)
+        write_json(folder / INPUTS, inputs)
     return True
 
 
@@ -95,12 +95,12 @@ def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
     return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
 
-def finish(folder: Path, wanted: Mapping[str, object], made: Mapping[str, object]) -> None:
+def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, object]) -> None:
     """Write the manifest, and remove what only a resumed training needs."""
     versions = {name: metadata.version(name) for name in _LIBRARIES}
-    write_json(folder / MANIFEST, {**wanted, "made": {**made, "versions": versions}})
+    write_json(folder / MANIFEST, {**inputs, "record": {**record, "versions": versions}})
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
-    (folder / WANTED).unlink(missing_ok=True)
+    (folder / INPUTS).unlink(missing_ok=True)
 
 
 def identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:

@@ -170,11 +170,11 @@ def test_what_a_part_asks_is_estimated_counted_and_asked_again(ifqa, tmp_path, t
         code, out, err = ifqa("run", "parts")
         assert code == 0
         assert "4 of them not wholly, which the next run asks again" in err
-        made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["made"]
+        made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
         assert (made["retry"], made["spent"]["calls"]) == (4, 4)
         down["now"] = False
         ifqa("run", "parts")
-        made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["made"]
+        made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
         assert (made["retry"], made["spent"]["calls"]) == (0, 4)
         _, out, _ = ifqa("check", "parts")
         assert out.count("nothing to ask") == 2

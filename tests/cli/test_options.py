@@ -141,7 +141,7 @@ def test_results_are_one_line_of_json_where_that_is_asked_for(answered):
     ran = answered("run", "one", "two", "--json")
     assert [json.loads(line)["experiment"] for line in ran.out.splitlines()] == ["one", "two"]
     read = json.loads(answered("read", "one", "--json").out)
-    assert (read["folder"], read["made"]["questions"]) == ("experiments/one/read", 2)
+    assert (read["folder"], read["record"]["questions"]) == ("experiments/one/read", 2)
     assert json.loads(answered("score", "one", "--json").out)["scores"]["questions"] == 2
     compared = json.loads(answered("compare", "one", "two", "--json").out)
     assert (compared["a"], compared["b"], compared["measures"][0]["tied"]) == ("one", "two", 2)

@@ -9,7 +9,7 @@ from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment, parse_experiment, search_settings
 from ifqa.config.variants import as_tables, override, write_resolved
 from ifqa.errors import IfqaError
-from ifqa.pipeline.inputs import questions_of
+from ifqa.pipeline.upstream import questions_of
 
 SAMPLE = {
     "benchmark": "sample",

@@ -37,9 +37,9 @@ def corpus(name="c", path="d.xml.bz2", **settings):
 
 
 def content(folder):
-    manifest = json.dumps(json.loads((folder / "manifest.json").read_text())["wanted"])
+    manifest = json.dumps(json.loads((folder / "manifest.json").read_text())["inputs"])
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"} | {
-        "wanted": manifest
+        "inputs": manifest
     }
 
 
@@ -153,7 +153,7 @@ def test_bad_pages_are_listed_and_counted(capsys):
     listed = [json.loads(line) for line in (folder / "bad_pages.jsonl").read_text().splitlines()]
     assert [(one["id"], one["title"]) for one in listed] == [("7", "Bad"), ("8", "page 3")]
     assert "2 bad pages: indexes/c/passages/bad_pages.jsonl" in capsys.readouterr().err
-    made = read_manifest(folder)["made"]
+    made = read_manifest(folder)["record"]
     assert (made["pages"], made["bad"], made["left_out"]) == (2, 2, {"bad": 1})
 
 
@@ -201,7 +201,7 @@ def test_a_forecast_is_near_what_is_built():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     loaded = corpus()
     expected = forecast.forecast(loaded.sources)
-    made = read_manifest(stages.build_passages(loaded))["made"]
+    made = read_manifest(stages.build_passages(loaded))["record"]
     assert expected.pages == pytest.approx(made["pages"], rel=0.3)
     assert expected.passages == pytest.approx(made["passages"], rel=0.3)
     assert 0 < expected.seen < 1
@@ -211,7 +211,7 @@ def test_a_forecast_is_near_what_is_built():
 def test_a_dump_of_few_streams_is_forecast_too(each):
     multistream(Path("d.xml.bz2"), PAGES, each)
     loaded = corpus()
-    made = read_manifest(stages.build_passages(loaded))["made"]
+    made = read_manifest(stages.build_passages(loaded))["record"]
     assert forecast.forecast(loaded.sources).passages == pytest.approx(made["passages"], rel=0.5)
 
 

@@ -70,7 +70,7 @@ def run_experiment(name: str, out: Path, limit: int = 0) -> None:
     for stage in (*experiment.stages, "score"):
         manifest = read_manifest(experiment.folder / stage)
         assert manifest is not None
-        wanted = {key: value for key, value in manifest["wanted"].items() if key != "training"}
+        wanted = {key: value for key, value in manifest["inputs"].items() if key != "training"}
         before = {"version": 3} if stage == "score" else {}  # the scores have another shape since, and a subset more
         identities[stage] = identity(wanted | before)
     write_json(out / "identities.json", identities)
@@ -85,15 +85,15 @@ def identities(out: Path) -> None:
     """What the sample's corpus is made from, and the resolved settings of every experiment file."""
     from ifqa.config.corpus import load_corpus
     from ifqa.config.experiment import load_experiment
-    from ifqa.pipeline.provenance import fingerprint, wanted_index, wanted_passages
+    from ifqa.pipeline.provenance import fingerprint, inputs_of_index, inputs_of_passages
     from ifqa.pipeline.stages import build_passages
     from ifqa.storage.artifacts import identity
 
     corpus = load_corpus("sample")
     build_passages(corpus)
-    made = {"passages": identity(wanted_passages(corpus))}
+    made = {"passages": identity(inputs_of_passages(corpus))}
     for index in corpus.indexes:
-        made[index] = identity(wanted_index(corpus, index))
+        made[index] = identity(inputs_of_index(corpus, index))
     plugins: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
         experiment = load_experiment(name)

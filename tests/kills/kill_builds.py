@@ -67,8 +67,8 @@ def orphans(folder: Path) -> list[str]:
 
 def content(folder: Path) -> dict[str, bytes]:
     files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
-    wanted = json.loads((folder / "manifest.json").read_text())["wanted"]
-    return files | {"wanted": json.dumps(wanted, sort_keys=True).encode()}
+    wanted = json.loads((folder / "manifest.json").read_text())["inputs"]
+    return files | {"inputs": json.dumps(wanted, sort_keys=True).encode()}
 
 
 def main() -> int:

@@ -123,7 +123,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.name == "manifest.json":
-            files[path.name] = json.dumps(json.loads(path.read_text())["wanted"], sort_keys=True).encode()
+            files[path.name] = json.dumps(json.loads(path.read_text())["inputs"], sort_keys=True).encode()
         elif path.is_file() and folder.name != "bm25":
             files[path.relative_to(folder).as_posix()] = path.read_bytes()
     return files
@@ -170,7 +170,7 @@ def kill_stage(folder: Path, stage: str, kills: int, seed: int, every_rename: bo
         if older:
             shutil.copytree(finished, output)
             manifest = json.loads((output / "manifest.json").read_text())
-            (output / "manifest.json").write_text(json.dumps(manifest | {"wanted": {"older": True}}))
+            (output / "manifest.json").write_text(json.dumps(manifest | {"inputs": {"older": True}}))
 
     anew()
     code, said = run(folder, command, {"kind": "count"})

@@ -29,7 +29,7 @@ def test_passages_are_built_in_the_order_of_their_sources_and_found_by_id():
     assert folder == Path("indexes/few/passages")
     assert [one.id for one in PassageStore(folder)] == ["p7", "p5", "p0", "p1", "p2", "p3", "p4"]
     assert PassageStore(folder).get(["p1"])[0].text == "team1 is led by captain1"
-    made = read_manifest(folder)["made"]
+    made = read_manifest(folder)["record"]
     assert (made["passages"], made["shards"], made["words"]) == (7, 2, 35)
 
 
@@ -95,7 +95,7 @@ def test_passages_that_are_cut_while_they_are_indexed_are_not_called_done(monkey
 def test_an_index_is_built_once_and_again_when_its_settings_or_its_passages_changed():
     stages.build_passages(load_corpus("few"))
     folder = stages.build_index(load_corpus("few"), "words")
-    assert read_manifest(folder)["made"]["passages"] == 5
+    assert read_manifest(folder)["record"]["passages"] == 5
     before, of_passages = stamps(folder), stamps("indexes/few/passages")
     assert stages.build_index(load_corpus("few"), "words") == folder
     assert stamps(folder) == before

@@ -22,7 +22,7 @@ GOLD = '[retriever]\nname = "gold"\nk = 2\n'
 PRICED = '[retriever]\nname = "outside_of_check:Priced"\nindex = "priced"\nk = 1\n'
 ASKS = '[reader]\nname = "outside_of_check:Asks"\n'
 
-PLUGS = '''
+PLUGINS = '''
 from ifqa.errors import IfqaError
 from ifqa.records import Estimate, Request, Spent
 from ifqa.records import Cost, Hit, Prediction
@@ -130,7 +130,7 @@ def machine(tmp_path, monkeypatch):
     benchmark(*({"question": f"If {n}, who?", "answers": ["x"], "context": [f"gold {n}"]} for n in range(2)))
     answers("x", "y")
     passages(3)
-    write("outside_of_check.py", PLUGS)
+    write("outside_of_check.py", PLUGINS)
     corpus()
     machine = SimpleNamespace(free=1e10, memory=1.6e10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: machine)
@@ -157,7 +157,7 @@ def passages(count):
 
 
 def corpus(source='format = "passages"\npath = "few.jsonl"', **indexes):
-    """The corpus "few"; each index is its plug and its settings."""
+    """The corpus "few"; each index is its plugin and its settings."""
     tables = [f'[index.{name}]\nretriever = "outside_of_check:{build}\n' for name, build in indexes.items()]
     write("indexes/few.toml", f"[[passages.sources]]\n{source}\n" + "".join(tables))
 

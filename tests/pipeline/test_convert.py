@@ -16,7 +16,7 @@ from ifqa.formats.questions import read_questions
 from ifqa.formats.runs import read_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert
-from ifqa.pipeline.inputs import passages_of, questions_of
+from ifqa.pipeline.upstream import passages_of, questions_of
 from ifqa.records import gold_id
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.summary import score_ranking

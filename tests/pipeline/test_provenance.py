@@ -21,12 +21,12 @@ from ifqa.pipeline.provenance import (
     fingerprint,
     finished,
     identifying,
+    inputs_of_index,
+    inputs_of_passages,
+    inputs_of_read,
+    inputs_of_retrieve,
+    inputs_of_score,
     up_to_date_passages,
-    wanted_index,
-    wanted_passages,
-    wanted_read,
-    wanted_retrieve,
-    wanted_score,
 )
 from ifqa.plugins import load
 from ifqa.protocols import Plugin
@@ -43,7 +43,7 @@ FIRST = {"name": "outside_of_provenance:First", "index": "first"}
 READER = {"name": "outside_of_provenance:Reader"}
 LLM = {"model": "gpt-4.1"}
 
-PLUGS = '''
+PLUGINS = '''
 from pathlib import Path
 from ifqa.records import Hit, Prediction
 
@@ -115,14 +115,14 @@ class Looking(Reader):
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path, monkeypatch):
-    """Two questions, a file that answers them, two passages with an index to build, and plugs from outside."""
+    """Two questions, a file that answers them, two passages with an index to build, and plugins from outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     questions("captain0", "captain1")
     answers("captain0", "nobody")
     passages("text 0", "text 1")
-    write("outside_of_provenance.py", PLUGS)
+    write("outside_of_provenance.py", PLUGINS)
     corpus()
     yield
     sys.modules.pop("outside_of_provenance", None)
@@ -204,9 +204,9 @@ def built():
     ],
 )  # fmt: skip
 def test_a_setting_counts_unless_it_only_says_how_fast(kind, tables, more, counts):
-    plug = "reader" if kind == "llm" else kind
-    changed = of(plug, **{**tables, kind: {**tables[kind], **more}})
-    assert (changed != of(plug, **tables)) is counts
+    plugin = "reader" if kind == "llm" else kind
+    changed = of(plugin, **{**tables, kind: {**tables[kind], **more}})
+    assert (changed != of(plugin, **tables)) is counts
 
 
 @given(
@@ -214,12 +214,12 @@ def test_a_setting_counts_unless_it_only_says_how_fast(kind, tables, more, count
     st.data(),
 )
 def test_settings_identify_whatever_their_order_but_for_those_the_plug_leaves_out(settings, data):
-    plug = type("Plug", (), {"not_identity": ("device", "threads")})
-    kept = identifying(plug, settings)
-    assert list(identifying(plug, dict(reversed(settings.items()))).items()) == list(kept.items())
+    plugin = type("Plugin", (), {"not_identity": ("device", "threads")})
+    kept = identifying(plugin, settings)
+    assert list(identifying(plugin, dict(reversed(settings.items()))).items()) == list(kept.items())
     key = data.draw(st.sampled_from(sorted(settings)))
-    changed = identifying(plug, {**settings, key: settings[key] + 1})
-    assert (changed == kept) is (key in plug.not_identity)
+    changed = identifying(plugin, {**settings, key: settings[key] + 1})
+    assert (changed == kept) is (key in plugin.not_identity)
     assert identifying(Plugin, settings) == settings
 
 
@@ -298,30 +298,30 @@ def test_a_language_models_files_count():
 
 
 def test_changed_bytes_change_the_passages_identity():
-    before = identity(wanted_passages(load_corpus("few")))
+    before = identity(inputs_of_passages(load_corpus("few")))
     passages("text 0", "another text")
-    assert identity(wanted_passages(load_corpus("few"))) != before
+    assert identity(inputs_of_passages(load_corpus("few"))) != before
     passages("text 0", "text 1")
-    assert identity(wanted_passages(load_corpus("few"))) == before
+    assert identity(inputs_of_passages(load_corpus("few"))) == before
 
 
 def test_where_a_source_lies_and_who_builds_it_change_nothing():
-    before = wanted_passages(load_corpus("few"))
+    before = inputs_of_passages(load_corpus("few"))
     Path("elsewhere").mkdir()
     Path("few.jsonl").rename("elsewhere/other.jsonl")
     os.utime("elsewhere/other.jsonl", (1, 1))
     moved = corpus('path = "elsewhere/other.jsonl"', top='[passages]\nworkers = 1\nengine = "ray"\n')
-    assert wanted_passages(moved) == before
+    assert inputs_of_passages(moved) == before
 
 
 def test_the_training_split_counts_for_scores_where_a_subset_is_told_by_it():
     made = experiment(reader=FILE)
     stages.read(made)
-    scores = [wanted_score(made)]
+    scores = [inputs_of_score(made)]
     for passage in ("one", "two"):
         record = {"idx": 1, "question": "If?", "answers": ["x"], "context": [passage]}
         write("data/ifqa/full_split/train.json", json.dumps([record]))
-        scores.append(wanted_score(made))
+        scores.append(inputs_of_score(made))
     assert changes(*scores) == [{"training"}, {"training"}]
 
 
@@ -329,7 +329,7 @@ def test_a_sources_settings_count_with_their_defaults():
     write("articles.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
 
     def cut(more=""):
-        return wanted_passages(corpus(f'path = "articles.jsonl"\n{more}', form="articles"))
+        return inputs_of_passages(corpus(f'path = "articles.jsonl"\n{more}', form="articles"))
 
     assert cut("words = 100\nwrap = true\nshare = 1.0") == cut()
     assert len({identity(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
@@ -338,14 +338,14 @@ def test_a_sources_settings_count_with_their_defaults():
 def test_a_share_of_1_is_one_of_1_0():
     write("articles.jsonl", '{"id": "1", "title": "T", "text": "one two"}\n')
     whole, fraction = (corpus(f'path = "articles.jsonl"\nshare = {one}', form="articles") for one in ("1", "1.0"))
-    assert identity(wanted_passages(whole)) == identity(wanted_passages(fraction))
+    assert identity(inputs_of_passages(whole)) == identity(inputs_of_passages(fraction))
 
 
 def test_a_whole_number_for_a_fraction_is_the_same_setting_of_a_plug_and_of_an_index():
     whole, fraction = (of("retriever", retriever=BM25 | {"b": one}, corpus="few") for one in (1, 1.0))
     assert identity(whole) == identity(fraction)
     stages.build_passages(load_corpus("few"))
-    whole, fraction = (wanted_index(corpus(index=f"least = {one}"), "first") for one in ("1", "1.0"))
+    whole, fraction = (inputs_of_index(corpus(index=f"least = {one}"), "first") for one in ("1", "1.0"))
     assert identity(whole) == identity(fraction)
 
 
@@ -353,24 +353,24 @@ def test_the_order_of_sources_counts():
     passages("more", path="more.jsonl")
     both = ['path = "few.jsonl"', 'path = "more.jsonl"']
     one, other = (
-        wanted_passages(corpus(first, more=f'[[passages.sources]]\nformat = "passages"\n{second}\n'))
+        inputs_of_passages(corpus(first, more=f'[[passages.sources]]\nformat = "passages"\n{second}\n'))
         for first, second in (both, reversed(both))
     )
     assert identity(one) != identity(other)
 
 
 def test_another_way_to_cut_passages_counts(monkeypatch):
-    before = identity(wanted_passages(load_corpus("few")))
+    before = identity(inputs_of_passages(load_corpus("few")))
     monkeypatch.setattr(blocks, "VERSION", blocks.VERSION + 1)
-    assert identity(wanted_passages(load_corpus("few"))) != before
+    assert identity(inputs_of_passages(load_corpus("few"))) != before
 
 
 def test_gold_passages_are_known_by_their_questions():
     few = corpus('benchmark = "ifqa"\nsplits = ["full-dev"]', form="gold")
-    before = wanted_passages(few)
-    assert wanted_passages(few) == before
+    before = inputs_of_passages(few)
+    assert inputs_of_passages(few) == before
     questions("captain0", "captain2")
-    assert wanted_passages(few) != before
+    assert inputs_of_passages(few) != before
 
 
 def test_a_file_is_hashed_again_only_when_its_size_or_its_time_is_another():
@@ -381,8 +381,8 @@ def test_a_file_is_hashed_again_only_when_its_size_or_its_time_is_another():
         {str(path): [size, time - 1, "f" * 64]},
         {str(path): [size - 1, time, "f" * 64]},
     ]
-    files = [wanted_passages(few, one)["sources"][0]["files"] for one in known]
-    real = wanted_passages(few, {})["sources"][0]["files"]
+    files = [inputs_of_passages(few, one)["sources"][0]["files"] for one in known]
+    real = inputs_of_passages(few, {})["sources"][0]["files"]
     assert files == [["f" * 64], real, real]
 
 
@@ -391,41 +391,41 @@ def test_a_file_is_hashed_again_only_when_its_size_or_its_time_is_another():
 
 def test_an_index_is_made_from_the_passages_that_are_there():
     with pytest.raises(IfqaError, match="indexes/few/passages is not there yet; make it with: ifqa passages few"):
-        wanted_index(load_corpus("few"), "first")
+        inputs_of_index(load_corpus("few"), "first")
     stages.build_passages(load_corpus("few"))
-    before = wanted_index(load_corpus("few"), "first")
-    assert before["passages"] == identity(wanted_passages(load_corpus("few")))
+    before = inputs_of_index(load_corpus("few"), "first")
+    assert before["passages"] == identity(inputs_of_passages(load_corpus("few")))
     passages("text 0", "another text")
     complaint = r"passages was made from something else \(changed: sources\); make it again: ifqa passages few"
     with pytest.raises(IfqaError, match=complaint):
-        wanted_index(load_corpus("few"), "first")
+        inputs_of_index(load_corpus("few"), "first")
     stages.build_passages(load_corpus("few"))
-    assert changes(before, wanted_index(load_corpus("few"), "first")) == [{"passages"}]
+    assert changes(before, inputs_of_index(load_corpus("few"), "first")) == [{"passages"}]
 
 
 @pytest.mark.parametrize(("setting", "counts"), [("most = 100", False), ("threads = 4", False), ("most = 9", True)])
 def test_a_build_setting_counts_with_its_default_unless_it_only_says_how_fast(setting, counts):
     stages.build_passages(load_corpus("few"))
-    before = wanted_index(load_corpus("few"), "first")
-    assert (wanted_index(corpus(index=setting), "first") != before) is counts
+    before = inputs_of_index(load_corpus("few"), "first")
+    assert (inputs_of_index(corpus(index=setting), "first") != before) is counts
 
 
 def test_an_index_is_made_from_its_plugs_code_and_model():
     stages.build_passages(load_corpus("few"))
-    wanted = [wanted_index(load_corpus("few"), "first")]
+    wanted = [inputs_of_index(load_corpus("few"), "first")]
     write("model", "weights")
-    wanted.append(wanted_index(load_corpus("few"), "first"))
+    wanted.append(inputs_of_index(load_corpus("few"), "first"))
     edit()
-    wanted.append(wanted_index(load_corpus("few"), "first"))
-    assert changes(*wanted) == [{"files"}, {"plug"}]
+    wanted.append(inputs_of_index(load_corpus("few"), "first"))
+    assert changes(*wanted) == [{"files"}, {"plugin"}]
 
 
 def test_an_index_that_the_corpus_does_not_have_is_refused():
     with pytest.raises(IfqaError, match=r"corpus few has no \[index.bm25\]; it has: first"):
-        wanted_index(load_corpus("few"), "bm25")
+        inputs_of_index(load_corpus("few"), "bm25")
     write("indexes/few.toml", '[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
     with pytest.raises(IfqaError, match=r"it has: none"):
-        wanted_index(load_corpus("few"), "bm25")
+        inputs_of_index(load_corpus("few"), "bm25")
 
 
 # Artifacts that others need
@@ -452,23 +452,23 @@ def test_what_is_not_whole_is_refused_with_the_command_that_mends_it():
         (lambda: (built(), passages("new"), stages.build_passages(load_corpus("few"))), "indexes/few/first was built from other passages than indexes/few/passages holds; build it again: ifqa index few"),
         (lambda: (built(), passages("new")), r"indexes/few/passages was made from something else \(changed: sources\)"),
         (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from something else \(changed: settings\); make it again: ifqa index few"),
-        (lambda: (built(), edit()), r"indexes/few/first was made from something else \(changed: plug\)"),
+        (lambda: (built(), edit()), r"indexes/few/first was made from something else \(changed: plugin\)"),
     ],
-    ids=["no passages", "no index", "other passages", "changed source", "changed setting", "edited plug"],
+    ids=["no passages", "no index", "other passages", "changed source", "changed setting", "edited plugin"],
 )  # fmt: skip
 def test_a_retrieval_wants_an_index_of_the_passages_that_are_there(broken, complaint):
     broken()
     with pytest.raises(IfqaError, match=complaint):
-        wanted_retrieve(searching())
+        inputs_of_retrieve(searching())
 
 
 def test_a_retrieval_is_made_from_its_settings_its_questions_and_its_indexes():
     built()
-    before = wanted_retrieve(searching())
-    assert before["indexes"] == {"first": identity(wanted_index(load_corpus("few"), "first"))}
+    before = inputs_of_retrieve(searching())
+    assert before["indexes"] == {"first": identity(inputs_of_index(load_corpus("few"), "first"))}
 
     def changed(**tables):
-        after = wanted_retrieve(experiment(**{"corpus": "few", "retriever": FIRST, **tables}))
+        after = inputs_of_retrieve(experiment(**{"corpus": "few", "retriever": FIRST, **tables}))
         return changes(before, after)[0]
 
     assert changed(about="Another.", seed=3, reader=READER, expected={"EM": {"value": 1.0}}) == set()
@@ -483,62 +483,62 @@ def test_the_passages_count_for_a_retriever_that_reads_them_itself():
     built()
     looking = experiment(corpus="few", retriever={"name": "outside_of_provenance:Looking"})
     fused = experiment(corpus="few", retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]})  # fmt: skip
-    wanted = identity(wanted_passages(load_corpus("few")))
-    assert wanted_retrieve(looking)["passages"] == wanted_retrieve(fused)["passages"] == wanted
-    assert "passages" not in wanted_retrieve(searching())
-    assert "passages" not in wanted_retrieve(experiment(retriever=GOLD))
-    assert "passages" not in wanted_retrieve(experiment(retriever={"name": "rerank", "parts": [GOLD]})), "no corpus"
+    wanted = identity(inputs_of_passages(load_corpus("few")))
+    assert inputs_of_retrieve(looking)["passages"] == inputs_of_retrieve(fused)["passages"] == wanted
+    assert "passages" not in inputs_of_retrieve(searching())
+    assert "passages" not in inputs_of_retrieve(experiment(retriever=GOLD))
+    assert "passages" not in inputs_of_retrieve(experiment(retriever={"name": "rerank", "parts": [GOLD]})), "no corpus"
 
 
 @pytest.mark.parametrize(
-    ("done", "wanted_by", "missing"),
+    ("done", "inputs_of", "missing"),
     [
-        ([], wanted_read, "retrieve"),
-        ([], wanted_score, "retrieve"),
-        ([stages.retrieve], wanted_score, "read"),
+        ([], inputs_of_read, "retrieve"),
+        ([], inputs_of_score, "retrieve"),
+        ([stages.retrieve], inputs_of_score, "read"),
     ],
 )
-def test_a_stage_that_is_not_there_is_named_with_its_command(done, wanted_by, missing):
+def test_a_stage_that_is_not_there_is_named_with_its_command(done, inputs_of, missing):
     mine = experiment(retriever=GOLD, reader=FILE)
     for stage in done:
         stage(mine)
     complaint = f"experiments/mine/{missing} is not there yet; make it with: ifqa {missing} mine"
     with pytest.raises(IfqaError, match=complaint):
-        wanted_by(mine)
+        inputs_of(mine)
 
 
 @pytest.mark.parametrize(
-    ("change", "wanted_by", "complaint"),
+    ("change", "inputs_of", "complaint"),
     [
-        ({"retriever": GOLD | {"k": 3}}, wanted_read, r"mine/retrieve .* \(changed: retriever\); make it again: ifqa retrieve mine"),
-        ({"limit": 1}, wanted_score, r"mine/retrieve .* \(changed: questions\)"),
-        ({"reader": FILE | {"passages": 9}}, wanted_score, r"mine/read .* \(changed: reader\); make it again: ifqa read mine"),
-        ({"retriever": GOLD | {"k": 3}, "limit": 1}, wanted_read, r"mine/retrieve .* \(changed: questions, retriever\)"),
+        ({"retriever": GOLD | {"k": 3}}, inputs_of_read, r"mine/retrieve .* \(changed: retriever\); make it again: ifqa retrieve mine"),
+        ({"limit": 1}, inputs_of_score, r"mine/retrieve .* \(changed: questions\)"),
+        ({"reader": FILE | {"passages": 9}}, inputs_of_score, r"mine/read .* \(changed: reader\); make it again: ifqa read mine"),
+        ({"retriever": GOLD | {"k": 3}, "limit": 1}, inputs_of_read, r"mine/retrieve .* \(changed: questions, retriever\)"),
     ],
     ids=["retriever", "questions", "reader", "both"],
 )  # fmt: skip
-def test_a_stage_made_from_something_else_is_refused_with_what_changed(change, wanted_by, complaint):
+def test_a_stage_made_from_something_else_is_refused_with_what_changed(change, inputs_of, complaint):
     tables = {"retriever": GOLD, "reader": FILE}
     stages.run(experiment(**tables))
     with pytest.raises(IfqaError, match=complaint):
-        wanted_by(experiment(**tables | change))
+        inputs_of(experiment(**tables | change))
 
 
 def test_a_stage_that_is_left_out_or_put_in_shows_as_a_change():
     open_book, closed_book = experiment(retriever=GOLD, reader=FILE), experiment(reader=FILE)
     stages.run(open_book)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
-        wanted_score(closed_book)
+        inputs_of_score(closed_book)
     stages.read(closed_book)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
-        wanted_score(open_book)
+        inputs_of_score(open_book)
 
 
 def test_a_change_shows_in_everything_after_it():
     def wanted(**tables):
         mine = experiment(**{"retriever": GOLD, "reader": FILE, **tables})
         stages.run(mine)
-        return [identity(one(mine)) for one in (wanted_retrieve, wanted_read, wanted_score)]
+        return [identity(one(mine)) for one in (inputs_of_retrieve, inputs_of_read, inputs_of_score)]
 
     before = wanted()
     assert [old == new for old, new in zip(before, wanted(seed=3), strict=True)] == [True, True, False]
@@ -551,10 +551,10 @@ def test_every_artifact_says_what_it_is_and_names_all_that_it_is_made_from():
     built()
     few, mine = load_corpus("few"), searching(reader=FILE)
     stages.run(mine)
-    wanted = [wanted_passages(few), wanted_index(few, "first"), wanted_retrieve(mine), wanted_read(mine), wanted_score(mine)]  # fmt: skip
+    wanted = [inputs_of_passages(few), inputs_of_index(few, "first"), inputs_of_retrieve(mine), inputs_of_read(mine), inputs_of_score(mine)]  # fmt: skip
     assert [(one["stage"], sorted(one.keys() - {"stage"})) for one in wanted] == [
         ("passages", ["sources", "version"]),
-        ("index", ["files", "passages", "plug", "settings"]),
+        ("index", ["files", "passages", "plugin", "settings"]),
         ("retrieve", ["indexes", "questions", "retriever"]),
         ("read", ["passages", "questions", "reader", "run"]),
         ("score", ["benchmark", "passages", "predictions", "questions", "run", "seed", "version"]),
@@ -563,24 +563,24 @@ def test_every_artifact_says_what_it_is_and_names_all_that_it_is_made_from():
 
 
 def test_a_closed_book_is_read_from_its_questions_alone():
-    assert set(wanted_read(experiment(reader=FILE))) == {"stage", "reader", "questions"}
+    assert set(inputs_of_read(experiment(reader=FILE))) == {"stage", "reader", "questions"}
     built()
-    with_corpus = wanted_read(experiment(reader=FILE, corpus="few"))
-    assert with_corpus["passages"] == identity(wanted_passages(load_corpus("few")))
+    with_corpus = inputs_of_read(experiment(reader=FILE, corpus="few"))
+    assert with_corpus["passages"] == identity(inputs_of_passages(load_corpus("few")))
 
 
 def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
     mine = experiment(reader=FILE)
     stages.run(mine)
-    wanted = [wanted_score(mine)]
+    wanted = [inputs_of_score(mine)]
     monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
-    wanted.append(wanted_score(mine))
+    wanted.append(inputs_of_score(mine))
     monkeypatch.setattr(IfQA, "version", IfQA.version + 1)
-    wanted.append(wanted_score(mine))
+    wanted.append(inputs_of_score(mine))
     assert changes(*wanted) == [{"version"}, {"benchmark"}]
     monkeypatch.setattr(Predictions, "version", Predictions.version + 1)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader\)"):
-        wanted_score(mine)
+        inputs_of_score(mine)
 
 
 MINE = """
@@ -596,12 +596,14 @@ def test_scores_are_made_from_the_measures_that_an_experiment_names(monkeypatch)
     stages.run(plain)
     write("mine_of_tests.py", MINE.format(best="high"))
     monkeypatch.delitem(sys.modules, "mine_of_tests", raising=False)
-    ours, theirs = (wanted_score(experiment(reader=FILE, measures=[one])) for one in ("accuracy", "mine_of_tests:OURS"))
-    assert changes(wanted_score(plain), ours) == [{"measures"}]
+    ours, theirs = (
+        inputs_of_score(experiment(reader=FILE, measures=[one])) for one in ("accuracy", "mine_of_tests:OURS")
+    )
+    assert changes(inputs_of_score(plain), ours) == [{"measures"}]
     assert (ours["measures"], "measured_by" in ours) == (["accuracy"], False)
     assert list(theirs["measured_by"]) == ["mine_of_tests"]
     write("mine_of_tests.py", MINE.format(best="low"))
-    edited = wanted_score(experiment(reader=FILE, measures=["mine_of_tests:OURS"]))
+    edited = inputs_of_score(experiment(reader=FILE, measures=["mine_of_tests:OURS"]))
     assert changes(theirs, edited) == [{"measured_by"}]
 
 
@@ -609,13 +611,13 @@ def test_scores_of_a_half_answered_reading_are_those_of_these_answers_alone():
     mine = experiment(reader=READER)
     write("down", "")
     stages.read(mine)
-    half = wanted_score(mine)
-    assert wanted_score(mine) == half
+    half = inputs_of_score(mine)
+    assert inputs_of_score(mine) == half
     Path("down").unlink()
     stages.read(mine)
-    whole = wanted_score(mine)
+    whole = inputs_of_score(mine)
     assert changes(half, whole) == [{"predictions"}]
-    assert whole["predictions"] == identity(wanted_read(mine))
+    assert whole["predictions"] == identity(inputs_of_read(mine))
 
 
 def test_nothing_is_written_to_know_what_is_wanted():
@@ -623,7 +625,7 @@ def test_nothing_is_written_to_know_what_is_wanted():
     mine = searching(reader=FILE)
     stages.run(mine)
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    for wanted_by in (wanted_retrieve, wanted_read, wanted_score):
-        wanted_by(mine)
-    wanted_index(load_corpus("few"), "first")
+    for inputs_of in (inputs_of_retrieve, inputs_of_read, inputs_of_score):
+        inputs_of(mine)
+    inputs_of_index(load_corpus("few"), "first")
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before

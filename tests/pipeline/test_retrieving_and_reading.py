@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from outside_plugins import (
     LAST,
-    PLUGS,
+    PLUGINS,
     WORDS,
     corpus,
     experiment,
@@ -62,7 +62,7 @@ def test_a_retriever_may_be_asked_a_clause_and_the_reader_reads_the_whole_questi
     ids=["rising scores", "a passage twice", "an id with white space"],
 )
 def test_a_retriever_that_breaks_its_protocol_is_refused(method, complaint):
-    outside(PLUGS, f"class Broken(Words):\n    'Not as it should be.'\n    def {method}\n")
+    outside(PLUGINS, f"class Broken(Words):\n    'Not as it should be.'\n    def {method}\n")
     corpus('retriever = "outside_of_stages:Broken"')
     with pytest.raises(IfqaError, match=complaint):
         stages.run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Broken"}))
@@ -72,11 +72,11 @@ def test_a_retriever_that_breaks_its_protocol_is_refused(method, complaint):
 def test_what_a_retriever_tells_of_itself_stands_in_the_manifest():
     known = sha256(Path("data/ifqa/full_split/dev.json"))
     outside(
-        PLUGS, f"class Tells(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n"
+        PLUGINS, f"class Tells(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n"
     )
     corpus('retriever = "outside_of_stages:Tells"')
     stages.run(experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Tells"}))
-    made = read_manifest(Path("experiments/mine/retrieve"))["made"]
+    made = read_manifest(Path("experiments/mine/retrieve"))["record"]
     assert (made["took"], made["trained_on_them"]) == ([3, 4], True)
 
 
@@ -114,7 +114,7 @@ def test_a_closed_book_gets_no_passage():
 )
 def test_a_reader_that_breaks_its_protocol_is_refused(answered, complaint):
     outside(
-        PLUGS, f"class Broken(Last):\n    'Not so.'\n    def answer(self, questions, passages): return {answered}\n"
+        PLUGINS, f"class Broken(Last):\n    'Not so.'\n    def answer(self, questions, passages): return {answered}\n"
     )
     with pytest.raises(IfqaError, match=f"reader 'outside_of_stages:Broken'.*{complaint}"):
         stages.run(experiment(reader={"name": "outside_of_stages:Broken"}))
@@ -148,16 +148,16 @@ def test_a_reading_with_another_setting_begins_anew():
 
 def test_questions_that_change_while_they_are_read_leave_nothing():
     spoil = "Path('data/ifqa/full_split/dev.json').write_text('[{\"idx\": 0, \"question\": \"?\", \"answers\": [\"x\"], \"context\": []}]')"  # fmt: skip
-    outside(PLUGS, f"class Spoil(Last):\n    'Spoils.'\n    def answer(self, questions, passages):\n        {spoil}\n        return super().answer(questions, passages)\n")  # fmt: skip
+    outside(PLUGINS, f"class Spoil(Last):\n    'Spoils.'\n    def answer(self, questions, passages):\n        {spoil}\n        return super().answer(questions, passages)\n")  # fmt: skip
     with pytest.raises(IfqaError, match="what experiments/mine/read is made from changed while it was being made"):
         stages.read(experiment(reader={"name": "outside_of_stages:Spoil"}))
     assert not Path("experiments/mine/read").exists()
 
 
 def test_what_a_reader_tells_of_itself_stands_in_the_manifest():
-    outside(PLUGS, "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n")
+    outside(PLUGINS, "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n")
     stages.read(experiment(reader={"name": "outside_of_stages:Tells"}))
-    made = read_manifest(Path("experiments/mine/read"))["made"]
+    made = read_manifest(Path("experiments/mine/read"))["record"]
     assert (made["label"], made["cut"], made["trained_on_them"]) == ("a toy", 3, False)
 
 

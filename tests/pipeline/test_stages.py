@@ -8,7 +8,7 @@ from outside_plugins import (
     FILE,
     GOLD,
     LAST,
-    PLUGS,
+    PLUGINS,
     WORDS,
     answers,
     experiment,
@@ -44,9 +44,9 @@ def test_every_stage_leaves_its_files_and_says_what_it_made():
         "score": {"scores.json", "per_question.jsonl", "manifest.json"},
     }
     made = {stage: read_manifest(Path("experiments/mine", stage)) for stage in files}
-    assert {stage: one["wanted"]["stage"] for stage, one in made.items()} == {stage: stage for stage in files}
-    assert (made["retrieve"]["made"]["questions"], made["retrieve"]["made"]["hits"]) == (5, 5)
-    assert made["read"]["made"]["questions"] == 5
+    assert {stage: one["inputs"]["stage"] for stage, one in made.items()} == {stage: stage for stage in files}
+    assert (made["retrieve"]["record"]["questions"], made["retrieve"]["record"]["hits"]) == (5, 5)
+    assert made["read"]["record"]["questions"] == 5
 
 
 def test_a_second_run_touches_no_file():
@@ -122,7 +122,7 @@ def test_a_stage_that_an_experiment_does_not_have_is_refused(stage, tables, comp
     ids=["questions", "a run", "answers", "another setting"],
 )
 def test_what_is_wrong_is_found_before_a_corpus_is_built(tables, complaint):
-    outside(PLUGS, "class Trained(Last):\n    @classmethod\n    def trained(cls): return 'ifqa/few'\n")
+    outside(PLUGINS, "class Trained(Last):\n    @classmethod\n    def trained(cls): return 'ifqa/few'\n")
     with pytest.raises(IfqaError, match=complaint):
         stages.run(experiment(**{"corpus": "few", "retriever": WORDS, "reader": FILE, **tables}))
     assert not Path("indexes/few").exists()

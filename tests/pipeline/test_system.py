@@ -10,7 +10,7 @@ import pytest
 from outside_plugins import (
     FILE,
     LAST,
-    PLUGS,
+    PLUGINS,
     WORDS,
     corpus,
     experiment,
@@ -71,7 +71,7 @@ def test_a_built_corpus_answers_whoever_else_works_in_it():
 
 def test_evidence_may_be_stored_or_made_by_the_retriever():
     outside(
-        PLUGS,
+        PLUGINS,
         "class Both(Words):\n    'Finds some and makes some.'\n"
         "    def search(self, questions, k): return [[Hit('p4', 3.0), Hit('new', 2.0), Hit('p1', 1.0)] for _ in questions]\n"
         "    def made_passages(self, questions): return [Passage('new', 'New', one.text) for one in questions]\n",
@@ -120,7 +120,7 @@ class Slow(Last):
 
 
 def test_retriever_and_reader_are_opened_once_and_used_by_one_thread_at_a_time():
-    outside(PLUGS, OPENED)
+    outside(PLUGINS, OPENED)
     corpus('retriever = "outside_of_stages:Opened"')
     mine = experiment(
         corpus="few", retriever=WORDS | {"name": "outside_of_stages:Opened"}, reader={"name": "outside_of_stages:Slow"}
@@ -165,7 +165,7 @@ def test_one_text_where_several_are_wanted_is_refused():
     ],
 )
 def test_a_retriever_that_breaks_its_protocol_is_refused_by_name(search, refused):
-    outside(PLUGS, f"class Wrong(Words):\n    'Wrong.'\n    def search(self, questions, k): {search}\n")
+    outside(PLUGINS, f"class Wrong(Words):\n    'Wrong.'\n    def search(self, questions, k): {search}\n")
     corpus('retriever = "outside_of_stages:Wrong"')
     mine = experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Wrong"})
     with pytest.raises(IfqaError, match=f"retriever 'outside_of_stages:Wrong' .*{re.escape(refused)}"):
@@ -174,7 +174,7 @@ def test_a_retriever_that_breaks_its_protocol_is_refused_by_name(search, refused
 
 def test_evidence_that_the_reader_was_not_given_is_refused():
     outside(
-        PLUGS,
+        PLUGINS,
         "class Makes(Last):\n    'Wrong.'\n    def answer(self, questions, passages): return [Prediction(q.id, 'x', passage_ids=('p9',)) for q in questions]\n",
     )
     with pytest.raises(IfqaError, match="reader 'outside_of_stages:Makes' gave ask/0 the evidence 'p9'"):

@@ -352,7 +352,7 @@ def test_a_question_that_will_be_asked_is_not_drawn():
         draw_demos(made(50), 5, 0, avoid=avoid)
 
 
-HEAD = {"about": "x", "source": "y", "setting": "b"}
+HEAD = {"about": "x", "source": "y", "family": "b"}
 DEMO = {"question": "If?", "answer": "2"}
 
 

@@ -218,7 +218,7 @@ def test_a_question_that_failed_is_asked_again_by_the_next_run_and_nothing_else_
     with serving(plan) as server:
         chosen = experiment(server, closed, limit=83)
         folder = stages.run(chosen)
-        manifest = read_json(chosen.folder / "read/manifest.json")["made"]
+        manifest = read_json(chosen.folder / "read/manifest.json")["record"]
         failed = manifest["retry"]
         assert failed > 0
         assert read_json(folder / "scores.json")["n_failed"] == failed
@@ -228,7 +228,7 @@ def test_a_question_that_failed_is_asked_again_by_the_next_run_and_nothing_else_
         stages.run(experiment(server, closed, limit=83))
         assert server.requests == before + failed
         assert read_json(folder / "scores.json")["n_failed"] == 0
-        assert read_json(chosen.folder / "read/manifest.json")["made"]["took"] == [7 * 83, 3 * 83]  # whoever paid
+        assert read_json(chosen.folder / "read/manifest.json")["record"]["took"] == [7 * 83, 3 * 83]  # whoever paid
         stages.run(experiment(server, closed, limit=83))
         assert server.requests == before + failed
 
@@ -290,7 +290,7 @@ def test_genread_is_retrieved_scored_and_read(tmp_path):
     scores = read_json(folder / "scores.json")
     assert "gold_any@1" in scores["measures"]
     spent = {
-        stage: read_json(chosen.folder / stage / "manifest.json")["made"]["spent"] for stage in ("retrieve", "read")
+        stage: read_json(chosen.folder / stage / "manifest.json")["record"]["spent"] for stage in ("retrieve", "read")
     }
     assert {stage: one["calls"] for stage, one in spent.items()} == {"retrieve": 5, "read": 5}
     lines = (chosen.folder / "read/predictions.jsonl").read_text().splitlines()
@@ -328,7 +328,7 @@ def test_the_key_is_in_no_file_and_in_no_output(tmp_path, closed, capsys):
 def test_the_shipped_recording_answers_the_prompt_as_it_is():
     chosen = load_experiment("sample-llm")
     folder = stages.run(chosen)
-    made = read_json(chosen.folder / "read/manifest.json")["made"]
+    made = read_json(chosen.folder / "read/manifest.json")["record"]
     assert (made["retry"], made["unparsed"], made["spent"]["calls"]) == (0, 1, 0)
     rows = [json.loads(line) for line in (folder / "per_question.jsonl").read_text().splitlines()]
     assert [row["answer"] for row in rows[4:7]] == ["5-4", "14.7 kilometres", "1009 feet"]  # computed

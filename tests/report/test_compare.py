@@ -7,7 +7,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.inputs import questions_of
+from ifqa.pipeline.upstream import questions_of
 from ifqa.report.compare import compare, comparison, largest_differences
 from ifqa.scoring.statistics import paired_randomization
 

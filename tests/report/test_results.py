@@ -44,7 +44,7 @@ def test_a_finished_experiment_tells_its_scores_and_how_they_were_made():
     found = result("mine")
     assert found.here
     assert found.scores == json.loads(Path("experiments/mine/score/scores.json").read_text())
-    made = json.loads(Path("experiments/mine/read/manifest.json").read_text())["made"]
+    made = json.loads(Path("experiments/mine/read/manifest.json").read_text())["record"]
     assert {key: found.made[key] for key in ("at", "hardware", "commit")} == {
         key: made[key] for key in ("at", "hardware", "commit")
     }
@@ -116,7 +116,7 @@ def resealed(record):
         lambda line: line[: len(line) // 2],
         lambda line: "[]",
         lambda line: '{"experiment": "mine"}',
-        lambda line: json_line(resealed(json.loads(line) | {"wanted": "x"})).decode() + line,
+        lambda line: json_line(resealed(json.loads(line) | {"inputs": "x"})).decode() + line,
         lambda line: json_line(resealed({"experiment": "mine"})).decode(),
     ],
 )

@@ -140,7 +140,7 @@ def test_an_index_of_other_weights_is_neither_opened_nor_searched_nor_taken_for_
     with pytest.raises(IfqaError, match=r"made from something else .*; make it again: ifqa index mine"):
         found()
     build(model=model)
-    assert read_manifest(folder)["wanted"] != before["wanted"]
+    assert read_manifest(folder)["inputs"] != before["inputs"]
     agree(found(), by_hand(model))
 
 
@@ -150,16 +150,16 @@ def test_what_is_built_is_used_again_and_another_setting_is_another_index(capsys
     build()
     found()
     assert capsys.readouterr().err.count("nothing to do") == 3
-    before = read_manifest(Path("experiments/mine/retrieve"))["wanted"]["indexes"]
+    before = read_manifest(Path("experiments/mine/retrieve"))["inputs"]["indexes"]
     build(passage_prefix="other: ")
     found()
-    assert read_manifest(Path("experiments/mine/retrieve"))["wanted"]["indexes"] != before
+    assert read_manifest(Path("experiments/mine/retrieve"))["inputs"]["indexes"] != before
 
 
 @pytest.mark.parametrize("place", ["model/manifest.json", "dpr/manifest.json", "dpr/question_encoder/manifest.json"])
 def test_a_model_of_one_setting_is_refused_on_the_questions_of_the_other(place):
     sources = {"dev": sha256(Path("data/ifqa/full_split/dev.json"))}
-    Path(place).write_text(json.dumps({"setting": "ifqa/few", "sources": sources}))
+    Path(place).write_text(json.dumps({"family": "ifqa/few", "sources": sources}))
     build(model="model" if place.startswith("model") else "dpr/ctx_encoder")
     with pytest.raises(IfqaError, match="'dense' was trained on ifqa/few and may not be tested on ifqa/full"):
         open_retriever(experiment("full-dev"), Session())
@@ -168,14 +168,14 @@ def test_a_model_of_one_setting_is_refused_on_the_questions_of_the_other(place):
 
 @pytest.mark.parametrize("name", ["dense", "fusion"])
 def test_a_model_that_was_trained_on_the_very_questions_is_told_of(name):
-    manifest = {"setting": "ifqa/full", "sources": {"train": sha256(Path("data/ifqa/full_split/dev.json"))}}
+    manifest = {"family": "ifqa/full", "sources": {"train": sha256(Path("data/ifqa/full_split/dev.json"))}}
     Path("model/manifest.json").write_text(json.dumps(manifest))
     build()
     own, gold = {"name": "dense", "device": "cpu"}, {"name": "gold"}
     tables = {"benchmark": "ifqa", "split": "full-dev", "corpus": "mine"}
     tables["retriever"] = own if name == "dense" else {"name": name, "parts": [own, gold]}
     folder = stages.retrieve(parse_experiment("mine", tables, "mine.toml"))
-    assert read_manifest(folder)["made"]["trained_on_them"] is True
+    assert read_manifest(folder)["record"]["trained_on_them"] is True
 
 
 def test_what_a_build_takes_is_told_with_the_defaults_too():

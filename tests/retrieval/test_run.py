@@ -8,7 +8,7 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.pipeline import stages
-from ifqa.pipeline.inputs import passages_of, questions_of, rankings_of
+from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.run import Run
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from ifqa.corpus.store import PassageStore
 from ifqa.records import Hit, Passage, Prediction
 """
-PLUGS = '''
+PLUGINS = '''
 class Words:
     """Ranks passages by the words that they share with the question; writes down what it is asked."""
 
@@ -164,7 +164,7 @@ def interrupted(**settings):
 
 
 def five_questions(tmp_path, monkeypatch):
-    """Five questions, a file that answers three of them rightly, five passages, and plugs from outside."""
+    """Five questions, a file that answers three of them rightly, five passages, and plugins from outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -172,6 +172,6 @@ def five_questions(tmp_path, monkeypatch):
     answers({n: f"captain{n}" if n < 3 else "nobody" for n in range(5)})
     passages(range(5))
     corpus()
-    outside(PLUGS)
+    outside(PLUGINS)
     yield
     sys.modules.pop("outside_of_stages", None)

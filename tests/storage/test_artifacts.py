@@ -11,23 +11,23 @@ from ifqa.errors import IfqaError
 from ifqa.storage import artifacts
 from ifqa.storage.files import write_jsonl
 
-WANTED = {"stage": "test", "settings": {"k": 5}}
+INPUTS = {"stage": "test", "settings": {"k": 5}}
 
 
-def make(folder, wanted=WANTED, rows=3, **options):
+def make(folder, wanted=INPUTS, rows=3, **options):
     with artifacts.make(folder, lambda: wanted, **options) as work:
         write_jsonl(work.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
-        work.made["rows"] = rows
+        work.record["rows"] = rows
 
 
 def test_what_is_made_says_from_what_and_with_what(tmp_path):
     make(tmp_path / "a")
     manifest = artifacts.read_manifest(tmp_path / "a")
-    assert manifest["wanted"] == WANTED
-    assert manifest["made"]["rows"] == 3
-    assert set(manifest["made"]["files"]) == {"rows.jsonl"}
-    assert artifacts.is_made(tmp_path / "a", WANTED)
-    assert not artifacts.is_made(tmp_path / "a", WANTED | {"settings": {"k": 6}})
+    assert manifest["inputs"] == INPUTS
+    assert manifest["record"]["rows"] == 3
+    assert set(manifest["record"]["files"]) == {"rows.jsonl"}
+    assert artifacts.is_made(tmp_path / "a", INPUTS)
+    assert not artifacts.is_made(tmp_path / "a", INPUTS | {"settings": {"k": 6}})
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "a"]
 
 
@@ -36,13 +36,13 @@ def test_a_failure_leaves_what_was_there(tmp_path):
     before = (tmp_path / "a" / "rows.jsonl").read_bytes()
     with pytest.raises(ZeroDivisionError), artifacts.make(tmp_path / "a", lambda: {"stage": "other"}):
         raise ZeroDivisionError
-    assert artifacts.is_made(tmp_path / "a", WANTED)
+    assert artifacts.is_made(tmp_path / "a", INPUTS)
     assert (tmp_path / "a" / "rows.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize(("wanted", "kept"), [(WANTED, True), ({"stage": "other"}, False)])
+@pytest.mark.parametrize(("wanted", "kept"), [(INPUTS, True), ({"stage": "other"}, False)])
 def test_an_attempt_at_the_same_thing_is_resumed_and_at_another_is_not(tmp_path, wanted, kept):
-    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: WANTED, resume="same") as work:
+    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS, resume="same") as work:
         (work.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
     with artifacts.make(tmp_path / "a", lambda: wanted, resume="same") as work:
@@ -50,7 +50,7 @@ def test_an_attempt_at_the_same_thing_is_resumed_and_at_another_is_not(tmp_path,
 
 
 def test_what_was_left_is_cleared_unless_resuming(tmp_path):
-    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         (work.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
     make(tmp_path / "a")
@@ -65,7 +65,7 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path, number):
         artifacts.make(tmp_path / "a", lambda: {"stage": "other"}),
     ):
         raise OSError(number, "full")
-    assert artifacts.is_made(tmp_path / "a", WANTED)
+    assert artifacts.is_made(tmp_path / "a", INPUTS)
 
 
 def read_only(monkeypatch, folder):
@@ -89,11 +89,11 @@ def read_only(monkeypatch, folder):
 def test_what_is_made_can_be_used_where_nothing_can_be_written(tmp_path, monkeypatch):
     make(tmp_path / "a")
     read_only(monkeypatch, tmp_path)
-    with artifacts.lock(tmp_path), artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+    with artifacts.lock(tmp_path), artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         assert work is None
     with (
         pytest.raises(OSError, match=r"Read-only file system.*partial"),
-        artifacts.make(tmp_path / "b", lambda: WANTED),
+        artifacts.make(tmp_path / "b", lambda: INPUTS),
     ):
         pass
     with pytest.raises(OSError, match=r"Read-only file system.*partial"), artifacts.make(tmp_path / "new" / "a", dict):
@@ -131,32 +131,32 @@ def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
 def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):
     base, folder = tmp_path / "base" / "a", tmp_path / "variant" / "a"
     make(base)
-    with artifacts.make(folder, lambda: WANTED, [base]) as work:
+    with artifacts.make(folder, lambda: INPUTS, [base]) as work:
         assert work is None
-    assert artifacts.is_made(folder, WANTED)
+    assert artifacts.is_made(folder, INPUTS)
     assert (folder / "rows.jsonl").read_text() == (base / "rows.jsonl").read_text()
     assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, [base])
 
 
 def test_what_is_there_and_whole_is_not_made_again(tmp_path):
     make(tmp_path / "a")
-    with artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+    with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         assert work is None
     (tmp_path / "a" / "rows.jsonl").write_text("cut\n")
-    with artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+    with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         assert work is not None
 
 
 def test_what_was_whole_but_not_yet_in_its_place_is_put_there(tmp_path):
     make(tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / ".a.partial")
-    with artifacts.make(tmp_path / "a", lambda: WANTED) as work:
+    with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         assert work is None
-    assert artifacts.is_made(tmp_path / "a", WANTED)
+    assert artifacts.is_made(tmp_path / "a", INPUTS)
 
 
 def test_an_input_that_changes_meanwhile_makes_nothing(tmp_path):
-    answers = iter([WANTED, {"stage": "changed"}])
+    answers = iter([INPUTS, {"stage": "changed"}])
     with (
         pytest.raises(IfqaError, match="changed while it was being made"),
         artifacts.make(tmp_path / "a", lambda: next(answers)),
@@ -167,9 +167,9 @@ def test_an_input_that_changes_meanwhile_makes_nothing(tmp_path):
 
 def test_a_broken_manifest_is_named(tmp_path):
     make(tmp_path / "a")
-    (tmp_path / "a" / "manifest.json").write_text(json.dumps({"made": {}}))
+    (tmp_path / "a" / "manifest.json").write_text(json.dumps({"record": {}}))
     with pytest.raises(IfqaError, match="not a manifest"):
-        artifacts.is_made(tmp_path / "a", WANTED)
+        artifacts.is_made(tmp_path / "a", INPUTS)
 
 
 def damage(path):
@@ -181,11 +181,11 @@ def damage(path):
 def test_damage_of_equal_size_is_seen_said_and_made_again(tmp_path, capsys):
     make(tmp_path / "a")
     damage(tmp_path / "a" / "rows.jsonl")
-    assert not artifacts.is_made(tmp_path / "a", WANTED)
+    assert not artifacts.is_made(tmp_path / "a", INPUTS)
     assert list(artifacts.damaged(tmp_path / "a", artifacts.read_manifest(tmp_path / "a"))) == ["rows.jsonl"]
     make(tmp_path / "a")
     assert "rows.jsonl is not as it was written; it is made again" in capsys.readouterr().err
-    assert artifacts.is_made(tmp_path / "a", WANTED)
+    assert artifacts.is_made(tmp_path / "a", INPUTS)
 
 
 def test_a_large_artifact_is_hashed_only_where_that_is_asked_for(tmp_path, monkeypatch):
@@ -216,7 +216,7 @@ def test_a_manifest_whose_files_are_none_is_refused(tmp_path, files):
     make(tmp_path / "a")
     path = tmp_path / "a" / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["made"]["files"] = files
+    manifest["record"]["files"] = files
     path.write_text(json.dumps(manifest))
     with pytest.raises(IfqaError, match=r"not a manifest .*; remove the folder"):
-        artifacts.is_made(tmp_path / "a", WANTED)
+        artifacts.is_made(tmp_path / "a", INPUTS)

@@ -182,14 +182,14 @@ def test_the_best_by_dev_is_kept_and_known(tmp_path: Path, start: str) -> None:
     dev = (QUESTIONS[:3], RANKINGS[:3])
     trained(tmp_path / "made", start, dev=dev, steps=30, evaluate_every=10, batch=6, device_batch=6)
     manifest = json.loads((tmp_path / "made/manifest.json").read_text())
-    assert (manifest["setting"], manifest["made"]["steps"]) == ("ifqa/full", 30)
-    assert manifest["made"]["best_step"] in (10, 20, 30)
+    assert (manifest["setting"], manifest["record"]["steps"]) == ("ifqa/full", 30)
+    assert manifest["record"]["best_step"] in (10, 20, 30)
     reader = Fid(str(tmp_path / "made"), device="cpu")
     right = [
         exact_match(one.answer, question.answers)
         for one, question in zip(reader.answer(*dev), dev[0], strict=True)
     ]  # fmt: skip
-    assert manifest["made"]["dev_EM"] == pytest.approx(100 * sum(right) / 3)
+    assert manifest["record"]["dev_EM"] == pytest.approx(100 * sum(right) / 3)
     assert (reader.family, reader.label, reader.conventions.max_tokens) == ("ifqa/full", "", 40)
 
 
@@ -197,7 +197,7 @@ def test_a_training_shorter_than_the_time_between_evaluations_is_evaluated_at_it
     tmp_path: Path, start: str
 ) -> None:
     trained(tmp_path / "made", start, dev=(QUESTIONS[:2], RANKINGS[:2]), steps=1, evaluate_every=100)
-    assert json.loads((tmp_path / "made/manifest.json").read_text())["made"]["best_step"] == 1
+    assert json.loads((tmp_path / "made/manifest.json").read_text())["record"]["best_step"] == 1
 
 
 def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(tmp_path: Path, start: str) -> None:

@@ -111,7 +111,7 @@ def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(tmp_pat
         trained(tmp_path / "made", epochs=2)
     manifest = json.loads(first["manifest.json"])
     assert manifest["setting"] == "ifqa/full"
-    assert manifest["made"]["steps"] == 2
+    assert manifest["record"]["steps"] == 2
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def checkpoint_folder(name: str) -> Path:
     Raises:
         IfqaError: there is none, what is there is no T5, or its training is not finished.
     """
-    if name and (Path(name) / "wanted.json").exists() and not (Path(name) / "manifest.json").exists():
+    if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
         raise IfqaError(f"{name} holds a training that is not finished; give its `ifqa train fid` again")
     folder = model_folder(name or DEFAULT, MEND if name else f"reader 'fid' takes it if none is named: {MEND}")
     config = read_json(folder / "config.json")
@@ -88,7 +88,7 @@ def _told(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
     told = read_json(manifest) if manifest.exists() else {}
     if not isinstance(told, dict):
         raise IfqaError(f"{manifest}: wanted a table, found {type(told).__name__}; {MEND}")
-    conventions, family, sources = told.get("conventions", {}), told.get("setting", ""), told.get("sources", {})
+    conventions, family, sources = told.get("conventions", {}), told.get("family", ""), told.get("sources", {})
     kinds = {one.name: one.type for one in fields(Conventions)}
     if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
         wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))

@@ -64,7 +64,7 @@ class Extractive(Reader):
     ) -> None:
         self.folder = Path(weights) if weights else SHIPPED
         self.manifest = _manifest(self.folder)
-        self.family = self.manifest["setting"]
+        self.family = self.manifest["family"]
         self.rank_weight = rank_weight
         self.batch_tokens = batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
@@ -107,7 +107,7 @@ class Extractive(Reader):
     @classmethod
     def trained(cls, weights: str = "", **_: object) -> str:
         """The family that the weights were trained on, told without loading them."""
-        family: str = _manifest(Path(weights) if weights else SHIPPED)["setting"]
+        family: str = _manifest(Path(weights) if weights else SHIPPED)["family"]
         return family
 
     @classmethod
@@ -153,7 +153,7 @@ class Extractive(Reader):
 def _manifest(folder: Path) -> dict[str, Any]:
     path = require(folder / "manifest.json", "the weights of reader 'extractive'")
     manifest = read_json(path)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("setting"), str):
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("family"), str):
         raise IfqaError(f"{path}: no 'setting' in it; wanted a folder that `ifqa train extractive` made")
     return manifest
 

@@ -41,7 +41,7 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
             (named as file:line).
     """
     folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
-    wanted = up_to_date_passages(corpus)["made"]["passages"]
+    wanted = up_to_date_passages(corpus)["record"]["passages"]
     paths = list(shards_of(folder).values())
     texts = (text for split in questions_by_split.values() for question in split for text in question.gold_passages)
     golds = tuple(dict.fromkeys(texts))

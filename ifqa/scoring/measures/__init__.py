@@ -1,6 +1,6 @@
 """Measures by name. A measure is an object of `ifqa.protocols`: a `Measure`, a `RankingMeasure` or a `SetMeasure`."""
 
-PLUGS = {
+PLUGINS = {
     "accuracy": "ifqa.scoring.measures.accuracy:ACCURACY",
     "answer": "ifqa.scoring.measures.answer_recall:ANSWER",
     "contains": "ifqa.scoring.measures.contains:CONTAINS",

@@ -116,8 +116,8 @@ def train(
     warm_up = [example for example in warm_up if example.has_target]
     rounds = [warm_up, *[examples] * epochs]
     steps = sum(-(-len(some) // batch) for some in rounds)
-    wanted = {
-        "setting": material.family,
+    inputs = {
+        "family": material.family,
         "sources": material.sources,
         "settings": chosen,
         "questions": _identity(questions, rankings),
@@ -125,7 +125,7 @@ def train(
 
     if (folder / "manifest.json").exists():
         there = read_json(folder / "manifest.json")
-        if any(there.get(key) != value for key, value in wanted.items()):
+        if any(there.get(key) != value for key, value in inputs.items()):
             raise IfqaError(f"{folder} holds another training (other data or settings); train into another folder")
         progress(f"{folder}: nothing to do, trained by exactly this before")
         return dict(there)
@@ -136,7 +136,7 @@ def train(
     model.initialise(torch.Generator().manual_seed(seed))
     model.to(device)
     optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=weight_decay)
-    done = _resume(folder / CHECKPOINT, wanted, model, optimiser)
+    done = _resume(folder / CHECKPOINT, inputs, model, optimiser)
     progress(
         f"{len(examples)} of {len(questions)} questions have a target; {steps} steps"
         + (f", going on after {done}" if done else "")
@@ -151,10 +151,10 @@ def train(
             losses.append(_step(model, optimiser, group, negatives, rate, f"{seed} {step}"))
             advance(1)
             if step % checkpoint_every == 0 and step < steps:
-                _save_checkpoint(folder / CHECKPOINT, wanted, model, optimiser, step)
+                _save_checkpoint(folder / CHECKPOINT, inputs, model, optimiser, step)
                 progress(f"step {step}/{steps}, loss {sum(losses) / len(losses):.3f}")
                 losses.clear()
-    manifest = _save(folder, wanted, model, {"examples": len(examples), "steps": steps, "precision": str(precision)})
+    manifest = _save(folder, inputs, model, {"examples": len(examples), "steps": steps, "precision": str(precision)})
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return manifest
 
@@ -213,7 +213,7 @@ def _identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage
 
 
 def _save_checkpoint(
-    path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer, step: int
+    path: Path, inputs: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer, step: int
 ) -> None:
     from safetensors.torch import save
 
@@ -221,10 +221,10 @@ def _save_checkpoint(
     for index, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in state.items()}
     with create(path) as handle:
-        write(handle, save(tensors, {"wanted": json.dumps(wanted, sort_keys=True), "step": str(step)}))
+        write(handle, save(tensors, {"inputs": json.dumps(inputs, sort_keys=True), "step": str(step)}))
 
 
-def _resume(path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
+def _resume(path: Path, inputs: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
     """Take up a checkpoint where there is one; the number of steps that are done."""
     from safetensors import SafetensorError, safe_open
 
@@ -236,7 +236,7 @@ def _resume(path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: tor
         raise IfqaError(f"{path} is torn ({error}); remove it to begin anew") from error
     with opened as file:
         notes = file.metadata()
-        if notes["wanted"] != json.dumps(wanted, sort_keys=True):
+        if notes["inputs"] != json.dumps(inputs, sort_keys=True):
             raise IfqaError(
                 f"{path} is of another training (other data or settings); remove it, or train into another folder"
             )
@@ -252,7 +252,7 @@ def _resume(path: Path, wanted: dict[str, Any], model: SpanModel, optimiser: tor
     return int(notes["step"])
 
 
-def _save(folder: Path, wanted: dict[str, Any], model: SpanModel, made: dict[str, Any]) -> dict[str, Any]:
+def _save(folder: Path, inputs: dict[str, Any], model: SpanModel, made: dict[str, Any]) -> dict[str, Any]:
     """The weights in half precision, peft's configuration, and last the manifest."""
     from safetensors.torch import save
 
@@ -265,13 +265,13 @@ def _save(folder: Path, wanted: dict[str, Any], model: SpanModel, made: dict[str
         with create(folder / f"{name}.safetensors") as handle:
             write(handle, save(tensors, {"format": "pt"}))
     layers = "|".join(name.replace(".", r"\.") for name in LINEAR)
-    rank = wanted["settings"]["rank"]
+    rank = inputs["settings"]["rank"]
     write_json(
         folder / "adapter_config.json",
         {"peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "base_model_name_or_path": NAME, "r": rank, "lora_alpha": rank,
          "lora_dropout": 0.0, "bias": "none", "target_modules": rf"encoder\.layer\.\d+\.({layers})", "inference_mode": True},
     )  # fmt: skip
-    manifest = wanted | made | {
+    manifest = inputs | made | {
         "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
         "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
     }  # fmt: skip

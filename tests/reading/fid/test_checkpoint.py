@@ -187,7 +187,7 @@ def test_inputs_of_published_checkpoints_have_no_end_and_those_of_others_have(tm
 
 def test_a_checkpoints_manifest_says_what_it_was_trained_on_and_how_it_reads(tmp_path):
     save(tmp_path / "ours")
-    told = {"setting": "ifqa/full", "sources": {"a": "12", "b": "34"}}
+    told = {"family": "ifqa/full", "sources": {"a": "12", "b": "34"}}
     told["conventions"] = {"max_tokens": 99, "titles": False}
     (tmp_path / "ours" / "manifest.json").write_text(json.dumps(told))
     opened = open_checkpoint(str(tmp_path / "ours"))
@@ -290,7 +290,7 @@ def test_an_empty_folder_and_another_architecture_are_one_line(tmp_path):
 
 
 def test_a_training_that_is_not_finished_is_one_line(tmp_path):
-    (tmp_path / "wanted.json").write_text("{}")
+    (tmp_path / "inputs.json").write_text("{}")
     refused(tmp_path, "not finished", "ifqa train fid")
 
 
@@ -306,7 +306,7 @@ def test_a_broken_config_is_one_line(tmp_path, text):
     [
         "{", "[]", "7", "null", '{"conventions": []}', '{"conventions": 3}', '{"conventions": {"colour": 1}}',
         '{"conventions": {"max_tokens": "many"}}', '{"conventions": {"titles": "yes"}}',
-        '{"conventions": {"max_tokens": true}}', '{"sources": []}', '{"sources": {"a": [1]}}', '{"setting": 3}',
+        '{"conventions": {"max_tokens": true}}', '{"sources": []}', '{"sources": {"a": [1]}}', '{"family": 3}',
     ],
 )  # fmt: skip
 def test_a_broken_manifest_is_one_line(tmp_path, text):

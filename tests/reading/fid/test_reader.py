@@ -176,7 +176,7 @@ _words = functools.cache(tokenizer)
 def test_settings_of_a_checkpoint_hold_until_others_are_given(folder, tmp_path):
     assert Fid(str(folder), device="cpu").conventions == Conventions(250, True, True)
     trained = save(tmp_path / "trained")
-    told = {"setting": "ifqa/few", "sources": {"train": "ab"}}
+    told = {"family": "ifqa/few", "sources": {"train": "ab"}}
     told["conventions"] = {"max_tokens": 40, "titles": False, "encoder_eos": False}
     (trained / "manifest.json").write_text(json.dumps(told))
     kept = Fid(str(trained), device="cpu")

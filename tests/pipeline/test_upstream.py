@@ -7,14 +7,14 @@ from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.corpus.sources import Source
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
-from ifqa.pipeline.inputs import (
+from ifqa.pipeline.opening import Session, open_reader, open_retriever, refuse_other_families, was_trained_on
+from ifqa.pipeline.stages import build_passages
+from ifqa.pipeline.upstream import (
     check_predictions,
     predictions_of,
     rankings_of,
     sources_of,
 )
-from ifqa.pipeline.opening import Session, open_reader, open_retriever, refuse_other_families, was_trained_on
-from ifqa.pipeline.stages import build_passages
 from ifqa.records import Hit, Prediction, Question
 from ifqa.storage.files import sha256, write_jsonl
 from ifqa.storage.resources import list_resources
@@ -172,7 +172,7 @@ def test_a_dense_model_of_the_other_setting_is_refused_before_its_index_is_built
     for folder in ("indexes", "model"):
         (tmp_path / folder).mkdir()
     (tmp_path / "model/config.json").write_text("{}")
-    (tmp_path / "model/manifest.json").write_text('{"setting": "ifqa/full"}')
+    (tmp_path / "model/manifest.json").write_text('{"family": "ifqa/full"}')
     (tmp_path / "indexes/few.toml").write_text(
         '[[passages.sources]]\nformat = "gold"\nbenchmark = "ifqa"\nsplits = ["few-train"]\n'
         '[index.dense]\nretriever = "dense"\nmodel = "model"\n'
