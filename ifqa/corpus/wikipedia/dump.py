@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 from xml.parsers import expat
 
+from ifqa.corpus.wikipedia.namespaces import in_english, unknown_names
 from ifqa.errors import IfqaError
 
 Disambiguation = Literal["keep", "drop"]
@@ -26,7 +27,7 @@ LONGEST = 1 << 24  # characters of a page; MediaWiki itself takes 2 MB
 _UNTAGGED = 1 << 25  # bytes of XML without the end of a tag
 _DEEPEST = 100
 # (depth, name) of the elements whose text is wanted; revisions and contributors have an <id> too, further down.
-_COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text"), (4, "namespace")}
+_COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
 # {{disambiguation}}, {{hndis}}, {{place name disambiguation|…}}; not {{disambiguation needed}}, seen in articles
 _DISAMBIGUATION = re.compile(
@@ -43,7 +44,10 @@ codecs.register_error("ifqa-broken", lambda error: (_BROKEN, getattr(error, "end
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An article: `text` is wikitext when it comes out of a dump, plain text when it comes out of an article file."""
+    """An article: `text` is plain text when it comes out of an article file, wikitext when it comes out of a dump.
+
+    There its links name files and categories in English, if the dump's siteinfo has names for them that no table knows.
+    """
 
     id: str
     title: str
@@ -148,7 +152,9 @@ class _Reader:
         self.parser.EndElementHandler = self._end
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.depth, self._number, self._last_title = 0, 0, ""
-        self._namespaces: set[str] = set()  # names of the other namespaces, for dumps whose pages have no <ns>
+        # The other namespaces, name -> number, for dumps whose pages have no <ns>; and what to call them in links
+        self._namespaces: dict[str, str] = {}
+        self._renamed: dict[str, str] = {}
         self._values: dict[str, str] = {}
         self._pieces: list[str] = []
         self._length = 0
@@ -190,6 +196,9 @@ class _Reader:
             self._values = {}
         elif self.depth == 3 and name == "redirect":
             self._values["redirect"] = attributes.get("title", "")
+        elif (self.depth, name) == (4, "namespace"):
+            self._values["key"] = attributes.get("key", "")
+            self.parser.CharacterDataHandler = self._collect
         elif (self.depth, name) in _COLLECTED and not (name == "text" and self._is_other()):
             self.parser.CharacterDataHandler = self._collect
 
@@ -204,7 +213,8 @@ class _Reader:
                 self._values["too long"] = name
             self._length = 0
             if name == "namespace":
-                self._namespaces.add(value)
+                self._namespaces[value] = self._values["key"]
+                self._renamed = unknown_names(self._namespaces)
             else:
                 self._values[name] = value
         elif self.depth == 2 and name == "page":
@@ -242,6 +252,8 @@ class _Reader:
             if _BROKEN in title or _BROKEN in text:
                 self._note("kept with U+FFFD for bytes that are no UTF-8 or characters that XML forbids")
                 page = Page(page_id, title.replace(_BROKEN, "\ufffd"), text.replace(_BROKEN, "\ufffd"))
+            if self._renamed:
+                page = Page(page.id, page.title, in_english(page.text, self._renamed))
             if self._disambiguation == "drop" and is_disambiguation(page):
                 self.tally.left_out["disambiguation"] += 1
             else:

@@ -33,6 +33,7 @@ from typing import Literal
 
 from ifqa.corpus.wikipedia.gaps import without_gaps
 from ifqa.corpus.wikipedia.indents import without_lists
+from ifqa.corpus.wikipedia.namespaces import in_english
 from ifqa.corpus.wikipedia.numbers import GAP
 from ifqa.corpus.wikipedia.opaque import resolve_opaque
 from ifqa.corpus.wikipedia.templates import EQUALS, PIPE, expand
@@ -59,6 +60,7 @@ _TEMPLATE = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}")
 # In "full" a template may hold single braces; what parts the two kinds is the third brace of a parameter.
 _INNERMOST = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)([^{}]*+(?:(?:\{(?!\{)|\}(?!\}))[^{}]*+)*+)\}\}")
 _BRACES = re.compile(r"(\{\{)|\}\}")
+_AS_OF = re.compile(r"\s*as[ _]?of\s*(?:\||\Z)", re.I)
 _LIST_MARK = re.compile(r"\n(?:#[ \t]*+redirect\b[^\n]*+|[*#:;]++[ \t]*+)", re.I)
 _LABEL = r"[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+"
 
@@ -147,6 +149,10 @@ def _expand_templates(text: str) -> str:
 
 def _shown(template: re.Match[str]) -> str:
     shown = expand(template[1]) if template[1] else None
+    if shown and _AS_OF.match(template[1]):
+        before = template.string[max(0, template.start() - 9) : template.start()].rstrip(" '\"")[-1:]
+        if shown.startswith(("As of ", "Since ")) and (before.isalnum() or before in {*",;:(–—]"}):
+            shown = shown[0].lower() + shown[1:]  # the template itself wants lc=y there
     if shown and "/" in shown and shown[0].isdigit():
         before = template.string[template.start() - 1 : template.start()]
         return f" {shown}" if before.isdigit() else shown  # 1{{frac|1|2}} is no 11/2
@@ -196,6 +202,7 @@ def _outside_tables(text: str) -> Iterator[str]:
 def _resolve_links(text: str, profile: Profile) -> str:
     # split() with one group gives what is between the matches and the labels by turns: a replacement at C speed
     if "[[" in text:
+        text = in_english(text)
         link, nested_link = _LINKS[profile]
         text = "".join(link.split(text))
         text = _UNSEEN_LINK.sub("", text)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ifqa.corpus.wikipedia import dump
 from ifqa.corpus.wikipedia.dump import Page, Tally, parse_pages
+from ifqa.corpus.wikipedia.wikitext import to_text
 from ifqa.errors import IfqaError
 from ifqa.storage.files import unpack
 
@@ -253,3 +254,13 @@ def test_memory_does_not_grow_with_the_dump() -> None:
         return peak
 
     assert peak(1000) < peak(50) + 100_000
+
+
+def test_links_name_files_and_categories_in_english_where_the_siteinfo_has_other_names(tmp_path: Path) -> None:
+    names = '<namespace key="6">Bielde</namespace><namespace key="14">Kategory_x</namespace>'
+    site = f'<siteinfo><namespaces><namespace key="0"/>{names}</namespaces></siteinfo>'
+    text = "[[ bielde :A.jpg|b]] c [[Kategory x:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
+    article = f"<page><title>P</title><ns>0</ns><id>1</id><revision><text>{text}</text></revision></page>"
+    (page,) = parse_pages([f"<mediawiki>{site}{article}</mediawiki>".encode()], "here", Tally())
+    assert page.text == "[[File:A.jpg|b]] c [[Category:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"
+    assert to_text(page.text) == "c Bielde:A.jpg Bielden"

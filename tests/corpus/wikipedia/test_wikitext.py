@@ -25,6 +25,11 @@ CONSTRUCTS = {
     "link to a section": ("see [[Paris#History|its history]]", "see its history"),
     "link with brackets in its label": ("a [[quotation|[sic] quotation]] here", "a [sic] quotation here"),
     "shown category": ("see [[:Category:Cities]]", "see Category:Cities"),
+    "shown category with label": ("see [[:Category:Cities|the cities]] and [[:Datei:A.jpg|a]]", "see the cities and a"),
+    "file in German": ("[[Datei:A.jpg|mini|Ein Haus]]It is red.", "It is red."),
+    "file by an alias, with blanks": ("[[ tập_tin :A.jpg|nhỏ|x]]It is [[bild:B.png]]red.", "It is red."),
+    "category in Russian": ("text\n[[Категория:Города|x]]", "text"),
+    "title that begins like a file": ("saw [[Filar: the film]] and [[Bilder]]", "saw Filar: the film and Bilder"),
     "category": ("text\n[[Category:Cities]]\n[[Category:Living people|]]", "text"),
     "other language": ("text\n[[fr:Ville]]\n[[zh-min-nan:Siâⁿ-chhī]]", "text"),
     "interwiki with label": ("a [[wikt:city|city]]", "a city"),
@@ -152,6 +157,16 @@ DIFFERENT = {
     "quotation": ("a\n{{quote|b\n\nc|[[D]]}}\ne", "a\ne", "a\nb\nc\n— D\ne"),
     "list in a template": ("a\n{{plainlist|\n* b\n* c}}\nd", "a\nd", "a\nb\nc\nd"),
     "list between templates": ("a\n{{div col}}\n* b\n{{div col end}}\nc", "a\nc", "a\nb\nc"),
+    "as of at the start": (
+        "It is. {{as of|2015}}, it was.\n{{As of|2016}} too",
+        "It is. , it was.\ntoo",
+        "It is. As of 2015, it was.\nAs of 2016 too",
+    ),
+    "as of within": (
+        "Since then, {{as of|2015}}, [[it]] {{asof|2016|since=y}} was",
+        "Since then, , it was",
+        "Since then, as of 2015, it since 2016 was",
+    ),
     # gaps
     "gap in brackets": ("Rand ({{IPA|x}} {{IPA|y}}; born; {{x}}) said", "Rand ( ; born; ) said", "Rand (born) said"),
     "brackets of a gap": ("the aardvark ({{IPA|x}}), a mammal", "the aardvark (), a mammal", "the aardvark, a mammal"),
@@ -189,6 +204,8 @@ DIFFERENT = {
 
 
 GAPS_IN_IFQA = {
+    "as of at the start": "It is. it was.\ntoo",
+    "as of within": "Since then, it was",
     "language": "Rome is",
     "gap in brackets": "Rand (born) said",
     "brackets of a gap": "the aardvark, a mammal",
