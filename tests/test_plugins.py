@@ -10,7 +10,7 @@ from ifqa.settings import settings_of
 
 
 @pytest.mark.parametrize("kind", ["benchmark", "retriever", "reader"])
-def test_every_listed_plug_is_there(kind):
+def test_every_listed_plugin_is_there(kind):
     for name in plugins.names(kind):
         assert plugins.load(kind, name).__doc__
 
@@ -25,7 +25,7 @@ def test_an_unknown_name_gets_the_nearest_known_one():
         plugins.load("retriever", "bm52")
 
 
-def test_a_plug_from_the_working_directory_is_named_by_module_and_class(tmp_path, monkeypatch):
+def test_a_plugin_from_the_working_directory_is_named_by_module_and_class(tmp_path, monkeypatch):
     (tmp_path / "my_reader_of_tests.py").write_text(
         "class Silent:\n    'Says nothing.'\n    def answer(self, questions, passages): return []\n"
     )
@@ -37,7 +37,7 @@ def test_a_plug_from_the_working_directory_is_named_by_module_and_class(tmp_path
         plugins.load("reader", "nowhere_at_all:Loud")
 
 
-def test_a_plug_that_lacks_an_extra_says_which(tmp_path, monkeypatch):
+def test_a_plugin_that_lacks_an_extra_says_which(tmp_path, monkeypatch):
     (tmp_path / "needs_ray_of_tests.py").write_text("raise ModuleNotFoundError('no ray', name='ray')\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(IfqaError, match=r"needs ray; install it with: pip install 'ifqa\[ray\]'"):

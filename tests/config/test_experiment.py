@@ -57,7 +57,7 @@ def test_a_flag_that_changes_nothing_is_no_variant():
     assert override(sample, {}) is sample
 
 
-def test_another_plug_does_not_get_the_old_ones_settings():
+def test_another_plugin_does_not_get_the_old_ones_settings():
     changed = override(load_experiment("sample"), {"retriever": "gold"})
     assert changed.retriever == {"name": "gold", "k": 20}
     assert changed.name == "sample+retriever=gold"
@@ -75,7 +75,7 @@ def test_the_same_setting_given_twice_is_refused():
         override(load_experiment("sample"), {"k": 3, "retriever.k": 3})
 
 
-def test_a_plug_from_outside_names_a_folder_as_it_is(tmp_path, monkeypatch):
+def test_a_plugin_from_outside_names_a_folder_as_it_is(tmp_path, monkeypatch):
     (tmp_path / "my_plug_of_names.py").write_text(
         "class Mine:\n    'One.'\n    def answer(self, questions, passages): return []\n"
     )

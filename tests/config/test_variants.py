@@ -126,12 +126,12 @@ def test_of_another_readers_settings_only_the_number_of_passages_holds():
     assert changed.retriever == base().retriever
 
 
-def test_named_again_a_plug_keeps_its_settings():
+def test_named_again_a_plugin_keeps_its_settings():
     assert override(base(), {"retriever": "bm25", "reader": "extractive"}) == base()
     assert override(base(CLOSED), {"llm": "openai"}) == base(CLOSED)
 
 
-def test_another_plug_takes_the_settings_given_with_it():
+def test_another_plugin_takes_the_settings_given_with_it():
     changed = override(base(), {"retriever": "dense", "retriever.index": "other", "k": 5})
     assert (changed.retriever["name"], changed.retriever["index"], changed.retriever["k"]) == ("dense", "other", 5)
     assert changed.name == "x+k=5+retriever=dense+retriever.index=other"

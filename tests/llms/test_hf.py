@@ -335,7 +335,7 @@ def test_tokens_of_a_text_and_of_a_prompt(opened, folder):
     assert model.prompt_tokens(asked("Who?")) == alone(folder, asked("Who?"))[1]
 
 
-def test_it_is_a_plug_whose_settings_are_checked(opened):
+def test_it_is_a_plugin_whose_settings_are_checked(opened):
     assert load("llm", "hf") is HF
     check_settings("setting of llm 'hf'", HF.__init__, {"model": "x", "window": 3, "store": "y"})
     for settings, said in [

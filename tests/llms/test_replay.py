@@ -101,7 +101,7 @@ def test_a_recording_that_ships_goes_by_its_name(tmp_path, monkeypatch):
         Replay(path="no/such.jsonl")
 
 
-def test_it_is_a_plug_whose_settings_are_checked(tmp_path):
+def test_it_is_a_plugin_whose_settings_are_checked(tmp_path):
     assert load("llm", "replay") is Replay
     check_settings("setting of llm 'replay'", Replay.__init__, {"path": "x", "window": 2048})
     path = str(written(tmp_path / "a.jsonl"))

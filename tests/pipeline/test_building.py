@@ -117,7 +117,7 @@ def test_an_index_that_the_corpus_does_not_have_is_refused():
 
 
 @pytest.mark.parametrize(("resumes", "found"), [("    resumes = True\n", ["", "half"]), ("", ["", ""])])
-def test_a_build_that_was_stopped_goes_on_only_where_the_plug_says_that_it_can(resumes, found):
+def test_a_build_that_was_stopped_goes_on_only_where_the_plugin_says_that_it_can(resumes, found):
     outside(BUILDER, resumes)
     corpus('retriever = "outside_of_stages:Builder"')
     stages.build_passages(load_corpus("few"))

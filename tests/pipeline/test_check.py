@@ -347,7 +347,7 @@ def test_an_unknown_name_gets_the_nearest_experiment_or_corpus(name, near):
     experiment(FILE)
     lines, complaint = told(name)
     assert lines == []
-    assert complaint.startswith(f"unknown experiment or corpus {name!r}; did you mean {near!r}? known: ")
+    assert complaint.startswith(f"unknown experiment or corpus {name!r}; did you mean {near!r}? ")
 
 
 def test_an_experiment_that_is_wrong_is_refused_for_what_is_wrong_in_it():

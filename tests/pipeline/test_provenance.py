@@ -213,7 +213,7 @@ def test_a_setting_counts_unless_it_only_says_how_fast(kind, tables, more, count
     st.dictionaries(st.sampled_from(["said", "weights", "device", "threads"]), st.integers(), min_size=1),
     st.data(),
 )
-def test_settings_identify_whatever_their_order_but_for_those_the_plug_leaves_out(settings, data):
+def test_settings_identify_whatever_their_order_but_for_those_the_plugin_leaves_out(settings, data):
     plugin = type("Plugin", (), {"not_identity": ("device", "threads")})
     kept = identifying(plugin, settings)
     assert list(identifying(plugin, dict(reversed(settings.items()))).items()) == list(kept.items())
@@ -235,7 +235,7 @@ def test_a_part_of_a_retriever_counts_as_the_retriever_does():
     assert swapped != plain
 
 
-def test_a_plug_of_ours_is_known_by_its_version(monkeypatch):
+def test_a_plugin_of_ours_is_known_by_its_version(monkeypatch):
     before = of("retriever", retriever=GOLD), of("reader", reader=FILE)
     assert before[0]["code"] == f"version {Gold.version}"
     monkeypatch.setattr(Gold, "version", Gold.version + 1)
@@ -243,7 +243,7 @@ def test_a_plug_of_ours_is_known_by_its_version(monkeypatch):
     assert of("reader", reader=FILE) == before[1]
 
 
-def test_a_plug_from_outside_is_known_by_its_file_and_not_by_its_version(monkeypatch):
+def test_a_plugin_from_outside_is_known_by_its_file_and_not_by_its_version(monkeypatch):
     before = of("reader", reader=READER)
     monkeypatch.setattr(load("reader", READER["name"]), "version", 2)
     assert of("reader", reader=READER) == before
@@ -253,7 +253,7 @@ def test_a_plug_from_outside_is_known_by_its_file_and_not_by_its_version(monkeyp
     assert {**after, "code": ""} == {**before, "code": ""}
 
 
-def test_a_file_that_a_plug_reads_counts_by_what_it_holds():
+def test_a_file_that_a_plugin_reads_counts_by_what_it_holds():
     before = of("reader", reader=FILE)
     answers("captain0", "nobody")
     os.utime("answers.jsonl", (1, 1))
@@ -341,7 +341,7 @@ def test_a_share_of_1_is_one_of_1_0():
     assert identity(inputs_of_passages(whole)) == identity(inputs_of_passages(fraction))
 
 
-def test_a_whole_number_for_a_fraction_is_the_same_setting_of_a_plug_and_of_an_index():
+def test_a_whole_number_for_a_fraction_is_the_same_setting_of_a_plugin_and_of_an_index():
     whole, fraction = (of("retriever", retriever=BM25 | {"b": one}, corpus="few") for one in (1, 1.0))
     assert identity(whole) == identity(fraction)
     stages.build_passages(load_corpus("few"))
@@ -410,14 +410,14 @@ def test_a_build_setting_counts_with_its_default_unless_it_only_says_how_fast(se
     assert (inputs_of_index(corpus(index=setting), "first") != before) is counts
 
 
-def test_an_index_is_made_from_its_plugs_code_and_model():
+def test_an_index_is_made_from_its_plugins_code_and_model():
     stages.build_passages(load_corpus("few"))
     wanted = [inputs_of_index(load_corpus("few"), "first")]
     write("model", "weights")
     wanted.append(inputs_of_index(load_corpus("few"), "first"))
     edit()
     wanted.append(inputs_of_index(load_corpus("few"), "first"))
-    assert changes(*wanted) == [{"files"}, {"plugin"}]
+    assert changes(*wanted) == [{"files"}, {"code"}]
 
 
 def test_an_index_that_the_corpus_does_not_have_is_refused():
@@ -452,7 +452,7 @@ def test_what_is_not_whole_is_refused_with_the_command_that_mends_it():
         (lambda: (built(), passages("new"), stages.build_passages(load_corpus("few"))), "indexes/few/first was built from other passages than indexes/few/passages holds; build it again: ifqa index few"),
         (lambda: (built(), passages("new")), r"indexes/few/passages was made from something else \(changed: sources\)"),
         (lambda: (built(), corpus(index="most = 9")), r"indexes/few/first was made from something else \(changed: settings\); make it again: ifqa index few"),
-        (lambda: (built(), edit()), r"indexes/few/first was made from something else \(changed: plugin\)"),
+        (lambda: (built(), edit()), r"indexes/few/first was made from something else \(changed: code\)"),
     ],
     ids=["no passages", "no index", "other passages", "changed source", "changed setting", "edited plugin"],
 )  # fmt: skip
@@ -554,7 +554,7 @@ def test_every_artifact_says_what_it_is_and_names_all_that_it_is_made_from():
     wanted = [inputs_of_passages(few), inputs_of_index(few, "first"), inputs_of_retrieve(mine), inputs_of_read(mine), inputs_of_score(mine)]  # fmt: skip
     assert [(one["stage"], sorted(one.keys() - {"stage"})) for one in wanted] == [
         ("passages", ["sources", "version"]),
-        ("index", ["files", "passages", "plugin", "settings"]),
+        ("index", ["code", "files", "passages", "settings"]),
         ("retrieve", ["indexes", "questions", "retriever"]),
         ("read", ["passages", "questions", "reader", "run"]),
         ("score", ["benchmark", "passages", "predictions", "questions", "run", "seed", "version"]),

@@ -361,8 +361,8 @@ DEMO = {"question": "If?", "answer": "2"}
     [
         ([], "wanted a first line"),
         ([HEAD], "wanted a first line"),
-        ([{"about": "x"}, DEMO], "mine.jsonl:1: key 'setting' is missing"),
-        ([HEAD | {"seting": "b"}, DEMO], "did you mean 'setting'"),
+        ([{"about": "x"}, DEMO], "mine.jsonl:1: key 'family' is missing"),
+        ([HEAD | {"famly": "b"}, DEMO], "did you mean 'family'"),
         ([HEAD, DEMO | {"factaul": "3"}], "mine.jsonl:2: key 'factaul'; did you mean 'factual'"),
         ([HEAD, DEMO, {"question": "If?"}], "mine.jsonl:3: key 'answer' is missing"),
         ([HEAD, DEMO | {"steps": {"fact": 3}}], "'fact' must be str"),

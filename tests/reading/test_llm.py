@@ -297,7 +297,7 @@ def test_genread_is_retrieved_scored_and_read(tmp_path):
     assert [json.loads(line)["passage_ids"] for line in lines] == [[f"genread/sample/dev/{n}/0"] for n in range(5)]
 
 
-def test_a_plug_that_asks_without_a_model_named_is_refused():
+def test_a_plugin_that_asks_without_a_model_named_is_refused():
     with pytest.raises(IfqaError, match=r"'llm' asks a language model; name one: .* --model NAME"):
         override(load_experiment("sample"), {"reader": "llm"})
     with pytest.raises(IfqaError, match="setting of llm 'openai' 'model' is missing"):
