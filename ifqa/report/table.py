@@ -171,7 +171,7 @@ def _legend(results: Sequence[Result]) -> Iterator[str]:
     for by in several:
         told |= {f"{_title(one)} @K": one.about for one in by.rankings if one.tables}
         told |= {one.name: one.about for one in by.measures if one.name in by.shown([one.name])}
-        told |= {one.name: one.about for one in by.subsets if one.in_tables}
+        told |= {one.name.replace("_", " "): one.about for one in by.subsets if one.in_tables}
     if any(GOLD_READ in (one.scores or {"subsets": ()})["subsets"] for one in results):
         told["gold read"] = "those for which a gold passage was among those that the reader was given"
     if any(by.groups for by in several):
