@@ -15,7 +15,8 @@ test: .venv/dev
 
 docs: .venv/dev
 	$(BIN)/python docs/write.py
-	$(BIN)/mkdocs build
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "the docs are in build/docs/index.html"
 
 lint: .venv/dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -124,7 +124,8 @@ def evaluate(
 
     Args:
         answers: question id -> answer; predictions; or a function that answers a question.
-        benchmark, split: whose questions they are.
+        benchmark: whose questions they are.
+        split: a split of the benchmark.
         measures: names of measures beside those that the benchmark declares.
         seed: of the bootstrap.
         root: the folder that the benchmark's files lie below.
@@ -181,7 +182,8 @@ def compare(first: str, second: str, measure: str = "", *, count: int = 5, root:
         (62.5, 6, 1)
 
     Args:
-        first, second: experiments over the same questions.
+        first: an experiment that was scored.
+        second: another one over the same questions.
         measure: by which questions that differ are listed; empty for the headline.
         count: how many of them at most.
         root: the folder that they lie below.

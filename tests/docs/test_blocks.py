@@ -96,6 +96,13 @@ def test_what_is_generated_in_the_docs_is_not_stale():
     assert done.returncode == 0, done.stdout
 
 
+def test_the_site_builds_without_a_warning(tmp_path):
+    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_comment_a_continued_line_and_a_reason_are_understood(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- not run: no key -->\n```sh\nifqa a\n```\n\n```sh\n# why\nifqa b \\\n  --c '#1'   # d\n```\n")
