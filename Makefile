@@ -10,8 +10,11 @@ BIN := .venv/bin
 demo: .venv/demo
 	$(BIN)/ifqa run sample --show 3
 
+# Each worker has a JVM and torch, so there are at most four; one thread each, since the workers share the cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
 test: .venv/dev
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 docs: .venv/dev
 	$(BIN)/python docs/write.py
