@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.records import Completion, Request
 from ifqa.storage.files import write
@@ -41,6 +42,19 @@ def json_of(asked: dict[str, Any], completion: Completion) -> bytes:
     kept = {name: value for name, value in asdict(completion).items() if name not in ("error", "cached")}
     record = {"version": VERSION, "request": asked, "completion": kept}
     return json.dumps(record, indent=1).encode() + b"\n"  # ASCII, so that half a surrogate pair can be written
+
+
+def check_store(folder: str) -> None:
+    """Refuse a store that a file names outside of the working directory.
+
+    Raises:
+        IfqaError: the folder is an absolute path, or has `..` in it.
+    """
+    path = Path(folder)
+    if path.anchor or ".." in path.parts:
+        raise IfqaError(
+            f"store = {folder!r} is outside of the working directory; wanted a folder in it, as 'completions'"
+        )
 
 
 class Store:
@@ -94,6 +108,7 @@ class Store:
         aside = path.with_name(f".{path.stem}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
             with open(aside, "wb") as handle:
+                aside.chmod(0o600)  # a prompt or an answer may be private
                 write(handle, data)
                 handle.flush()
                 os.fsync(handle.fileno())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Store
+from ifqa.llms.completions import Store, check_store
 from ifqa.llms.decoding import Draws, Rows
 from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.models.batches import out_of_memory
@@ -260,6 +260,11 @@ class HF(LanguageModel):
         if token not in self._pieces:
             self._pieces[token] = self._decode([token])
         return self._pieces[token]
+
+    @classmethod
+    def refuse(cls, *, store: str = "", **_: Any) -> None:
+        """Refuse what no experiment's file may hold: a store elsewhere on the disk."""
+        check_store(store)
 
     @classmethod
     def fingerprint(cls, model: str, **_: Any) -> str:

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -22,7 +23,14 @@ def test_what_is_kept_comes_back_marked_as_cached(tmp_path):
     assert Store(tmp_path).get("m", CHAT) == replace(DONE, cached=True)
 
 
-def test_a_file_lies_under_its_key_and_can_be_read_by_anybody(tmp_path):
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_a_file_is_for_its_owner_alone(tmp_path):
+    store = Store(tmp_path)
+    store.put("m", CHAT, DONE)
+    assert store.path("m", CHAT).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_lies_under_its_key_and_is_plain_json(tmp_path):
     store = Store(tmp_path)
     store.put("m", CHAT, DONE)
     (path,) = tmp_path.rglob("*.json")
