@@ -1,10 +1,11 @@
 """Bodies of answers that come to an end: no server fills the memory."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import httpx2
 
 LONGEST_BODY = 16_000_000  # bytes; an answer of 100,000 tokens has some hundred thousand
+_NEEDED = {"host", "accept", "accept-encoding", "connection", "content-length", "content-type", "user-agent"}
 PLAIN = {"Accept-Encoding": "identity"}  # so that what is counted is what is kept
 
 
@@ -39,3 +40,17 @@ async def bound(response: httpx2.Response) -> None:
         raise BodyRefused(f"the answer's body is packed ({packing[:40]}), though it was asked for as it is")
     assert isinstance(response.stream, httpx2.AsyncByteStream)  # as every response of an asynchronous client
     response.stream = _Bounded(response.stream)
+
+
+def bare(key: str) -> Callable[[httpx2.Request], Awaitable[None]]:
+    """A client's hook for every request: no header but the needed ones and the key.
+
+    The openai library adds headers of the environment (OPENAI_CUSTOM_HEADERS), whatever host it asks.
+    """
+
+    async def strip(request: httpx2.Request) -> None:
+        for name in [name for name in request.headers if name.lower() not in _NEEDED]:
+            del request.headers[name]
+        request.headers["Authorization"] = f"Bearer {key}"
+
+    return strip

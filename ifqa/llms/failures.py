@@ -1,5 +1,6 @@
 """What a failed request means: try it again, give that one up, or stop asking altogether."""
 
+import base64
 import email.utils
 import json
 import re
@@ -20,7 +21,7 @@ _ALONE_CODES = {
 _ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
-_SECRETS = re.compile(r"sk-[\w*.…-]+|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
+_SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # which a terminal would obey
 _LOOKED_AT = 10_000  # characters of a server's words; some hundred are usual
 LONGEST_WORDS = 300  # characters of a server's words that are passed on
@@ -49,9 +50,16 @@ class Failure:
 
 def scrub(text: str, key: str) -> str:
     """One line of a text, without the key or anything that looks like one, whole or starred out."""
-    text = (text.replace(key, "[key]") if key else text)[:_LOOKED_AT]  # in this order, for a cut key is not found
+    text = blot(text, key)[:_LOOKED_AT]  # in this order, for a cut key is not found
     text = " ".join(_CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
     return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
+
+
+def blot(text: str, key: str) -> str:
+    """A text without the key, as it is or in base64; the text itself if the key is empty."""
+    if not key:
+        return text
+    return text.replace(key, "[key]").replace(base64.b64encode(key.encode()).decode().rstrip("="), "[key]")
 
 
 def of_status(error: "openai.APIStatusError", key: str) -> Failure:
@@ -79,7 +87,11 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
     if code in _UNSUPPORTED or re.match(r"unsupported (parameter|value)", words, re.I):
         setting = scrub(str(error.param or "named"), key)
         return Failure("all", f"{said} (the model refuses the setting {setting}; set it otherwise)")
-    hints = {401: "check OPENAI_API_KEY", 403: "the key may not use this model", 404: "check the model and base_url"}
+    hints = {
+        401: "check OPENAI_API_KEY, or the variable in IFQA_KEYS",
+        403: "the key may not use this model",
+        404: "check the model and base_url",
+    }
     return Failure("all", f"{said} ({hints[status]})" if status in hints else said)
 
 

@@ -1,9 +1,8 @@
 """Language models behind OpenAI's API or any server that speaks it: vLLM, Ollama, llama.cpp, `transformers serve`."""
 
 import asyncio
-import os
-import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,9 +12,10 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
-from ifqa.llms.completions import Store
-from ifqa.llms.failures import Failure, of_status, scrub
+from ifqa.llms.completions import Store, check_store
+from ifqa.llms.failures import Failure, blot, of_status, scrub
 from ifqa.llms.keeping import Keeper
+from ifqa.llms.keys import NO_KEY, address_of, check_address, is_openai, is_own, key_for, server_of
 from ifqa.llms.money import Account, Budget, is_local, price_of
 from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
@@ -27,18 +27,15 @@ from ifqa.settings import Natural, NotNegative, Positive, checked
 if TYPE_CHECKING:
     import openai
 
-OPENAI = "https://api.openai.com/v1"
-KEY = "OPENAI_API_KEY"
-ADDRESS = "OPENAI_BASE_URL"  # as OpenAI's own clients have it
-_SECRET = re.compile(r"sk-[\w-]{8,}|(?=[\w-]*\d)[\w-]{32,}")  # in a path: a key, or what is as long as one
 CONNECT = 10.0  # seconds until a server that does not even take the connection counts as not there
+_SHORTEST_KEY = 8  # characters; a shorter key may be a word of an answer
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
 
 class OpenAI(LanguageModel):
     """A model of a server that speaks OpenAI's API.
 
-    The key is read from the environment's OPENAI_API_KEY when something is asked, and is kept nowhere; a server on this
+    The key is read from the environment when something is asked (`ifqa.llms.keys`), and is kept nowhere; a server on this
     machine needs none. No redirect to another server is followed. Caps hold for all that is asked on its
     budget. Several threads may ask at once.
 
@@ -60,7 +57,8 @@ class OpenAI(LanguageModel):
         budget: shared with other models; the caps hold for all that it counts.
 
     Attributes:
-        name: the model, with its effort if one is set; completions are stored under it.
+        name: the model, with its effort if one is set and its host if that is not OpenAI's; completions are stored under it.
+        server: scheme, host and port of who is asked.
         price: US dollars per million tokens, or None where they are unknown.
 
     Raises:
@@ -92,14 +90,13 @@ class OpenAI(LanguageModel):
         root: Path = Path(),
         budget: Budget | None = None,
     ) -> None:
-        _check(base_url)
-        _check(os.environ.get(ADDRESS, ""), f"{ADDRESS} of the environment")
+        self.url = address_of(base_url)
+        self.server = server_of(self.url)
         for needed in ("openai", "tiktoken"):
             if find_spec(needed) is None:
                 raise IfqaError(f"llm 'openai' needs {needed}; install it with: pip install {needed}")
         self.model = model
-        self.name = f"{model} effort {effort}" if effort else model
-        self.url = base_url or os.environ.get(ADDRESS, "") or OPENAI
+        self.name = (f"{model} effort {effort}" if effort else model) + _of_host(self.url)
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
         self.window = window or window_of(model) or WINDOW
         if not window and not window_of(model):
@@ -128,9 +125,10 @@ class OpenAI(LanguageModel):
             self._cached += count
 
     @classmethod
-    def refuse(cls, *, base_url: str = "", **_: Any) -> None:
-        """Refuse what may stand in no file, before it is written into an experiment's: an address with a key in it."""
-        _check(base_url)
+    def refuse(cls, *, base_url: str = "", store: str = "", **_: Any) -> None:
+        """Refuse what no experiment's file may hold: an address with a key in it, a store elsewhere on the disk."""
+        check_address(base_url)
+        check_store(store)
 
     def count(self, text: str) -> int:
         """Tokens of a text: exactly where the model's vocabulary is on this machine, else by a rule that gives more."""
@@ -182,7 +180,7 @@ class OpenAI(LanguageModel):
             advance(times[request])
 
         if missing:
-            key = _key(self.url)
+            key = key_for(self.url)
             # One is on its way, and one is being written, of each that is asked at a time
             with Keeper(self._store, self.name, missing, 2 * self._concurrency) as keeper:
                 self._say_host()
@@ -194,21 +192,24 @@ class OpenAI(LanguageModel):
     ) -> None:
         import openai
 
-        from ifqa.llms.bodies import PLAIN, bound
+        from ifqa.llms.bodies import PLAIN, bare, bound
 
         # A proxy of the environment is for the world outside
         capped = self._account.max_cost or self._account.max_tokens
         count = counter(self.model) if capped else at_most  # what the bound is by matters to a cap alone
         timeout = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
+        hooks: dict[str, list[Any]] = {"response": [bound], "request": [] if is_own(self.url) else [bare(key)]}
         web = openai.DefaultAsyncHttpxClient(
-            trust_env=not is_local(self.url), follow_redirects=False, headers=PLAIN, event_hooks={"response": [bound]}
+            trust_env=not is_local(self.url), follow_redirects=False, headers=PLAIN, event_hooks=hooks
         )
         async with openai.AsyncOpenAI(
             api_key=key, base_url=self.url, timeout=timeout, max_retries=0, http_client=web
         ) as client:
+            if not is_openai(self.url):
+                client.organization = client.project = None  # the library takes both from the environment
             asking = Round(
                 name=f"{self.model} at {urlsplit(self.url).netloc}",
-                send=lambda request: self._send(client, request, key),
+                send=lambda request: self._send(client, request, "" if key == NO_KEY else key),
                 keeper=keeper,
                 room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
                 account=self._account,
@@ -241,7 +242,10 @@ class OpenAI(LanguageModel):
             if isinstance(error, openai.APITimeoutError | TimeoutError):
                 return Failure("again", f"no answer within {self._timeout:g} s", used=None)
             return Failure("again", scrub(f"connection lost ({cause or type(cause).__name__})", key), used=None)
-        return read_answer(answer.content, bool(request.messages), request.stop)
+        got = read_answer(answer.content, bool(request.messages), request.stop)
+        if isinstance(got, Completion) and len(key) >= _SHORTEST_KEY:
+            return replace(got, text=blot(got.text, key))  # from a server that repeats its headers
+        return got
 
     def ready(self) -> None:
         """Ask for nothing, but refuse what would keep every request from being sent.
@@ -249,7 +253,7 @@ class OpenAI(LanguageModel):
         Raises:
             IfqaError: the server wants a key, and there is none or no right one in the environment.
         """
-        _key(self.url)
+        key_for(self.url)
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         """A request as the API takes it.
@@ -257,7 +261,7 @@ class OpenAI(LanguageModel):
         OpenAI's own chat takes max_completion_tokens, as max_tokens is refused by its reasoning models; other servers
         know max_tokens. A temperature of 1 is OpenAI's default, and reasoning models refuse even to be told another.
         """
-        ours = self.url.startswith(OPENAI)
+        ours = is_openai(self.url)
         arguments: dict[str, Any] = {"model": self.model}
         arguments["max_completion_tokens" if ours and request.messages else "max_tokens"] = request.max_tokens
         if request.messages:
@@ -273,28 +277,6 @@ class OpenAI(LanguageModel):
         return arguments
 
 
-def _check(address: str, what: str = "base_url") -> None:
-    try:
-        parts = urlsplit(address)
-    except ValueError as error:
-        raise IfqaError(f"openai: {what} is no address ({error})") from error
-    if "@" in parts.netloc:
-        raise IfqaError(f"openai: {what} has a name or password in it; put the key into {KEY} instead")
-    if parts.query or parts.fragment:
-        raise IfqaError(f"openai: {what} has something after a '?' or '#'; wanted the address alone, a key in {KEY}")
-    if address and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise IfqaError(f"openai: {what} must begin with http:// or https://, found {scrub(address, '')!r}")
-    if any(map(_SECRET.fullmatch, parts.path.split("/"))):
-        raise IfqaError(f"openai: {what} has what looks like a key in its path; put the key into {KEY} instead")
-
-
-def _key(url: str) -> str:
-    """The key of the environment; a stand-in for a server on this machine that asks for none."""
-    key = os.environ.get(KEY, "").strip()
-    if not key and not is_local(url):
-        raise IfqaError(
-            f"{KEY} is not set; {urlsplit(url).hostname} asks for a key (a server on this machine needs none)"
-        )
-    if not all("!" <= character <= "~" for character in key):
-        raise IfqaError(f"{KEY} has a space or a character in it that no key has; copy it again")
-    return key or "none"
+def _of_host(url: str) -> str:
+    """What tells a host's completions from those of OpenAI; all servers on this machine are one host."""
+    return "" if is_openai(url) else f" at {'localhost' if is_local(url) else urlsplit(url).hostname}"

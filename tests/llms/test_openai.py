@@ -1,4 +1,5 @@
 import asyncio
+import base64
 import email.utils
 import sys
 import time
@@ -12,7 +13,9 @@ from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
 from ifqa.llms.failures import retry_after, scrub
-from ifqa.llms.openai import OPENAI, OpenAI
+from ifqa.llms.hf import HF
+from ifqa.llms.keys import OPENAI
+from ifqa.llms.openai import OpenAI
 from ifqa.records import Completion, Request
 
 
@@ -355,6 +358,9 @@ def test_words_are_scrubbed_to_one_line():
     assert "***" not in scrub("Incorrect API key provided: abcd****wxyz. See", "")
     assert len(scrub("x" * 1000, "")) == 301
     assert scrub("it is ****wxyz and ab*cd****", "") == "it is [key] and [key]"
+    assert scrub("it is YWJjZGVmZ2g=", "abcdefgh") == "it is [key]="
+    words = "task-specific and risk-free; disk-full, ask-me, sk-learn"
+    assert scrub(words, "") == words
 
 
 @pytest.mark.parametrize("piece", ["a-", "a-*", "a**", "sk-", "Bearer ", "\x00 ", " "])
@@ -396,9 +402,48 @@ def test_the_environments_address_is_asked_unless_the_setting_names_one_and_the_
             OpenAI(model="m")
 
 
-@pytest.mark.parametrize("path", [f"/v1/{KEY}", "/proxy/0123456789abcdef0123456789abcdef/v1"])
-def test_a_key_in_the_path_of_the_address_is_refused_and_not_repeated(path):
-    with pytest.raises(IfqaError, match="looks like a key in its path") as refused:
-        OpenAI.refuse(base_url=f"https://example.org{path}")
-    assert path.split("/")[2] not in str(refused.value)
-    OpenAI.refuse(base_url="https://example.org/openai/deployments/gpt-4.1-mini/v1")
+@pytest.mark.parametrize("store", ["../elsewhere", "a/../../elsewhere", "/tmp/elsewhere"])
+@pytest.mark.parametrize("plugin", [OpenAI, HF])
+def test_a_file_names_no_store_outside_of_the_working_directory(plugin, store):
+    with pytest.raises(IfqaError, match="outside of the working directory"):
+        plugin.refuse(store=store)
+    plugin.refuse(store="kept/completions")
+
+
+def test_completions_are_kept_by_host_and_those_of_openai_by_model_alone(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example.org/v1")
+    assert OpenAI(model="gpt-4.1").name == "gpt-4.1 at gateway.example.org"
+    assert OpenAI(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").name == "gpt-4.1 at localhost"
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    ours = OpenAI(model="gpt-4.1", effort="low")
+    assert (ours.name, ours.server) == ("gpt-4.1 effort low", "https://api.openai.com")
+
+
+def test_a_key_that_the_server_repeats_is_not_in_the_completion(tmp_path):
+    encoded = base64.b64encode(KEY.encode()).decode().rstrip("=")
+    with serving(lambda prompt, time, asked: Reply(text=f"You sent {KEY}, {encoded} and none.")) as server:
+        (done,) = model(server).complete(ask("a"))
+    assert done.text == "You sent [key], [key] and none."
+    kept = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert KEY not in kept
+    assert encoded not in kept
+
+
+def test_only_openai_is_sent_the_organization_and_only_own_servers_other_headers(monkeypatch):
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "private")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: mine\nAuthorization: Bearer private")
+    with serving() as server:
+        model(server).complete(ask("one"))
+        assert server.headers["x-gateway"] == "mine"
+        assert not [name for name in server.headers if name.startswith("openai-")]
+        for module in ("keys", "openai"):
+            monkeypatch.setattr(f"ifqa.llms.{module}.is_local", lambda url: False)
+        with pytest.raises(IfqaError, match="OPENAI_API_KEY is not sent there"):
+            model(server).complete(ask("two"))
+        assert server.requests == 1
+        monkeypatch.setenv("IFQA_KEYS", f"127.0.0.1:{server.port}")
+        model(server).complete(ask("two"))
+    assert server.headers["authorization"] == "Bearer none"
+    assert "private" not in str(server.headers)
+    assert "x-gateway" not in server.headers
