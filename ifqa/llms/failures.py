@@ -1,4 +1,4 @@
-"""What a failed request means: try it again, give that one up, or stop asking altogether."""
+"""What a failed request means: try it again, give it up, or stop asking altogether."""
 
 import base64
 import email.utils
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     import openai
 
-# Codes of errors about one prompt, with which others have nothing to do; servers other than OpenAI's say it in words
+# Codes of errors that concern one prompt alone; servers other than OpenAI's say it in words
 _ALONE_CODES = {
     "context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "content_filter",
     "content_policy_violation", "invalid_prompt",
@@ -22,9 +22,9 @@ _ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|managem
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
 _SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # which a terminal would obey
-_LOOKED_AT = 10_000  # characters of a server's words; some hundred are usual
-LONGEST_WORDS = 300  # characters of a server's words that are passed on
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # a terminal would obey them
+_LOOKED_AT = 10_000  # characters of a server's message that are searched; some hundred are usual
+LONGEST_WORDS = 300  # characters of a server's message that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Failure:
     """Why a request has no completion.
 
     Attributes:
-        verdict: "again" where another try may help, "alone" where it is this request's own, "all" where every other
-            would fare the same.
-        words: one line, without anything secret.
-        wait: seconds the server asks for before the next try; None where it does not.
-        used: tokens of prompt and answer it took all the same; None where the server may have done the work and did not
-            say how much.
-        unreachable: no server was reached at all.
+        verdict: "again" if another try may help, "alone" if only this request fails, "all" if every other request
+            would fail too.
+        words: the reason in one line, without secrets.
+        wait: seconds to wait before the next try, as the server asks; None if it does not.
+        used: tokens of prompt and answer that were used all the same; None if the server may have done the work and did
+            not say how much.
+        unreachable: no connection was made.
     """
 
     verdict: Literal["again", "alone", "all"]
@@ -49,8 +49,8 @@ class Failure:
 
 
 def scrub(text: str, key: str) -> str:
-    """One line of a text, without the key or anything that looks like one, whole or starred out."""
-    text = blot(text, key)[:_LOOKED_AT]  # in this order, for a cut key is not found
+    """A text as one line, shortened, without the key and without what looks like a key, in full or in stars."""
+    text = blot(text, key)[:_LOOKED_AT]  # in this order, as a cut key is not found
     text = " ".join(_CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
     return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
 
@@ -63,11 +63,11 @@ def blot(text: str, key: str) -> str:
 
 
 def of_status(error: "openai.APIStatusError", key: str) -> Failure:
-    """What an answer of a status other than 2xx means.
+    """What a response with a status other than 2xx means.
 
-    408, 409, 429 and 5xx are tried again, but for a quota that is used up. A 400 is the request's own only where its
-    code, or in want of one its words, speak of its length or content (a context too long, a filter), and a 413 always;
-    every other status (a bad key, no such model, a parameter the model does not take) stops everything.
+    408, 409, 429 and 5xx are tried again, except when a quota is used up. A 413 concerns its request alone. So does a 400
+    if its code or message is about length or content (a context too long, a filter). Every other status (a bad key, no
+    such model, a parameter the model does not take) stops everything.
     """
     status = error.status_code
     code, words = _details(error)
@@ -75,7 +75,7 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
     if code in _QUOTA:
         return Failure("all", f"{said} (no quota is left; add credit, or wait for the next period)")
     if status in (408, 409, 429) or status >= 500:
-        # A refusal is free; behind a gateway that gave up, the work may have been done
+        # A refusal is free; if a gateway gave up, the server behind it may have done the work
         used = None if status >= 500 and status != 503 else (0, 0)
         return Failure("again", said, retry_after(error.response.headers), used)
     if 300 <= status < 400:
@@ -96,7 +96,7 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
 
 
 def _details(error: "openai.APIStatusError") -> tuple[str, str]:
-    """The code and the words of an error's body, whichever of the common shapes it has."""
+    """Code and message of an error's body, in any of the common shapes."""
     body: Any = error.body
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
         body = body["error"]
@@ -109,13 +109,13 @@ def _details(error: "openai.APIStatusError") -> tuple[str, str]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the headers of an answer have it: in milliseconds, in seconds, or up to a date."""
+    """Seconds to wait, from a response's headers: milliseconds, seconds, or a date; None if the headers do not say."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
             seconds = float(headers.get(name, "")) / unit
         except ValueError:
             continue
-        return max(0.0, seconds) if seconds == seconds else None  # not a number says nothing
+        return max(0.0, seconds) if seconds == seconds else None  # NaN says nothing
     try:
         then = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
     except (TypeError, ValueError):
