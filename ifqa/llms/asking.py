@@ -124,7 +124,7 @@ class Round:
         if passed:
             if not self._said_others:
                 self._said_others = True
-                say(f"{self.name}: some of this is being asked elsewhere at the moment; those answers are waited for")
+                say(f"{self.name}: some of these prompts are being asked by another run; waiting for its answers")
             await self._pause(_LOOK_AGAIN)
 
     async def _one(self, request: Request) -> Completion | None:
@@ -159,7 +159,7 @@ class Round:
                 self._stop(f"{self.name}: {words}")
                 return None
             if got.wait is not None and got.wait > LONGEST_WAIT:
-                self._stop(f"{self.name}: {words}; it asks to wait {got.wait:,.0f} s: run this again then")
+                self._stop(f"{self.name}: {words}; the server asks to wait {got.wait:,.0f} s: run this again then")
                 return None
             if tried < self.retries:
                 await self._back_off(tried, got)

@@ -37,7 +37,7 @@ async def bound(response: httpx2.Response) -> None:
     """
     packing = response.headers.get("content-encoding", "identity")
     if packing.lower() != "identity":
-        raise BodyRefused(f"the answer's body is packed ({packing[:40]}), though it was asked for as it is")
+        raise BodyRefused(f"the answer's body is compressed ({packing[:40]}), although plain bytes were requested")
     assert isinstance(response.stream, httpx2.AsyncByteStream)  # true of every asynchronous client
     response.stream = _Bounded(response.stream)
 

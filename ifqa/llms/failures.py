@@ -80,13 +80,13 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
         return Failure("again", said, retry_after(error.response.headers), used)
     if 300 <= status < 400:
         there = urlsplit(error.response.headers.get("location", "")).netloc or "another place"
-        mend = "which is not asked; if you trust it, set base_url to it"
-        return Failure("all", f"HTTP {status}: it sends the request on to {scrub(there[:100], key)}, {mend}")
+        mend = "which is not followed; if you trust that host, set base_url to it"
+        return Failure("all", f"HTTP {status}: a redirect to {scrub(there[:100], key)}, {mend}")
     if status == 413 or (status == 400 and (code in _ALONE_CODES or _ALONE_WORDS.search(words))):
         return Failure("alone", said)
     if code in _UNSUPPORTED or re.match(r"unsupported (parameter|value)", words, re.I):
-        setting = scrub(str(error.param or "named"), key)
-        return Failure("all", f"{said} (the model refuses the setting {setting}; set it otherwise)")
+        parameter = scrub(str(error.param or "above"), key)
+        return Failure("all", f"{said} (the model refuses the parameter {parameter}; set another value)")
     hints = {
         401: "check OPENAI_API_KEY, or the variable in IFQA_KEYS",
         403: "the key may not use this model",

@@ -158,7 +158,7 @@ class HF(LanguageModel):
         from jinja2 import TemplateError
 
         if request.messages and not self.chat:
-            raise IfqaError(f"{self.name} has no chat template and takes no messages; give it a text to go on from")
+            raise IfqaError(f"{self.name} has no chat template and takes no messages; give it a text to continue")
         try:
             ids = self._ids(request)
         except TemplateError as error:

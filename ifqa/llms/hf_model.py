@@ -6,7 +6,7 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 
-MEND = "wanted one that goes on from a text, as Qwen/Qwen2.5-1.5B-Instruct"
+MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
 WINDOW = 4096  # tokens; of a model whose files do not say
 #: Tokens of prompts and answers in a batch, with padding.
 BUDGET = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
@@ -46,7 +46,7 @@ def load_model(folder: Path, device: str, precision: str) -> Any:
         ) from error
     if wrong := sorted(map(str, {*report["missing_keys"], *report["mismatched_keys"]})):
         raise IfqaError(
-            f"{folder} is no whole causal language model: {len(wrong)} weights are missing or do not fit, as "
+            f"{folder} lacks weights of a causal language model: {len(wrong)} are missing or of another shape, such as "
             f"{wrong[0]}; {MEND}"
         )
     try:

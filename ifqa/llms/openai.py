@@ -100,7 +100,7 @@ class OpenAI(LanguageModel):
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
         self.window = window or window_of(model) or WINDOW
         if not window and not window_of(model):
-            say(f"{model}: its window is unknown, {WINDOW} tokens are taken; say otherwise with the setting window")
+            say(f"{model}: its window is unknown, {WINDOW} tokens are assumed; set window if it is another")
         self.price = price_of(model, self.url, root)
         if max_cost and self.price is None:
             raise IfqaError(

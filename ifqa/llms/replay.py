@@ -147,7 +147,7 @@ def _checked(values: dict[str, Any], kinds: dict[str, Any], where: str) -> dict[
         if name not in kinds:
             raise unknown(f"key ({where})", name, kinds)
         if not isinstance(value, kinds[name]) or isinstance(value, bool):
-            raise IfqaError(f"{where}: {name!r} is of the wrong kind: {value!r:.80}")
+            raise IfqaError(f"{where}: {name!r} has the wrong type: {value!r:.80}")
     return values
 
 

@@ -32,7 +32,7 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
     if finish == "content_filter" and not text:
         return Failure("alone", "the server's content filter held the answer back", used=used)
     if finish == "length" and not text:
-        return Failure("alone", "the answer's room was full before any text (reasoning?); raise max_tokens", used=used)
+        return Failure("alone", "max_tokens was used up before any text (reasoning?); raise it", used=used)
     if not isinstance(text, str):
         return Failure("again", "the answer has no text in it", used=used)
     text = text.encode("utf-16", "surrogatepass").decode(

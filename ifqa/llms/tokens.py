@@ -64,12 +64,12 @@ def counter(model: str) -> Callable[[str], int]:
     try:
         name = tiktoken.encoding_name_for_model(model)
     except KeyError:
-        say(f"{model}: its vocabulary is unknown; tokens are counted by a rule that gives more, never fewer")
+        say(f"{model}: its vocabulary is unknown; tokens are estimated, rather too many than too few")
         return at_most
     base = {"o200k_harmony": "o200k_base"}.get(name, name)
     if not _is_here(base):
         say(
-            f"{model}: tokens are counted by a rule that gives more, never fewer; for exact counts fetch its vocabulary "
+            f"{model}: tokens are estimated, rather too many than too few; for exact counts fetch its vocabulary "
             f"once: python -c \"import tiktoken; tiktoken.get_encoding('{base}')\""
         )
         return at_most

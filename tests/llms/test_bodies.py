@@ -44,7 +44,7 @@ def test_a_packed_body_is_refused_by_its_header():
     with serving(lambda *asked: Reply(200, packed, {"content-encoding": "gzip"})) as server:
         (done,) = model(server).complete(ask("a"))
         assert server.headers["accept-encoding"] == "identity"
-    assert done.error == "the answer's body is packed (gzip), though it was asked for as it is"
+    assert done.error == "the answer's body is compressed (gzip), although plain bytes were requested"
 
 
 def test_a_body_of_the_cap_is_taken(monkeypatch):

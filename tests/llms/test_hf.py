@@ -401,7 +401,7 @@ def foreign_code(folder):
         (bert(BertModel), "is no causal language model but BertModel"),
         (save_t5, "is no causal language model but T5ForConditionalGeneration|FusionInDecoder"),
         (headless, "is no causal language model but Qwen2Model"),
-        (half, "is no whole causal language model: 1 weights are missing or do not fit, as lm_head.weight"),
+        (half, "lacks weights of a causal language model: 1 are missing or of another shape, such as lm_head.weight"),
         (no_tokenizer, "has no tokenizer"),
         (torn, "does not load as a causal language model"),
         (anothers_tokenizer, "the tokenizer of .* has 320 tokens and the model 310"),

@@ -64,7 +64,7 @@ def test_what_a_killed_process_was_asking_for_is_asked_by_who_waits_for_it():
             time.sleep(0.01)
         second = asking(server, count=4)
         for line in second.stderr:
-            if "answers are waited for" in line:
+            if "waiting for its answers" in line:
                 break
         assert server.requests == 4
         first.send_signal(signal.SIGKILL)

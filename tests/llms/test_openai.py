@@ -194,7 +194,7 @@ STOPPING = {
     "422": (lambda: error(422, "no such field"), "no such field"),
     "a parameter the model refuses": (
         lambda: error(400, "Unsupported value: 0", "unsupported_value", param="temperature"),
-        "refuses the setting temperature",
+        "refuses the parameter temperature",
     ),
     "quota": (lambda: error(429, "You exceeded your current quota", "insufficient_quota"), "exceeded your current"),
     "a wait of an hour": (lambda: error(429, "daily limit", None, {"retry-after": "3600"}), "wait 3,600 s"),
@@ -384,7 +384,7 @@ def test_a_redirect_to_another_server_is_refused_and_not_followed():
         serving() as other,
         serving(lambda *asked: Reply(307, b"", {"location": f"{other.url}/chat/completions"})) as server,
     ):
-        with pytest.raises(IfqaError, match=rf"it sends the request on to 127.0.0.1:{other.port}, which is not asked"):
+        with pytest.raises(IfqaError, match=rf"a redirect to 127.0.0.1:{other.port}, which is not followed"):
             model(server).complete(ask("a secret"))
         assert (other.requests, server.requests) == (0, 1)
     assert not list(Path().glob("completions/*/*.json"))
