@@ -74,9 +74,9 @@ def evaluate(expression: str) -> Fraction | date:
     parser = _Parser(_tokens(expression.translate(_SIGNS)))
     value = parser.sum()
     if parser.kind != "end":
-        raise CalculatorError(f"{parser.text!r} where an operator was wanted")
+        raise CalculatorError(f"wanted an operator, found {parser.text!r}")
     if isinstance(value, Span):
-        raise CalculatorError("a length of time alone; add it to a date, or leave the unit outside")
+        raise CalculatorError("a length of time alone; add it to a date, or write the unit outside the brackets")
     return value
 
 
@@ -130,7 +130,7 @@ def _date(match: re.Match[str]) -> date:
             int(match["y1"] or match["y2"] or match["y3"]), month, int(match["d1"] or match["d2"] or match["d3"])
         )
     except ValueError as error:
-        raise CalculatorError(f"no such date {match.group()!r}; a minus wants blanks on both sides") from error
+        raise CalculatorError(f"no such date {match.group()!r}; a minus needs blanks on both sides") from error
 
 
 def _month(name: str) -> int:
@@ -158,7 +158,7 @@ class _Parser:
 
     def demand(self, text: str) -> None:
         if not self.take(text):
-            raise CalculatorError(f"{self.text!r} where {text!r} was wanted")
+            raise CalculatorError(f"wanted {text!r}, found {self.text!r}")
 
     def sum(self) -> Value:
         value = self.product()
@@ -222,7 +222,7 @@ class _Parser:
             return inside
         unit = self.take(*_UNITS, "age")
         if not unit:
-            raise CalculatorError(f"{self.text!r} where a number or a date was wanted")
+            raise CalculatorError(f"wanted a number or a date, found {self.text!r}")
         if unit == "year" and self.take("of"):
             return Fraction(day(self.nested("atom"), "'year of'").year)
         self.demand("from")

@@ -219,7 +219,7 @@ def _check_parse(prompt: Prompt, where: str) -> None:
         parsed = prompt.parse(form)
         if parsed != Parsed("forty-two", factual):
             raise IfqaError(
-                f"{where}: [parse] does not find the answer in what 'assistant' has the model write "
+                f"{where}: [parse] does not find the answer in the completion that 'assistant' describes "
                 f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"
             )
 
@@ -230,14 +230,14 @@ def _template(text: str, key: str, required: Iterable[str], where: str, optional
     try:
         pieces = list(string.Formatter().parse(text))
     except ValueError as error:
-        raise IfqaError(f"{where}: {key!r}: {error}; a brace that is text is written twice") from error
+        raise IfqaError(f"{where}: {key!r}: {error}; write a literal brace twice") from error
     for _, placeholder, form, conversion in pieces:
         if placeholder is not None and (placeholder not in (*required, *optional) or form or conversion):
             name = placeholder + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
             raise unknown(f"{where}: placeholder of {key!r}", name, (*required, *optional))
     there = {placeholder for _, placeholder, _, _ in pieces}
     if missing := [name for name in required if name not in there]:
-        raise IfqaError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; put it where that is to stand")
+        raise IfqaError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; add it where the value belongs")
     return tuple((literal, placeholder or "") for literal, placeholder, _, _ in pieces)
 
 

@@ -64,7 +64,7 @@ def add(left: Value, right: Value, sign: int) -> Value:
         right = Fraction(right.count)  # "1890 + 5 years"
     if isinstance(left, date):
         raise CalculatorError(
-            "to a date, a length of time such as '2 years' is added; from it, a date is subtracted too"
+            "only a length of time such as '2 years' can be added to a date; a date can also be subtracted from it"
         )
     return bounded(number(left, "'+' or '-'") + sign * number(right, "'+' or '-' after a number"))
 
