@@ -19,7 +19,7 @@ from ifqa.llms.openai import OpenAI
 from ifqa.records import Completion, Request
 
 
-def test_completions_come_in_the_order_of_their_requests_however_late_each_is():
+def test_completions_come_in_the_order_of_their_requests():
     def plan(prompt, time, asked):
         return Reply(text=f"to {prompt}", latency=0.03 if int(prompt) % 2 else 0.001)
 
@@ -30,7 +30,7 @@ def test_completions_come_in_the_order_of_their_requests_however_late_each_is():
     assert 1 < server.most_at_once <= 4
 
 
-def test_what_the_store_has_is_not_asked_for():
+def test_stored_completions_are_not_asked_for_again():
     with serving() as server:
         model(server).complete(ask("a", "b"))
         again = model(server)
@@ -41,7 +41,7 @@ def test_what_the_store_has_is_not_asked_for():
     assert (again.spent.calls, again.spent.cached, again.spent.prompt_tokens) == (1, 2, 7)
 
 
-def test_equal_requests_are_asked_once_and_all_are_counted_off():
+def test_equal_requests_are_asked_once_and_all_are_counted():
     steps = []
     with serving() as server:
         done = model(server).complete([*ask("a", "b", "a"), *ask("a", sample=1)], steps.append)
@@ -51,13 +51,13 @@ def test_equal_requests_are_asked_once_and_all_are_counted_off():
     assert sum(steps) == 6
 
 
-def test_nothing_is_asked_of_nobody():
+def test_no_requests_send_nothing():
     asked = OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9)
     assert asked.complete([]) == []
     assert asked.spent.calls == 0
 
 
-def test_the_completion_form_and_the_parameters_as_they_are_sent():
+def test_a_request_is_sent_with_its_form_and_parameters():
     with serving() as server:
         plain = model(server, form="completion")
         assert not plain.chat
@@ -76,10 +76,10 @@ def test_the_completion_form_and_the_parameters_as_they_are_sent():
         thinking.complete(ask("a", max_tokens=9))
     assert server.bodies[0]["reasoning_effort"] == "low"
     assert (server.bodies[0]["max_tokens"], server.bodies[0]["temperature"]) == (9, 0.0)
-    assert model(server).estimate(ask("a", max_tokens=9)).calls == 1  # another effort is another answer
+    assert model(server).estimate(ask("a", max_tokens=9)).calls == 1  # completions are stored per effort
 
 
-def test_openais_own_chat_gets_the_parameters_its_reasoning_models_take():
+def test_openai_gets_the_parameters_its_reasoning_models_take():
     ours = OpenAI(model="gpt-5-mini")
     (request,) = ask("a", max_tokens=9, temperature=1.0)
     assert ours._arguments(request).keys() == {"model", "messages", "max_completion_tokens"}
@@ -118,7 +118,7 @@ PATIENCE = {"no answer in time": 0.6}  # seconds
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_what_passes_is_tried_again(name):
+def test_a_passing_failure_is_tried_again(name):
     with serving(first(PASSING[name], PASSING[name])) as server:
         asked = model(server, timeout=PATIENCE.get(name, 30.0))
         (done,) = asked.complete(ask("a"))
@@ -128,7 +128,7 @@ def test_what_passes_is_tried_again(name):
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_what_does_not_pass_is_that_requests_failure_and_is_not_kept(name, capsys):
+def test_a_lasting_failure_is_its_requests_own_and_is_not_stored(name, capsys):
     def plan(prompt, time, asked):
         return PASSING[name]() if prompt == "bad" else Reply()
 
@@ -159,7 +159,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_what_is_wrong_with_one_request_stops_no_other(name):
+def test_a_wrong_request_stops_no_other(name):
     def plan(prompt, time, asked):
         return ALONE[name]() if prompt == "bad" else Reply()
 
@@ -176,7 +176,7 @@ def test_an_empty_answer_is_an_answer():
 
 
 @pytest.mark.parametrize("usage", [(10**400, 3), (7, 10**400)])
-def test_a_use_of_tokens_that_cannot_be_is_none(usage):
+def test_an_impossible_count_of_tokens_is_ignored(usage):
     with serving(lambda prompt, time, asked: Reply(usage=usage)) as server:
         asked = model(server)
         assert texts(asked.complete(ask("a"))) == ["answer"]
@@ -202,7 +202,7 @@ STOPPING = {
 
 
 @pytest.mark.parametrize("name", STOPPING)
-def test_what_no_retry_mends_stops_everything_at_once_and_what_is_in_flight_is_kept(name):
+def test_a_fatal_refusal_stops_all_and_stores_what_is_in_flight(name):
     reply, words = STOPPING[name]
 
     def plan(prompt, time, asked):
@@ -216,12 +216,12 @@ def test_what_no_retry_mends_stops_everything_at_once_and_what_is_in_flight_is_k
     assert len(list(Path().glob("completions/*/*.json"))) == 3
 
 
-def test_a_server_that_is_not_there_is_said_so_after_the_tries():
+def test_a_server_that_is_down_is_reported_after_the_tries():
     with pytest.raises(IfqaError, match=r"cannot connect.*after 2 tries; is the server up"):
         OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9, retries=1).complete(ask("a", "b"))
 
 
-def test_a_pause_the_server_asks_for_holds_for_all():
+def test_a_pause_that_the_server_asks_for_holds_for_all():
     times = []
 
     def plan(prompt, number, asked):
@@ -231,7 +231,9 @@ def test_a_pause_the_server_asks_for_holds_for_all():
     with serving(plan) as server:
         done = model(server, concurrency=2).complete(ask("a", "b", "c", "d"))
     assert texts(done) == ["answer"] * 4
-    assert len([one for one in times if one < times[0] + 0.5]) <= 2  # what was in flight when it was asked
+    assert (
+        len([one for one in times if one < times[0] + 0.5]) <= 2
+    )  # requests in flight when the server asked for the pause
 
 
 def test_the_pace_is_kept():
@@ -250,14 +252,14 @@ def test_it_works_inside_a_running_loop():
         assert texts(asyncio.run(cell(server))) == ["to a"]
 
 
-def test_a_proxy_of_the_environment_is_not_for_a_server_on_this_machine(monkeypatch):
+def test_a_local_server_is_asked_without_the_environments_proxy(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     with serving() as server:
         assert texts(model(server).complete(ask("a"))) == ["to a"]
 
 
-def test_a_key_is_needed_but_for_a_server_on_this_machine(monkeypatch):
+def test_only_a_local_server_needs_no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(IfqaError, match=r"OPENAI_API_KEY is not set; api\.openai\.com asks for a key"):
         OpenAI(model="gpt-4.1").complete(ask("a"))
@@ -309,7 +311,7 @@ def test_the_key_is_in_no_file_no_line_and_no_traceback(name, capfd, tmp_path):
         ({"base_url": "http://[::1"}, "base_url is no address"),
     ],
 )
-def test_settings_out_of_range_are_refused_by_name(settings, words):
+def test_arguments_out_of_range_are_refused_by_name(settings, words):
     with pytest.raises(IfqaError, match=words) as caught:
         OpenAI(**{"model": "m", **settings})
     assert "secret" not in str(caught.value)
@@ -322,7 +324,7 @@ def test_a_library_that_is_not_installed_is_named(missing, monkeypatch):
         OpenAI(model="m")
 
 
-def test_an_unknown_window_is_said(capsys):
+def test_an_unknown_window_is_reported(capsys):
     assert OpenAI(model="llama").window == 4096
     assert "window is unknown, 4096" in capsys.readouterr().err
     assert OpenAI(model="llama", window=8192).window == 8192
@@ -347,7 +349,7 @@ def test_the_wait_a_server_asks_for(headers, seconds):
     assert retry_after(headers) == seconds
 
 
-def test_a_date_to_come_is_waited_for():
+def test_a_future_date_gives_the_seconds_until_then():
     then = email.utils.formatdate(time.time() + 60, usegmt=True)
     assert 57 < retry_after({"retry-after": then}) <= 60
 
@@ -370,12 +372,12 @@ def test_words_of_any_length_are_scrubbed_at_once(monkeypatch, piece):
         assert len(scrub(piece * times, "abc")) <= 301
         return time.process_time() - begun
 
-    monkeypatch.setattr("ifqa.llms.failures._LOOKED_AT", 10**6)  # what is looked for takes no square either
+    monkeypatch.setattr("ifqa.llms.failures._LOOKED_AT", 10**6)  # so that the patterns themselves are measured
     once = min(seconds(1000) for _ in range(3))
     assert min(seconds(8000) for _ in range(3)) < 25 * max(once, 0.001)
 
 
-def test_a_key_is_blotted_out_even_where_the_words_are_cut():
+def test_a_key_is_blotted_out_before_the_words_are_cut():
     assert "abc" not in scrub(" " * 9_998 + "abcdef", "abcdef")
 
 
@@ -390,7 +392,7 @@ def test_a_redirect_to_another_server_is_refused_and_not_followed():
     assert not list(Path().glob("completions/*/*.json"))
 
 
-def test_the_environments_address_is_asked_unless_the_setting_names_one_and_the_host_is_said(monkeypatch, capsys):
+def test_base_url_comes_before_the_environment_and_the_host_is_said(monkeypatch, capsys):
     with serving() as server, serving() as named:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         OpenAI(model="m", window=4096).complete(ask("one"))
@@ -404,13 +406,13 @@ def test_the_environments_address_is_asked_unless_the_setting_names_one_and_the_
 
 @pytest.mark.parametrize("store", ["../elsewhere", "a/../../elsewhere", "/tmp/elsewhere"])
 @pytest.mark.parametrize("plugin", [OpenAI, HF])
-def test_a_file_names_no_store_outside_of_the_working_directory(plugin, store):
+def test_a_store_outside_of_the_working_directory_is_refused(plugin, store):
     with pytest.raises(IfqaError, match="outside of the working directory"):
         plugin.refuse(store=store)
     plugin.refuse(store="kept/completions")
 
 
-def test_completions_are_kept_by_host_and_those_of_openai_by_model_alone(monkeypatch):
+def test_completions_are_stored_by_host_except_those_of_openai(monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example.org/v1")
     assert OpenAI(model="gpt-4.1").name == "gpt-4.1 at gateway.example.org"
     assert OpenAI(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").name == "gpt-4.1 at localhost"
@@ -429,7 +431,7 @@ def test_a_key_that_the_server_repeats_is_not_in_the_completion(tmp_path):
     assert encoded not in kept
 
 
-def test_only_openai_is_sent_the_organization_and_only_own_servers_other_headers(monkeypatch):
+def test_only_own_servers_get_headers_of_the_environment(monkeypatch):
     for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "private")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: mine\nAuthorization: Bearer private")
