@@ -15,19 +15,22 @@ KEYS = "IFQA_KEYS"  # keys of further hosts: "HOST=VARIABLE", or "HOST" if it ne
 NO_KEY = "none"  # sent to a server that needs no key
 _NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
 
-_BETWEEN = re.compile(r"[./=:,~]")
-_SECRET = re.compile(r"sk-[\w-]{8,}|(?=[\w-]*\d)[\w-]{32,}")  # a key, or a text in a path that is as long as a key
-_RUN = re.compile(
-    r"[A-Za-z0-9]{20,}"
-)  # a key where it mixes letters and digits, or is long and mixes upper and lower case
-_LONG = 32  # characters
+_BETWEEN = re.compile(r"[./=:,~]")  # separates the parts of an address that are looked at
+_SECRET = re.compile(r"sk-[\w-]{8,}")
+_LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; names of hosts may be as long
+_RUN = re.compile(r"[A-Za-z0-9]{20,}")
+_LONG_RUN = 32  # characters
 
 
 def check_address(address: str, what: str = "base_url") -> None:
-    """Refuse what is no address of a server, and an address with a key in it. The message never repeats the key.
+    """Refuse what is no address of a server, and an address with a key in it. The message does not repeat the key.
+
+    Args:
+        address: the address; "" is allowed.
+        what: names the address in the message.
 
     Raises:
-        IfqaError: as above; `what` names the address in the message.
+        IfqaError: as above.
     """
     try:
         parts = urlsplit(address)
@@ -40,7 +43,7 @@ def check_address(address: str, what: str = "base_url") -> None:
         raise IfqaError(
             f"openai: {what} has something after a '?', '#' or ';'; wanted the address alone, a key in {KEY}"
         )
-    if any(map(_like_a_key, (parts.netloc, parts.path))):
+    if _like_a_key(parts.netloc) or _like_a_key(parts.path, in_path=True):
         raise IfqaError(f"openai: {what} has what looks like a key in its host or path; put the key into {KEY} instead")
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
@@ -78,17 +81,17 @@ def is_own(url: str) -> bool:
 def key_for(url: str) -> str:
     """The key to send to a server; NO_KEY if the server needs none.
 
-    OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. A key of another host is in the
-    variable that IFQA_KEYS names beside the host. Only the environment decides, since whoever writes an experiment's file
-    could name both a host and a variable.
+    OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another host, IFQA_KEYS names the
+    variable that holds its key. There is no key of a file for this, as a shared file could then name a host and any
+    variable of the environment.
 
     Raises:
         IfqaError: there is no key for the server, the key cannot be right, or it would travel unencrypted.
     """
     host, variable = urlsplit(url).netloc.lower(), KEY
     if not is_own(url):
-        named = dict(one.partition("=")[::2] for one in os.environ.get(KEYS, "").split())
-        known = {name.lower(): variable for name, variable in named.items()}
+        pairs = (entry.partition("=") for entry in os.environ.get(KEYS, "").split())
+        known = {name.lower(): value for name, _, value in pairs}
         if host not in known:
             raise IfqaError(
                 f"openai: no key is set for {host}; {KEY} is not sent there. If you trust it, name the variable that holds its "
@@ -116,14 +119,19 @@ def _host(parts: SplitResult) -> tuple[str | None, int]:
     return parts.hostname, parts.port or (80 if parts.scheme == "http" else 443)
 
 
-def _like_a_key(text: str) -> bool:
-    while (plain := unquote(text)) != text:
+def _like_a_key(text: str, in_path: bool = False) -> bool:
+    """Whether a part of an address begins with "sk-", or mixes kinds of characters as random keys do."""
+    while (plain := unquote(text)) != text:  # it may be quoted more than once
         text = plain
-    if any(map(_SECRET.fullmatch, _BETWEEN.split(text))):
-        return True
-    return any(map(_mixed, _RUN.findall(text)))
+    parts = _BETWEEN.split(text)
+    return (
+        any(map(_SECRET.fullmatch, parts))
+        or (in_path and any(map(_LONG_PART.fullmatch, parts)))
+        or any(map(_is_mixed, _RUN.findall(text)))
+    )
 
 
-def _mixed(run: str) -> bool:
-    digits, cases = any(map(str.isdigit, run)), not (run.islower() or run.isupper())
-    return (digits and not run.isdigit()) or (cases and len(run) >= _LONG)
+def _is_mixed(run: str) -> bool:
+    """Whether letters and digits are mixed, or, in a long run, upper and lower case."""
+    has_digits, has_cases = any(map(str.isdigit, run)), not (run.islower() or run.isupper())
+    return (has_digits and not run.isdigit()) or (has_cases and len(run) >= _LONG_RUN)

@@ -1,4 +1,4 @@
-"""Which key goes to which server."""
+"""Which key goes to which server, and addresses with a key in them."""
 
 import pytest
 
@@ -109,6 +109,7 @@ def test_a_host_that_could_be_read_in_two_ways_is_refused(address):
         "https://api-inference.huggingface.co/models/meta-llama/Meta-Llama-3-8B-Instruct/v1",
         "https://my-resource-name-2024.openai.azure.com/openai/v1",
         "https://j4xhm53fxl9ussm8.us-east-1.aws.endpoints.huggingface.cloud/v1",
+        "https://workspace--my-vllm-llama-3-8b-inference-serve.modal.run/v1",
         "https://generativelanguage.googleapis.com/v1beta/openai",
     ],
 )
