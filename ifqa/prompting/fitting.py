@@ -85,11 +85,11 @@ def fit(
         return best
     best = with_best(0)
     if best.tokens > room:
-        shown = f", {len(demos)} demonstrations" if demos else ""
+        shown = f" and {len(demos)} demonstrations" if demos else ""
         return Fitted(
             left_out=n_passages,
             tokens=best.tokens,
-            problem=f"the question{shown} and the prompt need {best.tokens} tokens, and there is room for {room}",
+            problem=f"the question takes {best.tokens} tokens with its prompt{shown}, and there is room for {room}",
         )
     low, high = 0, n_passages  # `low` passages fit, `high` do not
     while high - low > 1:
