@@ -124,6 +124,7 @@ class LanguageModel(Plugin):
 
     name: str = ""  # completions are kept under it
     label: str = ""  # said with the scores of what asks it
+    server: str = ""  # scheme, host and port of who is asked; recorded with what comes of it
     chat: bool = True  # whether it takes messages; else a text to go on from
     concurrent: bool = False  # whether several threads may call `complete` at once
     window: int = 4096  # tokens of prompt and answer together

@@ -235,6 +235,7 @@ class Usage(TypedDict, total=False):
 
     spent: SpentTable
     took: Sequence[int]  # tokens of prompts, and of completions
+    server: str  # scheme, host and port of who was asked
     retry: int
     not_asked: int
     too_long: int

@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.llms.openai import KEY
+from ifqa.llms.keys import KEY
 from ifqa.version import __version__
 from ifqa.workers.machine import total_memory
 

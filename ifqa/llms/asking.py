@@ -1,4 +1,4 @@
-"""Many requests to one server at once: bounded, paced, tried again, within a budget, each answer kept as it comes."""
+"""Sends many requests to one server: in parallel, paced, retried, within a budget, each answer stored at once."""
 
 import asyncio
 import contextlib
@@ -18,25 +18,25 @@ from ifqa.records import Completion, Request
 
 BACKOFF = 0.5  # seconds before the second try, where the server names none; doubled for each further one
 LONGEST_BACKOFF = 30.0
-LONGEST_WAIT = 120.0  # a server that asks for more is not waited for
+LONGEST_WAIT = 120.0  # if the server asks for a longer wait, the run stops
 _MOMENT = 0.2  # seconds
 _LOOK_AGAIN = 0.05  # seconds
-GRACE = 5.0  # seconds that an interrupt gives to what is in flight, for it is paid for
+GRACE = 5.0  # seconds that requests in flight get after an interrupt, as they are paid for
 
 
 @dataclass
 class Round:
-    """One call's worth of requests, and what they share.
+    """The requests of one call, and what they share.
 
     Attributes:
-        name: how the server is called in what is said.
-        send: asks once.
-        keeper: claims completions and stores them, in a thread; nothing is handed on before it is stored.
-        room: tokens of prompt and answer that a request cannot exceed.
-        account: what is set aside and spent.
+        name: the server's name in messages.
+        send: sends one request, once.
+        keeper: claims completions and stores them, in a thread; a completion is stored before it is handed on.
+        room: upper bounds of a request's prompt tokens and answer tokens.
+        account: tokens and money set aside and spent.
         retries: further tries of a request.
-        interval: seconds from one request to the next, 0 for no pace.
-        arrived: told each request's number and how it ended.
+        interval: seconds from one request to the next; 0 for no pace.
+        arrived: called with each request's number and its completion or failure.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Round:
     _said_others: bool = False
 
     async def ask(self, requests: list[Request], concurrency: int) -> None:
-        """Ask them all, so many at a time.
+        """Ask all requests, `concurrency` at a time.
 
         Raises:
-            IfqaError: the server refuses what no further try mends; what was in flight has been kept.
+            IfqaError: the server refuses, and another try would not help; completions in flight have been stored.
         """
         concurrency = min(concurrency, len(requests))
         todo = deque((number, request, 0) for number, request in enumerate(requests))
@@ -76,7 +76,7 @@ class Round:
                 await asyncio.wait(tasks, timeout=GRACE)
                 raise
             else:
-                self._stop(self._why)  # one that raised stops the others
+                self._stop(self._why)  # a worker that raised stops the others
                 await asyncio.wait(tasks)
             finally:
                 for task in tasks:
@@ -89,7 +89,7 @@ class Round:
             raise IfqaError(self._why)
 
     async def _work(self, todo: deque[tuple[int, Request, int]], threads: ThreadPoolExecutor) -> None:
-        """Ask for one after another; each answer is written while the next is under way, at most one at a time."""
+        """Ask one request after another; an answer is written while the next request is in flight."""
         keeping: asyncio.Task[None] | None = None
         while todo and not self._stopped.is_set():
             number, request, passed = todo.popleft()
@@ -109,31 +109,31 @@ class Round:
         if got and not got.error and not got.cached:
             loop = asyncio.get_running_loop()
             try:
-                # A cancelled wait leaves the thread to its end, so what has come in is kept in any case
+                # If the wait is cancelled, the thread still finishes, so the completion is stored in any case
                 why = await asyncio.shield(loop.run_in_executor(threads, self.keeper.keep, request, got))
             except IfqaError as error:
                 why, got = str(error), None
-        self.keeper.release(request)  # but not of one that is cut off: its thread may be at work
+        self.keeper.release(request)  # not reached if the wait was cancelled: the thread may still be writing
         if why:
             self._stop(why)
         if got:
             self.arrived(number, got)
 
     async def _pass_over(self, passed: int) -> None:
-        """Others ask for this one: first see what else there is to do, then wait a moment."""
+        """Someone else asks for this request: do other work first, and wait if it comes up again."""
         if passed:
             if not self._said_others:
                 self._said_others = True
-                say(f"{self.name}: some of this is being asked elsewhere at the moment; those answers are waited for")
+                say(f"{self.name}: some of these prompts are being asked by another run; waiting for its answers")
             await self._pause(_LOOK_AGAIN)
 
     async def _one(self, request: Request) -> Completion | None:
-        """A request's completion, or the failure it ends with; None where all was stopped before it was sent."""
+        """A request's completion or final failure; None if asking stopped before the request was sent."""
         prompt, answer = self.room(request)
         words = ""
         for tried in range(self.retries + 1):
             while (room := self.account.reserve(prompt, answer)) is None:
-                if not self.account.budget.open:  # nobody will hand anything back
+                if not self.account.budget.open:  # no request is out, so no room will come back
                     return Completion(error=f"{self.account.refusal}{f' (after {words})' if words else ''}")
                 await self._settlement()
                 if self._stopped.is_set():
@@ -143,7 +143,7 @@ class Round:
                 await self._turn()
                 if self._stopped.is_set():
                     return None
-                used = None  # should it be cut off, the server may have done the work
+                used = None  # if the connection breaks, the server may have done the work
                 self.account.calls += 1
                 got = await self.send(request)
                 used = _used(got)
@@ -159,7 +159,7 @@ class Round:
                 self._stop(f"{self.name}: {words}")
                 return None
             if got.wait is not None and got.wait > LONGEST_WAIT:
-                self._stop(f"{self.name}: {words}; it asks to wait {got.wait:,.0f} s: run this again then")
+                self._stop(f"{self.name}: {words}; the server asks to wait {got.wait:,.0f} s: run this again then")
                 return None
             if tried < self.retries:
                 await self._back_off(tried, got)
@@ -174,26 +174,26 @@ class Round:
         if not self._said:
             self._said = True
             say(f"{self.name}: {failure.words}; such requests are tried again, at most {self.retries} times")
-        if failure.wait is not None:  # it holds for the others as well
+        if failure.wait is not None:  # the pause holds for all requests
             self._next_turn = max(self._next_turn, asyncio.get_running_loop().time() + failure.wait)
         longest = min(LONGEST_BACKOFF, BACKOFF * 2.0**tried)
-        await self._pause(longest * random.uniform(0.5, 1.0))  # so that not all come back at once
+        await self._pause(longest * random.uniform(0.5, 1.0))  # so that retries do not all come at once
 
     async def _turn(self) -> None:
-        """Wait for this request's place in the pace, and for a server that asked for a pause."""
+        """Wait for this request's turn: the pace, and a pause that the server asked for."""
         now = asyncio.get_running_loop().time()
         turn = max(now, self._next_turn)
         self._next_turn = turn + self.interval
         await self._pause(turn - now)
 
     async def _pause(self, seconds: float) -> None:
-        """Sleep, but for a stop."""
+        """Sleep; a stop ends the sleep."""
         if seconds > 0:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), seconds)
 
     async def _settlement(self) -> None:
-        """Wait until a request of ours is back; or a moment, for one of another thread's may be."""
+        """Wait until one of our requests is back, or for a moment, as another thread's may be back."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._settled.wait(), _MOMENT)
 
@@ -216,7 +216,7 @@ def _used(got: Completion | Failure) -> tuple[int, int] | None:
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """A coroutine to its end, from anywhere: in a thread of its own where this one runs a loop already (Jupyter)."""
+    """Run a coroutine to its end; in a new thread if this thread already runs a loop (Jupyter)."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -233,11 +233,11 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
     with ThreadPoolExecutor(1, "asking") as thread:
         future = thread.submit(asyncio.run, noted())
         try:
-            while not wait([future], timeout=0.2).done:  # a wait without end would not hear an interrupt on Windows
+            while not wait([future], timeout=0.2).done:  # an endless wait would ignore an interrupt on Windows
                 pass
             future.result()
         except KeyboardInterrupt:
-            with contextlib.suppress(RuntimeError):  # it has ended in the meantime
+            with contextlib.suppress(RuntimeError):  # the loop has ended in the meantime
                 for loop, task in running:
                     loop.call_soon_threadsafe(task.cancel)
             raise

@@ -1,4 +1,4 @@
-"""Who asks for which completion: of all threads and processes that want the same one, one at a time."""
+"""Claims on completions: of all threads and processes that want a completion, one at a time asks for it."""
 
 import errno
 import os
@@ -7,19 +7,19 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows: there only the threads of a process are kept apart
+except ImportError:  # Windows: claims hold between the threads of a process only
     fcntl = None  # type: ignore[assignment]
 
 _HELD = {errno.EACCES, errno.EAGAIN}
-_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # a network's file system without them
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # a network file system without locks
 
 
 class Claims:
-    """Claims on the completions of a store: each a lock on one byte of an empty file, whose place its key gives.
+    """Claims on the completions of a store. A claim is a lock on one byte of an empty file; the key gives the byte.
 
-    The system gives back what a process held, however it ended, so no claim outlives who made it. Such locks are the
-    process's, and go with the first of its handles on the file that is closed: all of a process share one, and
-    remember which thread holds what.
+    The system releases a process's locks however the process ends, so no claim outlives its owner. A process loses its
+    locks as soon as it closes any handle on the file. So all threads of a process share one handle, and `_held` says
+    which claims are taken.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,7 +29,7 @@ class Claims:
         self._file = -1
 
     def take(self, key: str) -> bool:
-        """Claim a completion by its key, in hexadecimal; False where somebody else asks for it."""
+        """Claim a completion by its key, in hexadecimal; False if someone else asks for it."""
         place = int(key[:15], 16)
         with self._lock:
             if place in self._held:
@@ -44,7 +44,7 @@ class Claims:
             return place in self._held
 
     def give(self, key: str) -> None:
-        """Give a claim back; its completion is in the store, or will not be."""
+        """Release a claim; its completion is in the store, or failed."""
         place = int(key[:15], 16)
         with self._lock:
             self._held.remove(place)
@@ -65,7 +65,7 @@ class Claims:
         return True
 
     def _close(self) -> None:
-        """Let go of the file when nothing is held."""
+        """Close the file when no claim is held."""
         if not self._held:
             os.close(self._file)
 
@@ -75,6 +75,6 @@ _LOCK = threading.Lock()
 
 
 def claims_on(folder: Path) -> Claims:
-    """The claims on the completions of a folder, the same for all who ask in this process."""
+    """The claims on a folder's completions; one object per process and folder."""
     with _LOCK:
         return _ALL.setdefault(folder.resolve(), Claims(folder.resolve()))

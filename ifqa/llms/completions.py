@@ -1,4 +1,4 @@
-"""The store that keeps every completion that was paid for."""
+"""The store on disk that keeps every completion that was paid for."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.records import Completion, Request
 from ifqa.storage.files import write
@@ -17,13 +18,13 @@ VERSION = 1  # of the store's files
 
 
 def tokens_of(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
-    """Tokens of prompts and of answers, whenever they were paid for; each completion once for each time it was asked for."""
+    """Tokens of prompts and of answers, added to those `before`. Cached completions count; repeated ones count each time."""
     several = [before, *((one.prompt_tokens, one.completion_tokens) for one in completions)]
     return sum(one for one, _ in several), sum(one for _, one in several)
 
 
 def content(model: str, request: Request) -> dict[str, Any]:
-    """All that makes a completion what it is, as JSON would have it: model, messages or text, parameters, sample."""
+    """What identifies a completion, as JSON: model, messages or text, parameters, number of the sample."""
     prompt: dict[str, Any] = {"text": request.text}
     if request.messages:
         prompt = {"messages": [list(message) for message in request.messages]}
@@ -37,33 +38,46 @@ def content(model: str, request: Request) -> dict[str, Any]:
 
 
 def json_of(asked: dict[str, Any], completion: Completion) -> bytes:
-    """A file of the store, of what was asked and what came back."""
+    """The bytes of a file of the store: the request and its completion."""
     kept = {name: value for name, value in asdict(completion).items() if name not in ("error", "cached")}
     record = {"version": VERSION, "request": asked, "completion": kept}
-    return json.dumps(record, indent=1).encode() + b"\n"  # ASCII, so that half a surrogate pair can be written
+    return json.dumps(record, indent=1).encode() + b"\n"  # ASCII, as a lone surrogate cannot be written in UTF-8
+
+
+def check_store(folder: str) -> None:
+    """Refuse a store that a file names outside of the working directory.
+
+    Raises:
+        IfqaError: the folder is an absolute path, or has `..` in it.
+    """
+    path = Path(folder)
+    if path.anchor or ".." in path.parts:
+        raise IfqaError(
+            f"store = {folder!r} is outside of the working directory; wanted a folder in it, as 'completions'"
+        )
 
 
 class Store:
-    """Completions by content: one JSON file each, under the SHA-256 of all that makes it what it is.
+    """Completions by content: one JSON file each, named by the SHA-256 of `content`.
 
-    Two models that answer to one name are one model to the store. Any number of threads and processes may use a folder
-    at once: a file is written aside under a name of its own, and its name appears when it is whole and on the disk.
+    Two models with one name are one model to the store. Any number of threads and processes may use a folder at once:
+    each writes a temporary file of its own, and renames it when it is complete and on the disk.
 
     Args:
-        folder: where they lie, as `ab/abcdef….json`; made when the first is kept.
+        folder: holds the files, as `ab/abcdef….json`; created with the first file.
     """
 
     def __init__(self, folder: Path = Path("completions")) -> None:
         self.folder = Path(folder)
 
     def path(self, model: str, request: Request) -> Path:
-        """Where the completion of a request lies, or would."""
+        """The file of a request's completion, whether it exists or not."""
         canonical = json.dumps(content(model, request), sort_keys=True, separators=(",", ":"))
         key = hashlib.sha256(canonical.encode()).hexdigest()
         return self.folder / key[:2] / f"{key}.json"
 
     def get(self, model: str, request: Request, quiet: bool = False) -> Completion | None:
-        """The completion of a request if there is one; a file that is torn or another's is passed over, and said."""
+        """A request's completion, or None. A damaged or foreign file counts as none; unless `quiet`, a message says so."""
         path = self.path(model, request)
         try:
             record = json.loads(path.read_bytes())
@@ -77,10 +91,10 @@ class Store:
         return completion
 
     def put(self, model: str, request: Request, completion: Completion) -> None:
-        """Keep a completion; on return it is on the disk, under its name.
+        """Store a completion; on return the file is on the disk, under its final name.
 
         Raises:
-            ValueError: it is a failure, which is never kept.
+            ValueError: the completion is a failure; failures are never stored.
             OSError: the disk is full, or the folder cannot be written to.
         """
         if completion.error:
@@ -90,10 +104,11 @@ class Store:
         if not path.parent.is_dir():
             path.parent.mkdir(parents=True, exist_ok=True)
             _sync(self.folder)
-        # Several threads and processes may write one completion at once, each its own file
+        # Several threads and processes may write one completion at once, each in its own file
         aside = path.with_name(f".{path.stem}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
             with open(aside, "wb") as handle:
+                aside.chmod(0o600)  # a prompt or an answer may be private
                 write(handle, data)
                 handle.flush()
                 os.fsync(handle.fileno())
@@ -105,7 +120,7 @@ class Store:
 
 
 def _sync(folder: Path) -> None:
-    """Bring the names in a folder to the disk, where the system can."""
+    """Flush a folder's entries to the disk, if the system can."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -115,9 +130,9 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _completion(record: Any, wanted: dict[str, Any]) -> Completion | None:
-    """What a file of the store holds, if it is the completion of the wanted request."""
-    if not isinstance(record, Mapping) or record.get("version") != VERSION or record.get("request") != wanted:
+def _completion(record: Any, asked: dict[str, Any]) -> Completion | None:
+    """The completion in a file of the store; None if the file is of another request, or damaged."""
+    if not isinstance(record, Mapping) or record.get("version") != VERSION or record.get("request") != asked:
         return None
     values = record.get("completion")
     kinds = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}

@@ -1,4 +1,4 @@
-"""How the rows of a batch are drawn and where each ends: by its own request, whatever is beside it."""
+"""Draws the tokens of a batch's rows and ends each row, independently of the other rows."""
 
 import hashlib
 import json
@@ -12,17 +12,17 @@ from ifqa.records import Completion, Request
 if TYPE_CHECKING:
     from torch import Tensor
 
-_COLDEST = 1e-4  # a temperature below it is as good as this one, and does not leave the range of float32
+_COLDEST = 1e-4  # the lowest temperature used: lower ones draw the same, but overflow float32
 
 
 class Rows:
-    """What the rows of a batch have written. A stopping criterion of transformers' `generate`.
+    """The texts of a batch's rows so far. A stopping criterion of transformers' `generate`.
 
     Args:
-        requests: each row's.
+        requests: one per row.
         ends: tokens that end an answer.
-        decode: tokens to text, without those.
-        piece: the text of one token.
+        decode: turns tokens into text, without `ends`.
+        piece: gives the text of one token.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Rows:
         self._finish = [""] * len(requests)
 
     def __call__(self, ids: "Tensor", scores: Any, **_: Any) -> "Tensor":
-        """Which rows have ended, [rows]; told all tokens so far, [rows, tokens], after each step."""
+        """Which rows have ended, [rows]; called after each step with all tokens so far, [rows, tokens]."""
         for row, token in enumerate(ids[:, -1].tolist()):
             if not self._finish[row]:
                 self._tokens[row].append(token)
@@ -44,7 +44,7 @@ class Rows:
         return ids.new_tensor([bool(one) for one in self._finish]).bool()
 
     def completion(self, row: int, prompt_tokens: int) -> Completion:
-        """What a row wrote, up to its first stop; the tokens are all that were computed, the last one's end counted."""
+        """A row's text up to its first stop string; its tokens are all that were computed, with the end token."""
         text = self._decode(self._tokens[row])
         cut = min((text.index(stop) for stop in self._stops[row] if stop in text), default=len(text))
         return Completion(text[:cut], prompt_tokens, len(self._tokens[row]), self._finish[row])
@@ -52,7 +52,7 @@ class Rows:
     def _end(self, row: int, token: int) -> str:
         if token in self._ends:
             return "stop"
-        # Only after a token that can be the last of a stop is the whole text looked at
+        # Search the whole text only after a token that can end a stop string
         if any(_may_end(stop, self._piece(token)) for stop in self._stops[row]):
             text = self._decode(self._tokens[row])
             if any(stop in text for stop in self._stops[row]):
@@ -61,15 +61,16 @@ class Rows:
 
 
 def _may_end(stop: str, piece: str) -> bool:
-    # A character outside of ASCII may be of several tokens, and some decoders drop a token's blanks
+    # A character outside ASCII may be split over several tokens, and some decoders drop a token's blanks
     return stop[-1] in piece or not stop[-1].isascii() or stop[-1] == " "
 
 
 class Draws:
-    """Draws the tokens of rows that have a temperature; others keep their likeliest. A logits processor of `generate`.
+    """Draws the tokens of rows with a temperature; other rows keep their likeliest token. A logits processor of `generate`.
 
-    A row has one number between 0 and 1 for each step, out of a generator that its request alone seeds, and takes the
-    token in whose share of the probabilities it falls: no draw hangs on a neighbour, the device or the model's name.
+    A row has a random number between 0 and 1 for each step, from a generator seeded by its request alone. It takes the
+    token whose share of the cumulated probabilities contains the number. So a draw does not depend on other rows, on the
+    device or on the model's name.
     """
 
     def __init__(self, requests: Sequence[Request], device: str) -> None:
@@ -87,7 +88,7 @@ class Draws:
         self._numbers = self._numbers.to(device)
 
     def __call__(self, ids: "Tensor", scores: "Tensor") -> "Tensor":
-        """Logits of the next token, [rows, vocabulary], with the drawn ones alone left where there is a temperature."""
+        """Logits of the next token, [rows, vocabulary]; in rows with a temperature all but the drawn token are -inf."""
         import torch
 
         if self._step == 0 and scores.isnan().any():
@@ -102,6 +103,6 @@ class Draws:
 
 
 def seed(request: Request) -> int:
-    """Of a request's draws: 63 bits of the SHA-256 of all that it is, its sample's number among it."""
+    """The seed of a request's draws: 63 bits of the SHA-256 of its content, with the number of the sample."""
     canonical = json.dumps(content("", request), sort_keys=True, separators=(",", ":"))
     return int(hashlib.sha256(canonical.encode()).hexdigest()[:16], 16) >> 1

@@ -1,5 +1,6 @@
-"""What a failed request means: try it again, give that one up, or stop asking altogether."""
+"""What a failed request means: try it again, give it up, or stop asking altogether."""
 
+import base64
 import email.utils
 import json
 import re
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     import openai
 
-# Codes of errors about one prompt, with which others have nothing to do; servers other than OpenAI's say it in words
+# Codes of errors that concern one prompt alone; servers other than OpenAI's say it in words
 _ALONE_CODES = {
     "context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "content_filter",
     "content_policy_violation", "invalid_prompt",
@@ -20,10 +21,10 @@ _ALONE_CODES = {
 _ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|management) policy|prompt is too long", re.I)
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
-_SECRETS = re.compile(r"sk-[\w*.…-]+|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # which a terminal would obey
-_LOOKED_AT = 10_000  # characters of a server's words; some hundred are usual
-LONGEST_WORDS = 300  # characters of a server's words that are passed on
+_SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # a terminal would obey them
+_LOOKED_AT = 10_000  # characters of a server's message that are searched; some hundred are usual
+LONGEST_WORDS = 300  # characters of a server's message that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,13 @@ class Failure:
     """Why a request has no completion.
 
     Attributes:
-        verdict: "again" where another try may help, "alone" where it is this request's own, "all" where every other
-            would fare the same.
-        words: one line, without anything secret.
-        wait: seconds the server asks for before the next try; None where it does not.
-        used: tokens of prompt and answer it took all the same; None where the server may have done the work and did not
-            say how much.
-        unreachable: no server was reached at all.
+        verdict: "again" if another try may help, "alone" if only this request fails, "all" if every other request
+            would fail too.
+        words: the reason in one line, without secrets.
+        wait: seconds to wait before the next try, as the server asks; None if it does not.
+        used: tokens of prompt and answer that were used all the same; None if the server may have done the work and did
+            not say how much.
+        unreachable: no connection was made.
     """
 
     verdict: Literal["again", "alone", "all"]
@@ -48,18 +49,25 @@ class Failure:
 
 
 def scrub(text: str, key: str) -> str:
-    """One line of a text, without the key or anything that looks like one, whole or starred out."""
-    text = (text.replace(key, "[key]") if key else text)[:_LOOKED_AT]  # in this order, for a cut key is not found
+    """A text as one line, shortened, without the key and without what looks like a key, in full or in stars."""
+    text = blot(text, key)[:_LOOKED_AT]  # in this order, as a cut key is not found
     text = " ".join(_CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
     return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
 
 
-def of_status(error: "openai.APIStatusError", key: str) -> Failure:
-    """What an answer of a status other than 2xx means.
+def blot(text: str, key: str) -> str:
+    """A text without the key, as it is or in base64; the text itself if the key is empty."""
+    if not key:
+        return text
+    return text.replace(key, "[key]").replace(base64.b64encode(key.encode()).decode().rstrip("="), "[key]")
 
-    408, 409, 429 and 5xx are tried again, but for a quota that is used up. A 400 is the request's own only where its
-    code, or in want of one its words, speak of its length or content (a context too long, a filter), and a 413 always;
-    every other status (a bad key, no such model, a parameter the model does not take) stops everything.
+
+def of_status(error: "openai.APIStatusError", key: str) -> Failure:
+    """What a response with a status other than 2xx means.
+
+    408, 409, 429 and 5xx are tried again, except when a quota is used up. A 413 concerns its request alone. So does a 400
+    if its code or message is about length or content (a context too long, a filter). Every other status (a bad key, no
+    such model, a parameter the model does not take) stops everything.
     """
     status = error.status_code
     code, words = _details(error)
@@ -67,24 +75,28 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
     if code in _QUOTA:
         return Failure("all", f"{said} (no quota is left; add credit, or wait for the next period)")
     if status in (408, 409, 429) or status >= 500:
-        # A refusal is free; behind a gateway that gave up, the work may have been done
+        # A refusal is free; if a gateway gave up, the server behind it may have done the work
         used = None if status >= 500 and status != 503 else (0, 0)
         return Failure("again", said, retry_after(error.response.headers), used)
     if 300 <= status < 400:
         there = urlsplit(error.response.headers.get("location", "")).netloc or "another place"
-        mend = "which is not asked; if you trust it, set base_url to it"
-        return Failure("all", f"HTTP {status}: it sends the request on to {scrub(there[:100], key)}, {mend}")
+        mend = "which is not followed; if you trust that host, set base_url to it"
+        return Failure("all", f"HTTP {status}: a redirect to {scrub(there[:100], key)}, {mend}")
     if status == 413 or (status == 400 and (code in _ALONE_CODES or _ALONE_WORDS.search(words))):
         return Failure("alone", said)
     if code in _UNSUPPORTED or re.match(r"unsupported (parameter|value)", words, re.I):
-        setting = scrub(str(error.param or "named"), key)
-        return Failure("all", f"{said} (the model refuses the setting {setting}; set it otherwise)")
-    hints = {401: "check OPENAI_API_KEY", 403: "the key may not use this model", 404: "check the model and base_url"}
+        parameter = scrub(str(error.param or "above"), key)
+        return Failure("all", f"{said} (the model refuses the parameter {parameter}; set another value)")
+    hints = {
+        401: "check OPENAI_API_KEY, or the variable in IFQA_KEYS",
+        403: "the key may not use this model",
+        404: "check the model and base_url",
+    }
     return Failure("all", f"{said} ({hints[status]})" if status in hints else said)
 
 
 def _details(error: "openai.APIStatusError") -> tuple[str, str]:
-    """The code and the words of an error's body, whichever of the common shapes it has."""
+    """Code and message of an error's body, in any of the common shapes."""
     body: Any = error.body
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
         body = body["error"]
@@ -97,13 +109,13 @@ def _details(error: "openai.APIStatusError") -> tuple[str, str]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the headers of an answer have it: in milliseconds, in seconds, or up to a date."""
+    """Seconds to wait, from a response's headers: milliseconds, seconds, or a date; None if the headers do not say."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
             seconds = float(headers.get(name, "")) / unit
         except ValueError:
             continue
-        return max(0.0, seconds) if seconds == seconds else None  # not a number says nothing
+        return max(0.0, seconds) if seconds == seconds else None  # NaN says nothing
     try:
         then = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""A causal language model of transformers in this process, by its chat template; what is batched together changes no answer."""
+"""Runs a causal language model of transformers in this process, with its chat template, in batches."""
 
 import hashlib
 from collections import Counter
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Store
+from ifqa.llms.completions import Store, check_store
 from ifqa.llms.decoding import Draws, Rows
 from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.models.batches import out_of_memory
@@ -17,34 +17,34 @@ from ifqa.protocols import Advance, LanguageModel, Place, silent
 from ifqa.records import Completion, Estimate, Request, Spent
 from ifqa.settings import Natural, Precision, checked
 
-_TOGETHER = 256  # prompts at a time: the logits of all of them are kept
-# What templates of Qwen3 and Llama 3 ask for: an answer alone, and a prompt that is the same on every day.
+_TOGETHER = 256  # prompts in a batch, at most, as the logits of all are in memory
+# Qwen3's template: no thinking, the answer alone. Llama 3's: a fixed date, so that prompts are the same every day.
 _TEMPLATE = {"enable_thinking": False, "date_string": "26 Jul 2024"}
 
 
 class HF(LanguageModel):
     """A causal language model of the hub or a folder, run here. Temperature 0 takes the likeliest token at each step.
 
-    A temperature is all that changes the model's probabilities: what its folder says of penalties, top_k and top_p is
-    left aside. Where one is set, a request is drawn by numbers of its own, so that neither its neighbours nor the
-    order of requests matter. In float32 batching changes no answer; in bfloat16 it changes roundings.
+    Only the temperature changes the model's probabilities: penalties, top_k and top_p in the model's folder are ignored.
+    With a temperature, each request has random numbers of its own, so other requests and their order do not matter. In
+    float32 batching changes no answer; in bfloat16 it changes roundings.
 
     Args:
-        model: a folder, or a name of the hub: safetensors, or weights that are read as tensors alone; never code.
-        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
-        precision: "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies in it.
-        batch_tokens: of prompts and answers in a batch, padding counted; 0 for what suits the device. Halved where the
-            memory is too small, and that said.
+        model: a folder, or a name of the hub, with safetensors or weights that load as tensors; no code of it is run.
+        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
+        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
+        batch_tokens: tokens of prompts and answers in a batch, with padding; 0 for a value that suits the device. If the
+            memory is too small, the value is halved, and a message says so.
         window: tokens of prompt and answer together; 0 for the model's own.
-        store: the folder that completions are kept in, below `root`.
+        store: the folder for completions, below `root`.
 
     Attributes:
         name: the model, with a hash of its weights, tokenizer and chat template, and a precision if one was asked for;
             completions are stored under it.
-        chat: whether it has a chat template, and takes messages; else it takes a text to go on from.
+        chat: whether it has a chat template, and takes messages; else it continues a text.
 
     Raises:
-        IfqaError: the model is not to be had, no causal language model or without a tokenizer, or a setting is wrong.
+        IfqaError: the model cannot be found, is no causal language model, has no tokenizer, or an argument is wrong.
     """
 
     version = 1
@@ -79,43 +79,43 @@ class HF(LanguageModel):
         self.room = batch_tokens or room(self.model)
         self._ends = ends(self.model, self.tokenizer)
         self._pad: int = self.tokenizer.pad_token_id or 0
-        self.model.generation_config = self._settings()  # its own would fill in whatever `generate` is not told
+        self.model.generation_config = self._settings()  # the model's own would set what `generate` is not given
         self._pieces: dict[int, str] = {}
         self._store = Store(root / store)
         self._spent = Spent(cost=0.0)
 
     @property
     def spent(self) -> Spent:
-        """What it has computed so far, for no money."""
+        """Tokens computed so far, for no money."""
         return self._spent
 
     def count(self, text: str) -> int:
-        """Tokens of a text, with those that the tokenizer itself puts around one (a chat's: see `prompt_tokens`)."""
+        """Tokens of a text, with those that the tokenizer adds around it (of a chat: see `prompt_tokens`)."""
         return len(self._tokenise(text, add_special_tokens=True))
 
     def prompt_tokens(self, request: Request) -> int:
-        """Tokens of a request's prompt as the model is given it, template and all."""
+        """Tokens of a request's prompt as the model gets it, with the chat template."""
         return len(self._ids(request))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """What the requests would take; those in the store already, asked twice or too long take nothing."""
+        """What the requests would take; requests that are stored, repeated or too long take nothing."""
         missing = [one for one in dict.fromkeys(requests) if self._store.get(self.name, one) is None]
         asked = [(one, ids) for one in missing for ids, problem in [self._prompt(one)] if not problem]
         prompts, answers = sum(len(ids) for _, ids in asked), sum(one.max_tokens for one, _ in asked)
         return Estimate(len(asked), prompts, answers, 0.0)
 
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
-        """Their completions, in order; each is in the store before it is handed out.
+        """The completions of the requests, in order; each is stored before it is returned.
 
-        What the store has is not computed, and equal requests are computed once. One whose prompt and answer exceed the
-        window or the memory has `error`.
+        Stored completions are not computed again, and equal requests are computed once. A completion has `error` if prompt
+        and answer exceed the window or the memory.
 
         Args:
             requests: what to answer.
-            advance: called with the number of requests done, as they are.
+            advance: called with the number of requests done, each time some are done.
 
         Raises:
-            IfqaError: messages are given to a model without a chat template, or its weights are damaged.
+            IfqaError: a request has messages and the model no chat template, or the model's weights are damaged.
         """
         times = Counter(requests)
         done: dict[Request, Completion] = {}
@@ -154,11 +154,11 @@ class HF(LanguageModel):
         return [done[request] for request in requests]
 
     def _prompt(self, request: Request) -> tuple[list[int], str]:
-        """Token ids of a prompt, and what is wrong with it."""
+        """Token ids of a prompt, and why it cannot be answered, or ""."""
         from jinja2 import TemplateError
 
         if request.messages and not self.chat:
-            raise IfqaError(f"{self.name} has no chat template and takes no messages; give it a text to go on from")
+            raise IfqaError(f"{self.name} has no chat template and takes no messages; give it a text to continue")
         try:
             ids = self._ids(request)
         except TemplateError as error:
@@ -193,17 +193,17 @@ class HF(LanguageModel):
         except TemplateError:
             if chat[0]["role"] != "system" or len(chat) < 2:
                 raise
-        # Gemma's templates, for one, know no system: its text goes before the first message's
+        # Some templates, such as Gemma's, know no system message: put its text before the first message's
         first, second, *rest = chat
         return render([second | {"content": f"{first['content']}\n\n{second['content']}"}, *rest])
 
     def _tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
-        whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no character
+        whole = text.encode("utf-8", "replace").decode()  # a lone surrogate is no character
         ids: list[int] = self.tokenizer(whole, add_special_tokens=add_special_tokens)["input_ids"]
         return ids
 
     def _together(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
-        """How many of the first are a batch."""
+        """How many of the first requests make the next batch."""
         longest = most = 0
         for number, (request, ids) in enumerate(todo[:_TOGETHER]):
             longest, most = max(longest, len(ids)), max(most, request.max_tokens)
@@ -212,7 +212,7 @@ class HF(LanguageModel):
         return min(len(todo), _TOGETHER)
 
     def _generate(self, group: Sequence[tuple[Request, list[int]]]) -> list[Completion]:
-        """Completions of a batch; of none where the memory was too small for several, and the next batch is smaller."""
+        """Completions of a batch; none if the memory was too small for several requests: the next batch is smaller."""
         import torch
 
         width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
@@ -235,7 +235,7 @@ class HF(LanguageModel):
                 raise
         else:
             return [rows.completion(row, len(ids)) for row, (_, ids) in enumerate(group)]
-        if device.type == "cuda":  # outside of the handler, whose traceback holds on to the memory
+        if device.type == "cuda":  # outside the handler, as its traceback keeps the memory in use
             torch.cuda.empty_cache()
         if len(group) == 1:
             return [Completion(error=f"a prompt of {width:,} tokens does not fit into the memory of {device}")]
@@ -256,14 +256,19 @@ class HF(LanguageModel):
         return text
 
     def _piece(self, token: int) -> str:
-        """The text of one token, each decoded once."""
+        """The text of one token; each token is decoded once."""
         if token not in self._pieces:
             self._pieces[token] = self._decode([token])
         return self._pieces[token]
 
     @classmethod
+    def refuse(cls, *, store: str = "", **_: Any) -> None:
+        """Refuse what no experiment's file may hold: a store elsewhere on the disk."""
+        check_store(store)
+
+    @classmethod
     def fingerprint(cls, model: str, **_: Any) -> str:
-        """One hash of the model's files, its tokenizer and chat template among them."""
+        """One hash of the model's files, with its tokenizer and chat template."""
         folder = model_folder(model)
         template = folder / "chat_template.jinja"
         said = template.read_bytes() if template.exists() else b""

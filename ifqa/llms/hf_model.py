@@ -1,4 +1,4 @@
-"""A causal language model of transformers and its tokenizer out of a folder; no code in it is run."""
+"""Loads a causal language model of transformers and its tokenizer from a folder, without running code from it."""
 
 import pickle
 from pathlib import Path
@@ -6,19 +6,19 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 
-MEND = "wanted one that goes on from a text, as Qwen/Qwen2.5-1.5B-Instruct"
-WINDOW = 4096  # of a model whose files do not say it
-#: Tokens of prompts and answers in a batch, padding counted.
+MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
+WINDOW = 4096  # tokens; of a model whose files do not say
+#: Tokens of prompts and answers in a batch, with padding.
 BUDGET = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
 _SHARE = 0.4  # of a GPU's free memory, for keys and values
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
 
 
 def load_model(folder: Path, device: str, precision: str) -> Any:
-    """The network in evaluation mode, on its device, generating by nothing but what it is told.
+    """The network in evaluation mode, on its device.
 
     Raises:
-        IfqaError: it does not load, is not whole, is no causal language model, or is too large for the device.
+        IfqaError: it does not load, lacks weights, is no causal language model, or is too large for the device.
     """
     import torch
     from huggingface_hub.errors import StrictDataclassError
@@ -46,7 +46,7 @@ def load_model(folder: Path, device: str, precision: str) -> Any:
         ) from error
     if wrong := sorted(map(str, {*report["missing_keys"], *report["mismatched_keys"]})):
         raise IfqaError(
-            f"{folder} is no whole causal language model: {len(wrong)} weights are missing or do not fit, as "
+            f"{folder} lacks weights of a causal language model: {len(wrong)} are missing or of another shape, such as "
             f"{wrong[0]}; {MEND}"
         )
     try:
@@ -56,7 +56,7 @@ def load_model(folder: Path, device: str, precision: str) -> Any:
 
 
 def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
-    """A masked model, for one, loads as a causal one and writes nonsense; its file says what it is."""
+    """Refuse other kinds by config.json: a masked model, say, would load as a causal one and write nonsense."""
     known = {name for names in causal for name in ([names] if isinstance(names, str) else names)}
     found = list(config.architectures or [])
     if config.is_encoder_decoder or (found and not known.intersection(found)):
@@ -67,7 +67,7 @@ def load_tokenizer(folder: Path, model: Any) -> Any:
     """The tokenizer of a model's folder.
 
     Raises:
-        IfqaError: there is none, it does not load, or it is another model's.
+        IfqaError: there is none, it does not load, or it belongs to another model.
     """
     from transformers import AutoTokenizer
 
@@ -75,7 +75,14 @@ def load_tokenizer(folder: Path, model: Any) -> Any:
         raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own into it")
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # of JSON of another shape
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ImportError,
+    ) as error:  # from JSON of another shape
         raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
     vocabulary = model.get_input_embeddings().num_embeddings
     if len(tokenizer) > vocabulary:
@@ -87,12 +94,12 @@ def load_tokenizer(folder: Path, model: Any) -> Any:
 
 
 def window_of(model: Any) -> int:
-    """Tokens that a model has positions for."""
+    """Number of the model's positions, in tokens."""
     return getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None) or WINDOW
 
 
 def ends(model: Any, tokenizer: Any) -> frozenset[int]:
-    """The tokens that end an answer, by any of the model's files: a chat's is often not the text's."""
+    """The tokens that end an answer, from all of the model's files: a chat's end token often differs from a text's."""
     config = model.config.get_text_config(decoder=True)
     named = [model.generation_config.eos_token_id, getattr(config, "eos_token_id", None), tokenizer.eos_token_id]
     return frozenset(
@@ -101,7 +108,7 @@ def ends(model: Any, tokenizer: Any) -> frozenset[int]:
 
 
 def room(model: Any) -> int:
-    """Tokens of prompts and answers that the device holds at a time: each has a key and a value in every layer."""
+    """Tokens of prompts and answers that fit on the device: each has a key and a value in every layer."""
     import torch
 
     budget = BUDGET[model.device.type]

@@ -1,4 +1,4 @@
-"""The store while something is asked: each completion is asked for by one at a time, and there is room to keep it."""
+"""Guards the store while requests are out: one asker per completion, and disk space reserved for the answers."""
 
 import errno
 import os
@@ -13,25 +13,26 @@ from ifqa.llms.claims import claims_on
 from ifqa.llms.completions import Store, content, json_of
 from ifqa.records import Completion, Request
 
-_OF_A_TOKEN = 32  # bytes of a token of an answer, at most, as the store's JSON writes it
-_BLOCK = 4096  # bytes of the smallest piece that a file or a folder's entry takes
+_OF_A_TOKEN = 32  # bytes, at most, of an answer's token in the store's JSON
+_BLOCK = 4096  # bytes of a disk block: the least that a file or a folder's entry takes
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Keeper:
-    """Claims on completions, and room for the largest that can be unwritten at once, held by a file without a name.
+    """Claims on completions, and disk space reserved for the largest that can be unwritten at the same time.
 
-    Its bytes are real and random, for a disk that packs them would find no room in zeros. Its room goes back to the disk
-    when a completion finds none. All room and all claims go back at the end, however the process ends.
+    A file without a name holds the space. It is filled with random bytes, as a disk that compresses would store zeros in
+    no space. If a completion finds the disk full, the file gives space back. All space and all claims are released at the
+    end, however the process ends.
 
     Args:
-        store: where the completions are kept.
-        model: under whose name.
+        store: keeps the completions.
+        model: the name that they are kept under.
         requests: what will be asked.
-        at_once: how many of them are paid for and not yet kept, at most.
+        at_once: how many completions can be paid for and not yet stored, at most.
 
     Raises:
-        IfqaError: there is no such room, or nothing can be written there; nothing has been asked.
+        IfqaError: the disk lacks the space, or the folder cannot be written to; nothing has been asked.
     """
 
     def __init__(self, store: Store, model: str, requests: Sequence[Request], at_once: int) -> None:
@@ -65,25 +66,25 @@ class Keeper:
             self.release(request)
 
     def claim(self, request: Request) -> bool:
-        """Claim a request's completion; False where another thread or process asks for it."""
+        """Claim a request's completion; False if another thread or process is asking for it."""
         key = self._store.path(self._model, request).stem
         if taken := self._claims.take(key):
             self._claimed[request] = key
         return taken
 
     def release(self, request: Request) -> None:
-        """Let others ask for a completion, which is in the store or will not be."""
+        """Release the claim on a completion; it is in the store, or failed."""
         self._claims.give(self._claimed.pop(request))
 
     def get(self, request: Request) -> Completion | None:
-        """A completion that somebody has kept in the meantime."""
+        """A completion that someone else has stored in the meantime."""
         return self._store.get(self._model, request, quiet=True)
 
     def keep(self, request: Request, completion: Completion) -> str:
-        """Keep a completion; "", or why nothing more may be asked: it took the room that was held for it.
+        """Store a completion; returns "", or why asking must stop: the completion needed the reserved space.
 
         Raises:
-            IfqaError: it could not be kept even so.
+            IfqaError: even with the reserved space, the completion cannot be stored.
         """
         why = ""
         while True:
@@ -97,7 +98,7 @@ class Keeper:
                 return why
 
     def _give(self, size: int) -> bool:
-        """Give room back to the disk; False where none is left."""
+        """Give reserved space back to the disk; False if none is left."""
         with self._lock:
             if not self._left:
                 return False
@@ -113,6 +114,6 @@ class Keeper:
 
 
 def _most(model: str, request: Request) -> int:
-    """Bytes of the disk that a completion takes at most: its file, in whole pieces, and its folder."""
+    """Bytes on the disk that a completion takes at most: its file and its folder, in whole blocks."""
     most = len(json_of(content(model, request), Completion())) + _OF_A_TOKEN * request.max_tokens
     return -(-most // _BLOCK) * _BLOCK + 2 * _BLOCK

@@ -1,4 +1,4 @@
-"""What tokens cost, and caps that hold: room is set aside before a request goes out and settled when it is back."""
+"""Prices of tokens, and caps: room is set aside before a request is sent, and settled when its answer is back."""
 
 import ipaddress
 import math
@@ -36,7 +36,7 @@ class PriceTable(Table):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens put in and got out, the day they held, and where they stood."""
+    """US dollars per million tokens of input and output, the date of the prices, and their source."""
 
     input: float
     output: float
@@ -44,12 +44,12 @@ class Price:
     source: str = ""
 
     def of(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars for so many tokens."""
+        """US dollars for these tokens."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
 
 def is_local(url: str) -> bool:
-    """Whether a server is this machine itself."""
+    """Whether a server's host is this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -61,14 +61,14 @@ def is_local(url: str) -> bool:
 
 
 def price_of(model: str, url: str = "", root: Path = Path()) -> Price | None:
-    """A model's price out of prices.toml; None where it is unknown, which is never taken for nothing.
+    """A model's price from prices.toml; None if it is unknown, which never counts as free.
 
-    The table is looked for below `root`, then in the repository, then the package. A name with a date has
-    the price of the name without, unless the table has it. A server on this machine costs nothing unless the table
-    prices its model.
+    The table is looked for below `root`, then in the repository, then in the package. A model's name with a date that is
+    not in the table has the price of the name without the date. A server on this machine is free, unless the table has a
+    price for its model.
 
     Raises:
-        IfqaError: the table is not one; the key is in the message.
+        IfqaError: the table is wrong; the message names the key.
     """
     path = find_resource(PRICES, root)
     if path:
@@ -81,7 +81,7 @@ def price_of(model: str, url: str = "", root: Path = Path()) -> Price | None:
 
 
 class Room(NamedTuple):
-    """What is set aside for one request: tokens of the prompt and the answer; `extra` of the prompt's were learnt."""
+    """Tokens set aside for one request. `extra` of the prompt's tokens correct the bound, as the server counts more."""
 
     prompt: int
     completion: int
@@ -89,9 +89,9 @@ class Room(NamedTuple):
 
 
 class Budget:
-    """What language models spend together, and what is set aside for requests that are out; one for a whole command.
+    """What all language models of a command spend, and what is set aside for requests that are out.
 
-    Several threads may share it.
+    Several threads may share a budget.
     """
 
     def __init__(self) -> None:
@@ -100,23 +100,22 @@ class Budget:
 
     @property
     def open(self) -> int:
-        """How many requests are out, of all models."""
+        """Number of requests that are out, for all models."""
         return sum(one.open for one in self.accounts)
 
 
 class Account:
-    """Tokens of one model spent and set aside, against caps that hold for all that its budget's models spend together.
+    """Tokens that one model has spent and set aside, under caps that hold for all models of its budget together.
 
-    `spent + set aside` never exceeds a cap, so neither does what is billed, as long as no request takes more than was
-    set aside for it. A server that does count more prompt tokens than the bound raises every later bound by as much.
-    What a model of unknown price spends counts in tokens alone. `calls` counts the requests that went out, for whoever
-    sends them.
+    `spent + set aside` never exceeds a cap. So the bill does not either, as long as no request takes more than was set
+    aside for it. If a server counts more prompt tokens than the bound, every later bound is raised by as much. A model of
+    unknown price counts towards the cap on tokens only. The sender of requests counts them in `calls`.
 
     Args:
-        price: what tokens cost; None where it is unknown.
+        price: of tokens; None if it is unknown.
         max_cost: US dollars; 0 for no cap.
         max_tokens: prompt and completion tokens together; 0 for no cap.
-        budget: shared with other models; None for one of its own.
+        budget: shared with other models; None for a new budget.
     """
 
     def __init__(
@@ -135,7 +134,7 @@ class Account:
             self.budget.accounts.append(self)
 
     def reserve(self, prompt_tokens: int, completion_tokens: int) -> Room | None:
-        """Set room aside for a request that goes out now; None, and nothing set aside, where a cap would be passed."""
+        """Set room aside for a request that goes out now; None, with nothing set aside, if that would exceed a cap."""
         with self.budget.lock:
             room = Room(prompt_tokens + self.extra, completion_tokens, self.extra)
             before, self.aside = self.aside, (self.aside[0] + room.prompt, self.aside[1] + room.completion)
@@ -150,7 +149,7 @@ class Account:
             return room
 
     def settle(self, room: Room, used: tuple[int, int] | None) -> None:
-        """Take a request's room back and count what it used; None where that is unknown, and all of it counts."""
+        """Release a request's room and count the tokens it used; None (unknown) counts the whole room."""
         used = (room.prompt, room.completion) if used is None else used
         with self.budget.lock:
             self.aside = (self.aside[0] - room.prompt, self.aside[1] - room.completion)
@@ -160,18 +159,18 @@ class Account:
 
     @property
     def cost(self) -> float | None:
-        """US dollars spent; None where the price is unknown."""
+        """US dollars spent; None if the price is unknown."""
         return None if self.price is None else self.price.of(*self.spent)
 
     @property
     def at_most(self) -> float:
-        """US dollars spent and set aside; 0 where the price is unknown."""
+        """US dollars spent and set aside; 0 if the price is unknown."""
         prompt, completion = self.spent[0] + self.aside[0], self.spent[1] + self.aside[1]
         return self.price.of(prompt, completion) if self.price else 0.0
 
     @property
     def refusal(self) -> str:
-        """What is said of a request that did not fit."""
+        """The error of a request that did not fit under the caps."""
         caps = [f"${self.max_cost:g} (max_cost)"] if self.max_cost else []
         caps += [f"{self.max_tokens:,} tokens (max_total_tokens)"] if self.max_tokens else []
         return f"not asked: the cap of {' and '.join(caps)} leaves no room for it"

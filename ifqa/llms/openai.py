@@ -1,9 +1,8 @@
 """Language models behind OpenAI's API or any server that speaks it: vLLM, Ollama, llama.cpp, `transformers serve`."""
 
 import asyncio
-import os
-import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,9 +12,10 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
-from ifqa.llms.completions import Store
-from ifqa.llms.failures import Failure, of_status, scrub
+from ifqa.llms.completions import Store, check_store
+from ifqa.llms.failures import Failure, blot, of_status, scrub
 from ifqa.llms.keeping import Keeper
+from ifqa.llms.keys import NO_KEY, address_of, check_address, is_openai, is_own, key_for, server_of
 from ifqa.llms.money import Account, Budget, is_local, price_of
 from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
@@ -27,44 +27,42 @@ from ifqa.settings import Natural, NotNegative, Positive, checked
 if TYPE_CHECKING:
     import openai
 
-OPENAI = "https://api.openai.com/v1"
-KEY = "OPENAI_API_KEY"
-ADDRESS = "OPENAI_BASE_URL"  # as OpenAI's own clients have it
-_SECRET = re.compile(r"sk-[\w-]{8,}|(?=[\w-]*\d)[\w-]{32,}")  # in a path: a key, or what is as long as one
-CONNECT = 10.0  # seconds until a server that does not even take the connection counts as not there
+CONNECT = 10.0  # seconds to connect; after that the server counts as down
+_SHORTEST_KEY = 8  # characters; a shorter key may be a word of an answer
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
 
 class OpenAI(LanguageModel):
     """A model of a server that speaks OpenAI's API.
 
-    The key is read from the environment's OPENAI_API_KEY when something is asked, and is kept nowhere; a server on this
-    machine needs none. No redirect to another server is followed. Caps hold for all that is asked on its
-    budget. Several threads may ask at once.
+    The key is read from the environment when something is asked (`ifqa.llms.keys`), and is kept nowhere; a server on this
+    machine needs none. Redirects are not followed. Caps hold for all models of the budget together. Several threads may
+    ask at once.
 
     Args:
-        model: its name at the server.
-        base_url: the server, up to its "/v1"; "" for that of the environment's OPENAI_BASE_URL, or OpenAI's.
+        model: the model's name at the server.
+        base_url: the server's address, up to "/v1"; "" for the environment's OPENAI_BASE_URL, or else OpenAI's.
         concurrency: requests in flight at a time.
-        requests_per_minute: their pace; 0 for none.
-        timeout: seconds until a request that is not answered is given up and tried again.
-        window: tokens of prompt and answer together; 0 takes it from the table by name.
+        requests_per_minute: pace; 0 for no limit.
+        timeout: seconds that a request may take; then it is tried again.
+        window: tokens of prompt and answer together; 0 takes the window from the table, by the model's name.
         form: "chat", "completion", or "auto": completion for the few models that take no messages, else chat.
         retries: further tries of a request that failed for a passing reason.
-        max_cost: US dollars beyond which nothing is asked; 0 for no cap.
-        max_total_tokens: tokens of prompts and answers beyond which nothing is asked; 0 for no cap.
-        effort: `reasoning_effort` of chat models that reason; "" leaves it to the server. From GPT-5 on, some models take a
-            temperature of 0 with "none" alone.
-        store: the folder that completions are kept in, below `root`.
-        root: where a prices.toml is looked for, too.
-        budget: shared with other models; the caps hold for all that it counts.
+        max_cost: cap in US dollars; 0 for no cap.
+        max_total_tokens: cap on tokens of prompts and answers; 0 for no cap.
+        effort: `reasoning_effort` of reasoning chat models; "" leaves it to the server. From GPT-5 on, some models take a
+            temperature of 0 only with "none".
+        store: the folder for completions, below `root`.
+        root: the folder that `store` and a prices.toml are in.
+        budget: shared with other models, whose spending then counts towards the caps.
 
     Attributes:
-        name: the model, with its effort if one is set; completions are stored under it.
-        price: US dollars per million tokens, or None where they are unknown.
+        name: the model, with its effort if one is set and its host if that is not OpenAI's; completions are stored under it.
+        server: scheme, host and port of who is asked.
+        price: US dollars per million tokens, or None if unknown.
 
     Raises:
-        IfqaError: a setting is out of range, or money is capped and the price is unknown.
+        IfqaError: an argument is out of range, or `max_cost` is set and the price is unknown.
     """
 
     version = 1
@@ -92,18 +90,17 @@ class OpenAI(LanguageModel):
         root: Path = Path(),
         budget: Budget | None = None,
     ) -> None:
-        _check(base_url)
-        _check(os.environ.get(ADDRESS, ""), f"{ADDRESS} of the environment")
+        self.url = address_of(base_url)
+        self.server = server_of(self.url)
         for needed in ("openai", "tiktoken"):
             if find_spec(needed) is None:
                 raise IfqaError(f"llm 'openai' needs {needed}; install it with: pip install {needed}")
         self.model = model
-        self.name = f"{model} effort {effort}" if effort else model
-        self.url = base_url or os.environ.get(ADDRESS, "") or OPENAI
+        self.name = (f"{model} effort {effort}" if effort else model) + _of_host(self.url)
         self.chat = form == "chat" or (form == "auto" and not model.startswith(_TEXT_MODELS))
         self.window = window or window_of(model) or WINDOW
         if not window and not window_of(model):
-            say(f"{model}: its window is unknown, {WINDOW} tokens are taken; say otherwise with the setting window")
+            say(f"{model}: its window is unknown, {WINDOW} tokens are assumed; set window if it is another")
         self.price = price_of(model, self.url, root)
         if max_cost and self.price is None:
             raise IfqaError(
@@ -119,7 +116,7 @@ class OpenAI(LanguageModel):
         self._cached = 0
 
     def _say_host(self) -> None:
-        """Who is asked, before the first request that this object sends."""
+        """Print the server's host before the first request of this object."""
         if not self._account.calls:
             say(f"asking {self.model} at {urlsplit(self.url).netloc}")
 
@@ -128,40 +125,41 @@ class OpenAI(LanguageModel):
             self._cached += count
 
     @classmethod
-    def refuse(cls, *, base_url: str = "", **_: Any) -> None:
-        """Refuse what may stand in no file, before it is written into an experiment's: an address with a key in it."""
-        _check(base_url)
+    def refuse(cls, *, base_url: str = "", store: str = "", **_: Any) -> None:
+        """Refuse what no experiment's file may hold: an address with a key in it, a store elsewhere on the disk."""
+        check_address(base_url)
+        check_store(store)
 
     def count(self, text: str) -> int:
-        """Tokens of a text: exactly where the model's vocabulary is on this machine, else by a rule that gives more."""
+        """Tokens of a text: exact if the model's vocabulary is on this machine, else an upper estimate."""
         return counter(self.model)(text)
 
     @property
     def spent(self) -> Spent:
-        """What this object has used so far."""
+        """What this object has spent so far."""
         return Spent(self._account.calls, self._cached, *self._account.spent, self._account.cost)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """What the requests would take; those in the store already and those asked twice take nothing. Sends nothing."""
+        """What the requests would cost; stored and repeated requests cost nothing. Sends nothing."""
         missing = [one for one in dict.fromkeys(requests) if self._store.get(self.name, one) is None]
         prompt = sum(prompt_tokens(one, self.count) for one in missing)
         answers = sum(one.max_tokens for one in missing)
         return Estimate(len(missing), prompt, answers, self.price.of(prompt, answers) if self.price else None)
 
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
-        """Their completions, in order; each is in the store before it is handed out.
+        """The completions of the requests, in order; each is stored before it is returned.
 
-        What the store has is not asked for, and equal requests are asked once, by whatever thread or process. One that
-        fails has `error`, and is asked again the next time. An interrupt stops the asking, waits a few seconds for what is
-        in flight, keeps it, and goes on.
+        Stored completions are not asked for again. Equal requests are asked once, across threads and processes. A failed
+        completion has `error`; the next call asks for it again. An interrupt stops asking, waits a few seconds for requests
+        in flight, stores their completions, and is then raised.
 
         Args:
             requests: what to ask.
-            advance: called with the number of requests done, as they are.
+            advance: called with the number of requests done, each time some are done.
 
         Raises:
-            IfqaError: the server refuses what no further try mends (a bad key, no such model, a used-up quota), in its
-                words, or an answer cannot be written; what was in flight has been kept.
+            IfqaError: another try would not help (a bad key, no such model, a used-up quota; the message has the server's
+                words), or a completion cannot be written. Completions in flight have been stored.
         """
         times: dict[Request, int] = {}
         for request in requests:
@@ -182,8 +180,8 @@ class OpenAI(LanguageModel):
             advance(times[request])
 
         if missing:
-            key = _key(self.url)
-            # One is on its way, and one is being written, of each that is asked at a time
+            key = key_for(self.url)
+            # Each worker has at most one request in flight and one completion being written
             with Keeper(self._store, self.name, missing, 2 * self._concurrency) as keeper:
                 self._say_host()
                 run(self._ask(missing, key, keeper, arrived))
@@ -194,21 +192,24 @@ class OpenAI(LanguageModel):
     ) -> None:
         import openai
 
-        from ifqa.llms.bodies import PLAIN, bound
+        from ifqa.llms.bodies import PLAIN, bare, bound
 
-        # A proxy of the environment is for the world outside
+        # The environment's proxy is not for this machine
         capped = self._account.max_cost or self._account.max_tokens
-        count = counter(self.model) if capped else at_most  # what the bound is by matters to a cap alone
+        count = counter(self.model) if capped else at_most  # only caps need a close bound
         timeout = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
+        hooks: dict[str, list[Any]] = {"response": [bound], "request": [] if is_own(self.url) else [bare(key)]}
         web = openai.DefaultAsyncHttpxClient(
-            trust_env=not is_local(self.url), follow_redirects=False, headers=PLAIN, event_hooks={"response": [bound]}
+            trust_env=not is_local(self.url), follow_redirects=False, headers=PLAIN, event_hooks=hooks
         )
         async with openai.AsyncOpenAI(
             api_key=key, base_url=self.url, timeout=timeout, max_retries=0, http_client=web
         ) as client:
+            if not is_openai(self.url):
+                client.organization = client.project = None  # the library takes both from the environment
             asking = Round(
                 name=f"{self.model} at {urlsplit(self.url).netloc}",
-                send=lambda request: self._send(client, request, key),
+                send=lambda request: self._send(client, request, "" if key == NO_KEY else key),
                 keeper=keeper,
                 room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
                 account=self._account,
@@ -219,7 +220,7 @@ class OpenAI(LanguageModel):
             await asking.ask(missing, self._concurrency)
 
     async def _send(self, client: "openai.AsyncOpenAI", request: Request, key: str) -> Completion | Failure:
-        """Ask once."""
+        """Send a request once. `key` is blotted out of what comes back; "" if none was sent."""
         import httpx2
         import openai
 
@@ -227,8 +228,8 @@ class OpenAI(LanguageModel):
 
         path = "/chat/completions" if request.messages else "/completions"
         try:
-            async with asyncio.timeout(self._timeout):  # the library's own starts anew with every byte
-                # Past the methods for each endpoint, which spend more time on checking types than all the rest takes
+            async with asyncio.timeout(self._timeout):  # the library's own timeout restarts with every byte
+                # Not the method for the endpoint: it spends more time on checking types than all the rest takes
                 answer = await client.post(path, body=self._arguments(request), cast_to=httpx2.Response)
         except openai.APIStatusError as error:
             return of_status(error, key)
@@ -241,23 +242,26 @@ class OpenAI(LanguageModel):
             if isinstance(error, openai.APITimeoutError | TimeoutError):
                 return Failure("again", f"no answer within {self._timeout:g} s", used=None)
             return Failure("again", scrub(f"connection lost ({cause or type(cause).__name__})", key), used=None)
-        return read_answer(answer.content, bool(request.messages), request.stop)
+        got = read_answer(answer.content, bool(request.messages), request.stop)
+        if isinstance(got, Completion) and len(key) >= _SHORTEST_KEY:
+            return replace(got, text=blot(got.text, key))  # from a server that repeats its headers
+        return got
 
     def ready(self) -> None:
-        """Ask for nothing, but refuse what would keep every request from being sent.
+        """Check that requests could be sent; sends nothing.
 
         Raises:
-            IfqaError: the server wants a key, and there is none or no right one in the environment.
+            IfqaError: the environment has no key for the server, or a wrong one.
         """
-        _key(self.url)
+        key_for(self.url)
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         """A request as the API takes it.
 
-        OpenAI's own chat takes max_completion_tokens, as max_tokens is refused by its reasoning models; other servers
-        know max_tokens. A temperature of 1 is OpenAI's default, and reasoning models refuse even to be told another.
+        OpenAI's chat gets max_completion_tokens, as its reasoning models refuse max_tokens; other servers know max_tokens.
+        OpenAI gets no temperature of 1, which is its default: reasoning models refuse any other value.
         """
-        ours = self.url.startswith(OPENAI)
+        ours = is_openai(self.url)
         arguments: dict[str, Any] = {"model": self.model}
         arguments["max_completion_tokens" if ours and request.messages else "max_tokens"] = request.max_tokens
         if request.messages:
@@ -273,28 +277,6 @@ class OpenAI(LanguageModel):
         return arguments
 
 
-def _check(address: str, what: str = "base_url") -> None:
-    try:
-        parts = urlsplit(address)
-    except ValueError as error:
-        raise IfqaError(f"openai: {what} is no address ({error})") from error
-    if "@" in parts.netloc:
-        raise IfqaError(f"openai: {what} has a name or password in it; put the key into {KEY} instead")
-    if parts.query or parts.fragment:
-        raise IfqaError(f"openai: {what} has something after a '?' or '#'; wanted the address alone, a key in {KEY}")
-    if address and (parts.scheme not in ("http", "https") or not parts.hostname):
-        raise IfqaError(f"openai: {what} must begin with http:// or https://, found {scrub(address, '')!r}")
-    if any(map(_SECRET.fullmatch, parts.path.split("/"))):
-        raise IfqaError(f"openai: {what} has what looks like a key in its path; put the key into {KEY} instead")
-
-
-def _key(url: str) -> str:
-    """The key of the environment; a stand-in for a server on this machine that asks for none."""
-    key = os.environ.get(KEY, "").strip()
-    if not key and not is_local(url):
-        raise IfqaError(
-            f"{KEY} is not set; {urlsplit(url).hostname} asks for a key (a server on this machine needs none)"
-        )
-    if not all("!" <= character <= "~" for character in key):
-        raise IfqaError(f"{KEY} has a space or a character in it that no key has; copy it again")
-    return key or "none"
+def _of_host(url: str) -> str:
+    """The suffix of a model's name for its host; "" for OpenAI. All servers on this machine are one host."""
+    return "" if is_openai(url) else f" at {'localhost' if is_local(url) else urlsplit(url).hostname}"

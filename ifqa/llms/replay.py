@@ -1,4 +1,4 @@
-"""Completions that were recorded, for tests and notebooks: nothing is asked, nothing is spent."""
+"""Replays recorded completions, for tests and notebooks; asks nothing and spends nothing."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,30 +15,30 @@ from ifqa.settings import Natural, checked
 from ifqa.storage.files import create, field, read_jsonl, sha256, write
 from ifqa.storage.resources import list_resources
 
-WINDOW = 1_000_000_000  # everything fits, unless the setting says otherwise
+WINDOW = 1_000_000_000  # everything fits, unless `window` is set
 _REQUEST = {"messages": list, "text": str, "max_tokens": int, "temperature": int | float, "stop": list, "sample": int}
 _COMPLETION = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}
 
 
 class Replay(LanguageModel):
-    """A model that says what a recording holds.
+    """A model that answers with recorded completions.
 
-    A recording is a file of JSON lines, each as a file of the store: `{"version": 1, "request": {"model": ...,
+    A recording is a file of JSON lines; each line is like a file of the store: `{"version": 1, "request": {"model": ...,
     "messages": [[role, content], ...] or "text": ..., "max_tokens": ..., "temperature": ..., "stop": [...], "sample":
-    ...}, "completion": {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. What is left out
-    of a request has `Request`'s default, of a completion 0 or "". A request is found by all but its model.
+    ...}, "completion": {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. Values left out of a
+    request have `Request`'s defaults; values left out of a completion are 0 or "". The lookup ignores the model.
 
     Args:
         path: the file, or the name of a recording that ships with ifqa.
-        window: tokens of prompt and answer together, as when it was recorded; 0 for no bound. Tokens are counted by a
-            rule, as of a model whose vocabulary is unknown.
+        window: tokens of prompt and answer together, as at the time of recording; 0 for no bound. Tokens are estimated, as
+            for a model whose vocabulary is unknown.
 
     Attributes:
         name: the model that was recorded.
         chat: whether the recorded requests are messages.
 
     Raises:
-        IfqaError: there is no such recording, or a line is not of one; the line is in the message.
+        IfqaError: there is no such recording, or a line is wrong; the message names the line.
     """
 
     version = 1
@@ -56,19 +56,19 @@ class Replay(LanguageModel):
 
     @property
     def spent(self) -> Spent:
-        """Nothing but completions out of the recording."""
+        """Recorded completions only, for no money."""
         return Spent(cached=self._cached, cost=0.0)
 
     def count(self, text: str) -> int:
-        """A number of tokens that a text does not exceed."""
+        """An upper estimate of a text's tokens."""
         return at_most(text)
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """What the requests would take: nothing."""
+        """What the requests would cost: nothing."""
         return Estimate(0, 0, 0, 0.0)
 
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
-        """The recorded completions, in the requests' order; one that was not recorded has an error."""
+        """The recorded completions, in the requests' order; a request that was not recorded gets an error."""
         missing = Completion(error=f"not recorded in {self.path.name}")
         found = [self._completions.get(request, missing) for request in requests]
         cached = sum(not one.error for one in found)
@@ -83,10 +83,10 @@ class Replay(LanguageModel):
 
 
 def recording(path: str) -> Path:
-    """The file of a recording: one of that path, or `recordings/NAME.jsonl` that ships with ifqa.
+    """The file of a recording: the file at `path`, or the `recordings/NAME.jsonl` that ships with ifqa.
 
     Raises:
-        IfqaError: there is none.
+        IfqaError: there is neither.
     """
     shipped = list_resources("recordings", ".jsonl")
     if Path(path).is_file():
@@ -99,16 +99,16 @@ def recording(path: str) -> Path:
 
 
 def record(path: Path, store: Store, model: str, requests: Iterable[Request]) -> int:
-    """Write what a store holds of a model's completions as a recording; returns how many.
+    """Write a model's completions from a store as a recording; returns how many.
 
     Args:
-        path: of the file; replaced when it is whole.
-        store: what the model kept its completions in.
-        model: its `name`.
-        requests: in the order they are written in, each once.
+        path: of the recording; replaced once the new one is complete.
+        store: holds the model's completions.
+        model: the model's `name`.
+        requests: whose completions to write, in this order; each is written once.
 
     Raises:
-        IfqaError: the store has no completion of one; nothing is written then.
+        IfqaError: the store lacks the completion of a request; nothing is written.
     """
     kept = {request: store.get(model, request) for request in requests}
     if missing := sum(completion is None for completion in kept.values()):
@@ -117,15 +117,15 @@ def record(path: Path, store: Store, model: str, requests: Iterable[Request]) ->
         )
     with create(path) as handle:
         for request, completion in kept.items():
-            assert completion is not None  # or it were missing
+            assert completion is not None  # missing ones raised above
             values = {name: value for name, value in asdict(completion).items() if name in _COMPLETION}
             line = {"version": VERSION, "request": content(model, request), "completion": values}
-            write(handle, json.dumps(line).encode() + b"\n")  # ASCII, as the store's files
+            write(handle, json.dumps(line).encode() + b"\n")  # ASCII, like the store's files
     return len(kept)
 
 
 def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
-    """Recorded completions by request, and the names of the models they are of."""
+    """Recorded completions by request, and the names of their models."""
     found: dict[Request, Completion] = {}
     models: dict[str, None] = {}
     for number, line in read_jsonl(path):
@@ -147,7 +147,7 @@ def _checked(values: dict[str, Any], kinds: dict[str, Any], where: str) -> dict[
         if name not in kinds:
             raise unknown(f"key ({where})", name, kinds)
         if not isinstance(value, kinds[name]) or isinstance(value, bool):
-            raise IfqaError(f"{where}: {name!r} is of the wrong kind: {value!r:.80}")
+            raise IfqaError(f"{where}: {name!r} has the wrong type: {value!r:.80}")
     return values
 
 

@@ -1,4 +1,4 @@
-"""What the body of an answer holds: a completion, or why there is none in it."""
+"""Reads the body of a response: a completion, or why there is none."""
 
 import json
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from typing import Any
 from ifqa.llms.failures import Failure
 from ifqa.records import Completion
 
-_MOST_TOKENS = 10**9  # that one answer can have used; no window comes near
+_MOST_TOKENS = 10**9  # of one answer; no window is nearly as large
 
 
 def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
-    """The completion in the body of an answer, or why there is none in it.
+    """The completion in the body of a response, or why there is none.
 
-    It ends before the first of the stops, which some servers leave in. A chat's refusal is its text. An empty text is an
-    answer, but for one whose room was full before it began.
+    The text ends before the first of the stop strings, as some servers leave them in. A chat's refusal is its text. An
+    empty text is an answer, unless the limit on tokens was reached before the text began.
     """
     try:
         answer = json.loads(body)
@@ -32,10 +32,12 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
     if finish == "content_filter" and not text:
         return Failure("alone", "the server's content filter held the answer back", used=used)
     if finish == "length" and not text:
-        return Failure("alone", "the answer's room was full before any text (reasoning?); raise max_tokens", used=used)
+        return Failure("alone", "max_tokens was used up before any text (reasoning?); raise it", used=used)
     if not isinstance(text, str):
         return Failure("again", "the answer has no text in it", used=used)
-    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # half a pair stands in no file
+    text = text.encode("utf-16", "surrogatepass").decode(
+        "utf-16", "replace"
+    )  # a lone surrogate cannot be written in UTF-8
     end = min((text.index(one) for one in stop if one in text), default=len(text))
     if end < len(text):
         text, finish = text[:end], "stop"
@@ -44,7 +46,7 @@ def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion
 
 
 def _usage(answer: dict[str, Any]) -> tuple[int, int] | None:
-    """Tokens of the prompt and the answer, if the server says both, and what can be."""
+    """Tokens of the prompt and the answer; None if the server does not give both as possible numbers."""
     usage = answer.get("usage") or {}
     prompt, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if type(prompt) is int and type(answered) is int and 0 <= prompt <= _MOST_TOKENS and 0 <= answered <= _MOST_TOKENS:

@@ -1,4 +1,4 @@
-"""How many tokens a text has, and how many a model takes: exactly where it is known, else never too few."""
+"""Counts a text's tokens, exactly or by an upper estimate, and knows models' windows."""
 
 import hashlib
 import os
@@ -11,8 +11,8 @@ from pathlib import Path
 from ifqa.progress import say
 from ifqa.records import Request
 
-WINDOW = 4096  # of a model that is not in the table
-# Prompt and answer together. 272,000 is where prompts of the models from GPT-5.4 on get dearer, not their end.
+WINDOW = 4096  # tokens; of a model that is not in the table
+# Tokens of prompt and answer together. From GPT-5.4 on, models take more than 272,000, at a higher price.
 WINDOWS = {
     "gpt-6": 272_000, "gpt-5": 272_000,
     "gpt-4.1": 1_047_576, "gpt-4o": 128_000, "gpt-4-turbo": 128_000, "gpt-4-32k": 32_768, "gpt-4": 8_192,
@@ -20,7 +20,7 @@ WINDOWS = {
     "gpt-oss": 131_072, "o1": 200_000, "o3": 200_000, "o4": 200_000,
 }  # fmt: skip
 
-# tiktoken's files and their SHA-256, as tiktoken_ext/openai_public.py (tiktoken 0.14) has them
+# tiktoken's files and their SHA-256, from tiktoken_ext/openai_public.py (tiktoken 0.14)
 _VOCABULARIES = {
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
@@ -31,21 +31,21 @@ _SPACES = re.compile(r" (?=[A-Za-z])")
 
 
 def window_of(model: str) -> int:
-    """Tokens a model takes, by the longest name in the table that its own begins with; 0 where there is none."""
+    """A model's window in tokens, by the longest name in the table that its name begins with; 0 if there is none."""
     known = [name for name in WINDOWS if model.removeprefix("ft:").startswith(name)]
     return WINDOWS[max(known, key=len)] if known else 0
 
 
 def at_most(text: str) -> int:
-    """A number of tokens that no English prose reaches under today's vocabularies, by rule.
+    """An upper estimate, by rule, of the tokens of English prose under today's vocabularies.
 
-    A token for every three letters begun of each run of ASCII letters, which takes a space before it along; and one
-    for every other byte. Why that is enough: vocabularies of byte pairs never use more than a token a byte, so what is
-    not a word cannot take more; and a word takes more than a third of its letters only when it is made of groups rare
-    in English, while most words of four letters and more, given two tokens and more here, are a single one. Held
-    against a vocabulary of 30,000 byte pairs (cl100k has 100,000, o200k 200,000) learnt on other articles, 2,805
-    passages of 100 words of English Wikipedia got 1.7 times their tokens in the median and never fewer than 1.16 times;
-    of single sentences, 4 in 12,311 got fewer than they have, as lists of foreign names do.
+    A run of ASCII letters, with the space before it, counts a token for every three letters, rounded up. Every other byte
+    counts a token. Why this is enough: byte-pair vocabularies never use more than a token per byte, so this bounds all that
+    is not a word. A word has more tokens than a third of its letters only if its letter groups are rare in English, while
+    most words of four letters and more, which count two tokens or more here, are a single token. Compared with a vocabulary
+    of 30,000 byte pairs (cl100k has 100,000, o200k 200,000) trained on other articles: 2,805 passages of 100 words of
+    English Wikipedia got 1.7 times their tokens in the median, and never less than 1.16 times. Of 12,311 single
+    sentences, 4 got too few; lists of foreign names do.
     """
     words = _WORDS.findall(text)
     letters = sum(map(len, words)) + len(_SPACES.findall(text))
@@ -56,20 +56,20 @@ def at_most(text: str) -> int:
 def counter(model: str) -> Callable[[str], int]:
     """A function that counts a model's tokens in a text.
 
-    It is tiktoken's where the model's vocabulary is on this machine already; nothing is ever fetched. Elsewhere it is
-    the rule of `at_most`, and that is said once.
+    The function is tiktoken's if the model's vocabulary is on this machine already; nothing is downloaded. Otherwise it
+    is `at_most`, and a message says so, once.
     """
     import tiktoken
 
     try:
         name = tiktoken.encoding_name_for_model(model)
     except KeyError:
-        say(f"{model}: its vocabulary is unknown; tokens are counted by a rule that gives more, never fewer")
+        say(f"{model}: its vocabulary is unknown; tokens are estimated, rather too many than too few")
         return at_most
     base = {"o200k_harmony": "o200k_base"}.get(name, name)
     if not _is_here(base):
         say(
-            f"{model}: tokens are counted by a rule that gives more, never fewer; for exact counts fetch its vocabulary "
+            f"{model}: tokens are estimated, rather too many than too few; for exact counts fetch its vocabulary "
             f"once: python -c \"import tiktoken; tiktoken.get_encoding('{base}')\""
         )
         return at_most
@@ -80,18 +80,18 @@ def counter(model: str) -> Callable[[str], int]:
 def prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
     """Tokens of a request's prompt, never too few.
 
-    Where the count is exact, a message takes three more and the answer's start three (OpenAI cookbook, "How to count
-    tokens with tiktoken"), and one for its role; where it is a rule, the template is a stranger's, which may open with
-    a text of its own: 8 a message and 64 once.
+    With an exact count, a message takes 4 more tokens (3, and 1 for its role), and the answer's start takes 3 (OpenAI
+    cookbook, "How to count tokens with tiktoken"). With `at_most`, the chat template is unknown and may begin with a text
+    of its own: 8 tokens a message, and 64 once.
     """
     if not request.messages:
-        return count(request.text) + 2  # a beginning and an end
+        return count(request.text) + 2  # tokens for the beginning and the end
     each, once = (8, 64) if count is at_most else (4, 3)
     return sum(count(content) + each for _, content in request.messages) + once
 
 
 def most_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
-    """Tokens that a request's prompt cannot exceed, for what is set aside: as counted if exactly, else a token a byte."""
+    """An upper bound on a prompt's tokens, to set aside: the exact count and 8, else a token per byte and for templates."""
     if count is not at_most:
         return prompt_tokens(request, count) + 8
     texts = [text for message in request.messages for text in message] or [request.text]
@@ -99,7 +99,7 @@ def most_prompt_tokens(request: Request, count: Callable[[str], int]) -> int:
 
 
 def _is_here(name: str) -> bool:
-    """Whether tiktoken would find a whole vocabulary without asking the network (tiktoken/load.py, read_file_cached)."""
+    """Whether tiktoken finds a complete vocabulary without the network (tiktoken/load.py, read_file_cached)."""
     default = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     url = f"https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"

@@ -7,8 +7,7 @@ from pathlib import Path
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError
-from ifqa.llms.money import is_local
-from ifqa.llms.openai import ADDRESS, KEY
+from ifqa.llms.keys import address_of, key_for
 from ifqa.models.hub import is_here
 from ifqa.pipeline.upstream import sources_of
 from ifqa.plugins import open_benchmark
@@ -42,8 +41,9 @@ def _missing(experiment: Experiment) -> Iterator[str]:
     if llm.get("name") == "hf" and not is_here(str(llm.get("model", ""))):
         yield str(llm.get("model"))
     if llm.get("name") == "openai":
-        address = str(llm.get("base_url") or os.environ.get(ADDRESS, ""))
-        if not os.environ.get(KEY) and not (address and is_local(address)):
+        try:
+            key_for(address_of(str(llm.get("base_url", ""))))
+        except IfqaError:
             yield "an API key"
 
 

@@ -1,1 +1,1 @@
-"""Prompts: what a language model is shown, and the answer in what it writes."""
+"""Prompts for language models, and how answers are found in their completions."""

@@ -1,18 +1,19 @@
 """Arithmetic and dates that a language model asks for: "1890 + 5", "3 March 1912 + 2 years", "15% of 240".
 
-An expression is read by the tokenizer and the recursive descent below, and by nothing of Python's: it has no names, no
-attributes, no calls. Length, depth and the size of every value are bounded, so that no expression takes long.
+The tokenizer and the recursive descent parser below read an expression, not Python: there are no names, attributes or
+calls. Length, depth and the size of every value are bounded, so every expression is computed fast.
 
     sum      = product (("+" | "-") product)*
     product  = sign (("*" | "/" | "//" | "%" | "of") sign)*           "of" multiplies: 15% of 240
     sign     = ("+" | "-")* power
     power    = percent ("**" ["-"] power)?                            -2 ** 2 is -4, as in Python
-    percent  = atom "%"?                                              where no operand follows the "%"
+    percent  = atom "%"?                                              if no operand follows the "%"
     atom     = number | number unit | date | "(" sum ")" | "year of" atom | (unit | "age") "from" atom "to" atom
 
 Numbers are exact fractions: 0.1 + 0.2 is 0.3, and // and % round down as in Python. A date is "3 March 1912", "March 3,
 1912" or "1912-03-03" (without blanks; "1912 - 3 - 3" subtracts). Units are days, weeks, months and years, in whole
-numbers: they move a date, and years also a year, as in "1890 + 5 years". A month too short for the day ends on its last.
+numbers. They move a date; years also move a year, as in "1890 + 5 years". In a month too short for the day, the date is
+the month's last day.
 """
 
 import re
@@ -25,7 +26,7 @@ from ifqa.prompting.values import Span, Value, add, bounded, day, elapsed, multi
 
 _LENGTH = 200  # characters of an expression
 _DEPTH = 30  # parentheses and powers inside each other
-_EXPRESSIONS = 20  # in one answer
+_EXPRESSIONS = 20  # in an answer
 _SMALLEST = Fraction(1, 10**12)
 _DECIMALS = 6
 
@@ -52,30 +53,30 @@ _Kind = Literal["number", "date", "word", "sign", "end"]
 def compute(expression: str) -> str:
     """The value of an expression as text.
 
-    Whole numbers are plain ("10000"), others rounded to six decimals (below 1, to six digits) without trailing zeros,
-    dates American ("April 15, 2003") as IfQA's answers write them.
+    Whole numbers have no separators ("10000"). Other numbers are rounded to six decimals (below 0.1, to six significant
+    digits), without trailing zeros. Dates are American ("April 15, 2003"), as in IfQA's answers.
 
     Raises:
-        CalculatorError: it is no expression, divides by zero, or is longer, deeper or larger than the bounds allow.
+        CalculatorError: the text is no expression, divides by zero, or is longer, deeper or larger than the bounds.
     """
     value = evaluate(expression)
     return f"{_MONTHS[value.month - 1]} {value.day}, {value.year}" if isinstance(value, date) else _format(value)
 
 
 def evaluate(expression: str) -> Fraction | date:
-    """The value of an expression, numbers exact but for roots.
+    """The value of an expression; numbers are exact, except roots.
 
     Raises:
-        CalculatorError: as `compute` does.
+        CalculatorError: as for `compute`.
     """
     if len(expression) > _LENGTH:
         raise CalculatorError(f"an expression of {len(expression)} characters; at most {_LENGTH} are read")
     parser = _Parser(_tokens(expression.translate(_SIGNS)))
     value = parser.sum()
     if parser.kind != "end":
-        raise CalculatorError(f"{parser.text!r} where an operator was wanted")
+        raise CalculatorError(f"wanted an operator, found {parser.text!r}")
     if isinstance(value, Span):
-        raise CalculatorError("a length of time alone; add it to a date, or leave the unit outside")
+        raise CalculatorError("a length of time alone; add it to a date, or write the unit outside the brackets")
     return value
 
 
@@ -99,7 +100,7 @@ def compute_in(text: str) -> str:
 
 
 def _tokens(text: str) -> list[tuple[_Kind, str, Fraction | date | None]]:
-    """Kind, text and, of numbers and dates, value of each token."""
+    """Kind and text of each token, and the value of a number or date."""
     tokens: list[tuple[_Kind, str, Fraction | date | None]] = []
     position = 0
     while position < len(text):
@@ -129,7 +130,7 @@ def _date(match: re.Match[str]) -> date:
             int(match["y1"] or match["y2"] or match["y3"]), month, int(match["d1"] or match["d2"] or match["d3"])
         )
     except ValueError as error:
-        raise CalculatorError(f"no such date {match.group()!r}; a minus wants blanks on both sides") from error
+        raise CalculatorError(f"no such date {match.group()!r}; a minus needs blanks on both sides") from error
 
 
 def _month(name: str) -> int:
@@ -137,7 +138,7 @@ def _month(name: str) -> int:
 
 
 class _Parser:
-    """The grammar above, one method a rule; the token to be read next is `kind`, `text` and `value`."""
+    """The grammar above, one method per rule. `kind`, `text` and `value` are those of the next token."""
 
     def __init__(self, tokens: list[tuple[_Kind, str, Fraction | date | None]]) -> None:
         self.rest = tokens[::-1]
@@ -148,7 +149,7 @@ class _Parser:
         self.kind, self.text, self.value = self.rest.pop() if self.rest else ("end", "the end", None)
 
     def take(self, *texts: str) -> str:
-        """The next token, if it is one of these, and "" if it is not."""
+        """Take the next token if it is one of `texts`; else return ""."""
         if self.kind not in ("sign", "word") or self.text not in texts:
             return ""
         taken = self.text
@@ -157,7 +158,7 @@ class _Parser:
 
     def demand(self, text: str) -> None:
         if not self.take(text):
-            raise CalculatorError(f"{self.text!r} where {text!r} was wanted")
+            raise CalculatorError(f"wanted {text!r}, found {self.text!r}")
 
     def sum(self) -> Value:
         value = self.product()
@@ -221,7 +222,7 @@ class _Parser:
             return inside
         unit = self.take(*_UNITS, "age")
         if not unit:
-            raise CalculatorError(f"{self.text!r} where a number or a date was wanted")
+            raise CalculatorError(f"wanted a number or a date, found {self.text!r}")
         if unit == "year" and self.take("of"):
             return Fraction(day(self.nested("atom"), "'year of'").year)
         self.demand("from")

@@ -1,13 +1,13 @@
-"""Demonstrations: questions with their answers that a prompt shows a language model before it asks.
+"""Demonstrations: questions with answers that a prompt shows a language model before the question.
 
-`prompts/demos/NAME.jsonl` holds written ones. Its first line says what they are, each further line is one:
+`prompts/demos/NAME.jsonl` holds written demonstrations. Its first line describes them; each further line is a demonstration:
 
     {"about": "…", "source": "this project", "family": "sample"}
     {"question": "If …?", "answer": "1865", "factual": "1869", "expression": "[[1859 + 6]]",
      "steps": {"reasoning": "…"}, "passages": [{"id": "176-1", "title": "Suez Canal", "text": "…"}]}
 
-`setting` is what a benchmark's `family(split)` says of the split that the questions are from, "" if from none: IfQA's
-settings hold the same questions, so demonstrations from one may not serve the other.
+`family` is the benchmark's `family(split)` for the split that the questions are from; "" if they are from none. IfQA's split
+families hold the same questions, so demonstrations from one family may not be used for the other.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ _PASSAGE = ("id", "title", "text")
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A question with its answer, and what a prompt may want besides; what is not known is empty.
+    """A question with its answer, and what else a prompt may show; unknown parts are empty.
 
     Attributes:
-        passages: what the answer can be read from, best first.
+        passages: contain the answer, best first.
         steps: the reasoning, by the names that prompts use: "reasoning", "fact", "change", "world".
         factual: the answer in the real world.
-        expression: the answer with the calculation in it, "[[1859 + 6]]", where it is computed.
+        expression: for a computed answer, the calculation, as "[[1859 + 6]]".
     """
 
     question: str
@@ -48,7 +48,7 @@ class Demo:
 
 @dataclass(frozen=True, slots=True)
 class Demos:
-    """Demonstrations of one origin: the name of their file, or how they were drawn, and whose family of questions they are."""
+    """Demonstrations of one origin: `name` is their file or how they were drawn, `family` their questions' split family."""
 
     name: str
     family: str
@@ -59,7 +59,7 @@ def demos_path(name: str, root: Path = Path()) -> Path:
     """The file of written demonstrations.
 
     Raises:
-        IfqaError: there is none of that name.
+        IfqaError: there is no file of that name.
     """
     return named_resource("demonstrations", "prompts/demos", ".jsonl", name, root)
 
@@ -68,7 +68,7 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
     """The demonstrations of `prompts/demos/NAME.jsonl`, in the file's order.
 
     Raises:
-        IfqaError: there is no such file, or a line is not as above (named as file:line).
+        IfqaError: there is no such file, or a line is not as above; the message has file:line.
     """
     path = demos_path(name, root)
     lines = list(files.read_jsonl(path))
@@ -83,20 +83,20 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
 def draw_demos(
     questions: Sequence[Question], count: int, seed: int, family: str = "", avoid: Collection[str] = ()
 ) -> Demos:
-    """Demonstrations from a benchmark's training questions: the first answer and the gold passages of each, no reasoning.
+    """Demonstrations from training questions, each with its first answer and gold passages, without reasoning.
 
-    Questions are drawn by the hashes of seed and id, so neither their order nor Python's version matters, and the first
-    four of eight are the four.
+    Hashes of seed and id decide the draw, so the questions' order and Python's version do not matter. Four drawn questions
+    are the first four of eight.
 
     Args:
-        questions: those to draw from.
-        count: how many.
-        seed: another one draws others.
-        family: that of their split.
-        avoid: texts of questions that may not be drawn, such as those that will be asked: some stand in both splits.
+        questions: to draw from.
+        count: number of demonstrations.
+        seed: decides which questions are drawn.
+        family: the split family of the questions.
+        avoid: texts of questions that may not be drawn, such as those to be asked: some are in both splits.
 
     Raises:
-        IfqaError: there are fewer questions than that.
+        IfqaError: there are fewer than `count` questions to draw from.
     """
     barred = set(map(_plain, avoid))
     fit = [one for one in questions if one.answers and one.answers[0].strip() and _plain(one.text) not in barred]

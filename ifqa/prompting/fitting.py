@@ -1,4 +1,4 @@
-"""As many passages in a prompt as a language model has room for."""
+"""Fits as many passages into a prompt as the language model's window has room for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,20 +11,20 @@ from ifqa.records import Passage, Request
 
 Order = Literal["best first", "best last"]
 
-_MESSAGE_TOKENS = 8  # what a chat template puts around a message, and once around all: more than those in use do
+_MESSAGE_TOKENS = 8  # a chat template's tokens around a message, and (below) around all: more than known templates use
 _CHAT_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A request's prompt that fits the room there is.
+    """A prompt that fits into the window.
 
     Attributes:
-        messages, text, stop: of the request; exactly one of the first two is filled, unless there is a `problem`.
-        passages: those shown, best first.
-        left_out: how many there was no room for.
-        tokens: what the prompt takes, never too few.
-        problem: why there is none.
+        messages, text, stop: as in the request; exactly one of `messages` and `text` is filled, unless there is a `problem`.
+        passages: the passages in the prompt, best first.
+        left_out: number of passages that did not fit.
+        tokens: of the prompt, never too few.
+        problem: why nothing fits, or "".
     """
 
     messages: Messages = ()
@@ -36,7 +36,7 @@ class Fitted:
     problem: str = ""
 
     def requests(self, max_tokens: int, temperature: float, samples: int) -> list[Request]:
-        """What to ask, as often as samples are wanted; nothing where there is a problem."""
+        """The request, once per sample; none if there is a problem."""
         if self.problem:
             return []
         request = Request(self.messages, self.text, max_tokens, temperature, self.stop)
@@ -53,20 +53,20 @@ def fit(
     room: int,
     order: Order = "best first",
 ) -> Fitted:
-    """The prompt with as many of the passages as there is room for, from the best on; without any if none fits.
+    """The prompt with as many of the best passages as fit, possibly none.
 
     Args:
         prompt: the prompt.
-        question: the question asked.
+        question: the question to ask.
         passages: best first.
-        demos: all of them are shown.
-        chat: whether messages are wanted, or one text.
-        count: tokens of a text, never too few.
-        room: tokens that the prompt may take: the model's window less the answer's.
-        order: whether the best passage stands first, or last, next to the question.
+        demos: demonstrations; all are shown.
+        chat: whether the model takes messages, or one text.
+        count: counts a text's tokens, never too few.
+        room: tokens that the prompt may take: the model's window less the answer's tokens.
+        order: whether the best passage comes first, or last, next to the question.
 
     Raises:
-        IfqaError: the order is unknown, or a demonstration lacks what the prompt shows of one.
+        IfqaError: the order is unknown, or a demonstration lacks a part that the prompt shows.
     """
     if order not in get_args(Order):
         raise unknown("order of passages", order, get_args(Order))
@@ -89,9 +89,9 @@ def fit(
         return Fitted(
             left_out=n_passages,
             tokens=best.tokens,
-            problem=f"the question{shown} take {best.tokens} tokens, and there is room for {room}",
+            problem=f"the question takes {best.tokens} tokens with its prompt{shown}, and there is room for {room}",
         )
-    low, high = 0, n_passages  # so many fit, so many do not
+    low, high = 0, n_passages  # `low` passages fit, `high` do not
     while high - low > 1:
         middle = (low + high) // 2
         tried = with_best(middle)

@@ -1,13 +1,13 @@
-"""The answer in what a language model wrote: found by a prompt's own rule, or not at all. Nothing is guessed.
+"""Finds the answer in a completion by the prompt's own rule, or reports that there is none; never guesses.
 
-    first line   the first line with something in it, after the marker if it begins with that
-    last marker  what follows the last line that begins with the marker ("Answer:"), on it or on the next
-    whole        all of it, newlines as blanks (a background that GenRead generates), after the marker if it begins so
+    first line   the first line that is not empty, without the marker if it begins with the marker
+    last marker  the text after the last marker ("Answer:") that begins a line, on that line or the next
+    whole        the whole completion, newlines as blanks (GenRead's background), without the marker if it begins with it
 
-A marker is found in any case, in bold, quoted, in a list ("3. **Answer:** …"). From an answer, what holds it is taken:
-blanks, bold, quotes, and a full stop at its end that is none of an abbreviation's. A base model that has answered goes on
-with a question of its own, so nothing counts from where, after an answer, a line begins as the prompt's user template
-does ("Question:"). What a reasoning model writes down to "</think>" is not looked at.
+A marker may be in upper or lower case, in bold, quoted, or in a list ("3. **Answer:** …"). Blanks, bold and quotes around
+an answer are removed, and a full stop at its end, unless it ends an abbreviation. After its answer, a base model often goes
+on with a question of its own. So the completion is cut at the first line after an answer that begins like the prompt's user
+template ("Question:"). The text of a reasoning model up to "</think>" is ignored.
 """
 
 import re
@@ -39,7 +39,7 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """An answer, the answer in the real world where the prompt asks for that, and why there is no answer."""
+    """An answer, the answer in the real world if the prompt asks for it, and why there is no answer, or ""."""
 
     answer: str
     factual: str = ""
@@ -48,13 +48,13 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Parser:
-    """How a prompt's answers are found.
+    """Finds a prompt's answers.
 
     Attributes:
         rule: as above.
-        answer: the answer's marker, "Answer:", or "".
+        answer: the answer's marker, such as "Answer:", or "".
         factual: the marker of the answer in the real world, or "".
-        labels: what lines of the prompt's user template begin with.
+        labels: the beginnings of lines of the prompt's user template, such as "Question:".
         calculator: whether "[[1859 + 6]]" in an answer is computed.
     """
 
@@ -65,7 +65,7 @@ class Parser:
     calculator: bool
 
     def parse(self, completion: str) -> Parsed:
-        """The answer in a completion; where there is none, the answer is "" and `problem` says why in one line."""
+        """The answer in a completion; if there is none, `answer` is "" and `problem` says why in one line."""
         *thought, text = completion.split("</think>")
         if not thought and completion.lstrip().startswith("<think>"):
             return Parsed("", problem="cut short before it ended thinking")
@@ -87,7 +87,7 @@ class Parser:
         return Parsed(answer, factual, problem or ("" if answer else missing))
 
     def _own_lines(self, text: str) -> list[str]:
-        """The lines up to where a model that has answered goes on with a question of its own."""
+        """The lines before the model, having answered, goes on with a question of its own."""
         lines, answered = text.split("\n"), False
         for n, line in enumerate(lines):
             if answered and line.lstrip().startswith(self.labels):
@@ -96,14 +96,14 @@ class Parser:
         return lines
 
     def _from_first(self, lines: list[str]) -> list[str]:
-        """The lines from the first with something in it, that one without the marker."""
+        """The lines from the first that is not empty, without the marker on that first line."""
         start = next((n for n, line in enumerate(lines) if not _NOTHING.fullmatch(line)), len(lines))
         return [
             rest if (rest := _after(self.answer, line)) is not None else line for line in lines[start : start + 1]
         ] + (lines[start + 1 :])
 
     def _marked(self, lines: list[str], marker: str) -> str | None:
-        """What follows the last line-initial marker, on its line or the next with something in it; None without one."""
+        """The text after the last marker at a line's start, on its line or the next that is not empty; None if no marker."""
         found: str | None = None
         for line in lines:
             rest = _after(marker, line)
@@ -114,7 +114,7 @@ class Parser:
         return found
 
     def _computed(self, text: str) -> tuple[str, str]:
-        """The answer without what holds it, its expressions computed; and why that cannot be."""
+        """The cleaned answer with its expressions computed, and why that fails, or ""."""
         answer = clean(text)
         try:
             return compute_in(answer) if self.calculator else answer, ""
@@ -124,7 +124,7 @@ class Parser:
 
 def clean(text: str) -> str:
     """An answer without blanks, bold, code marks or quotes around it, and without a full stop that ends a sentence."""
-    for _ in range(8):  # around each other
+    for _ in range(8):  # marks may be nested
         before, text = text, text.strip()
         for opening, closing in _WRAPS:
             inner = text[len(opening) : -len(closing)]
@@ -143,7 +143,7 @@ def _abbreviated(text: str) -> bool:
 
 
 def _after(marker: str, line: str) -> str | None:
-    """What stands on a line after its marker; None if it does not begin with it."""
+    """The rest of a line after the marker; None if the line does not begin with the marker."""
     match = _pattern(marker).match(line) if marker else None
     if match is None:
         return None

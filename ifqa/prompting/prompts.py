@@ -1,20 +1,20 @@
-"""Prompts: a file of `prompts/*.toml` -> what is sent to a language model, and the answer in what comes back.
+"""Reads prompts from `prompts/*.toml`, fills them in, and finds the answers in completions.
 
-A prompt file says what it is for (`about`), where it comes from (`source`), whether it `reads_passages`, how many tokens
-the answer may take (`max_tokens`), where a completion stops (`stop`: nothing, or a newline alone), its templates
-and, under `[parse]`, how the answer is found. Templates hold placeholders in braces ("{{" is a brace):
+A prompt file says its purpose (`about`), its origin (`source`), whether it `reads_passages`, how many tokens the
+answer may take (`max_tokens`), where a completion stops (`stop`: nothing, or a newline), its templates and, under
+`[parse]`, how the answer is found. Templates have placeholders in braces ("{{" is a brace):
 
-    system      none; what the model is told first, empty for nothing
-    passage     {number} (from 1), {title} and {text} of one passage. Where a passage has no title, {title} goes, and so
-                does what stands between it and the next placeholder
-    no_passages none; what stands for {passages} where there is none
-    user        {question}, and {passages} where the prompt reads passages
-    assistant   what the model is to write: {answer}, {factual} (the answer in the real world), {background} (the texts
+    system      none; the system message, empty for none
+    passage     {number} (from 1), {title} and {text} of one passage. If a passage has no title, {title} is removed, with
+                the text between {title} and the next placeholder
+    no_passages none; replaces {passages} if there are no passages
+    user        {question}, and {passages} if the prompt reads passages
+    assistant   what the model should write: {answer}, {factual} (the answer in the real world), {background} (the texts
                 of the passages), and the reasoning by the names listed in `steps`
 
-The chat form is the system's message, those of the demonstrations, and the user's. The completion form is one text that
-ends with what the assistant's template begins with, so that the model goes on from there. What is put in for a
-placeholder is never looked at again: a passage with braces or with "Answer:" in it is text.
+The chat form has the system message, messages for the demonstrations, and the user's message. The completion form is one
+text that ends with the beginning of the assistant template, so that the model continues from there. Filled-in values are not
+searched for placeholders or markers: a passage may contain braces or "Answer:".
 """
 
 import re
@@ -35,7 +35,7 @@ from ifqa.storage.files import read_toml
 from ifqa.storage.resources import named_resource
 
 Messages = tuple[tuple[str, str], ...]
-_Template = tuple[tuple[str, str], ...]  # literal text, and the placeholder after it or ""
+_Template = tuple[tuple[str, str], ...]  # pairs of a literal text and the placeholder after it, or ""
 
 _BETWEEN = "\n\n"
 _FILLED = ("answer", "factual", "background")
@@ -75,9 +75,10 @@ class Prompt:
 
     Attributes:
         path: the file.
-        max_tokens: room for the completion.
-        stop: stop strings of the completion form; a chat model ends by itself, and may begin with a newline.
-        steps: the reasoning that a demonstration must have.
+        max_tokens: limit for the completion.
+        stop: stop strings of the completion form. The chat form has none: a chat model ends by itself, and may begin with
+            a newline.
+        steps: names of the reasoning that a demonstration must have.
         calculator: whether expressions in double brackets in the answer are computed.
     """
 
@@ -100,12 +101,12 @@ class Prompt:
     def render(
         self, question: str, passages: Sequence[Passage], demos: Sequence[Demo], chat: bool
     ) -> tuple[Messages, str]:
-        """What to send: (role, content) of each message and no text, or no message and the text.
+        """What to send: messages as (role, content) and no text, or no messages and a text.
 
-        Passages stand in the order given; a prompt that reads none leaves them out.
+        Passages keep their order; a prompt that reads no passages leaves them out.
 
         Raises:
-            IfqaError: a demonstration lacks what the prompt shows of one.
+            IfqaError: a demonstration lacks a part that the prompt shows.
         """
         shown = [(self._user(demo.question, demo.passages), self.show(demo)) for demo in demos]
         asked = self._user(question, passages)
@@ -117,10 +118,10 @@ class Prompt:
         return (), _BETWEEN.join([*told, *(f"{user}\n{reply}" for user, reply in shown), f"{asked}\n{self.opening}"])
 
     def show(self, demo: Demo) -> str:
-        """What the model should have written for a demonstration.
+        """The completion that a demonstration shows.
 
         Raises:
-            IfqaError: the demonstration lacks something of it.
+            IfqaError: the demonstration lacks a part of it.
         """
         background = " ".join(passage.text for passage in demo.passages)
         answer = demo.expression if self.calculator and demo.expression else demo.answer
@@ -134,12 +135,12 @@ class Prompt:
         return _fill(self.assistant, known)
 
     def parse(self, completion: str) -> Parsed:
-        """The answer in a completion, of either form; where there is none, the answer is "" and `problem` says why."""
+        """The answer in a completion of either form; if there is none, `answer` is "" and `problem` says why."""
         return self.parser.parse(completion)
 
     @property
     def opening(self) -> str:
-        """What the assistant's template begins with, which the completion form ends with."""
+        """The beginning of the assistant template, which ends the completion form."""
         return self.assistant[0][0].rstrip()
 
     def _user(self, question: str, passages: Sequence[Passage]) -> str:
@@ -158,7 +159,7 @@ def prompt_path(name: str, root: Path = Path()) -> Path:
     """The file of a prompt.
 
     Raises:
-        IfqaError: there is none of that name.
+        IfqaError: there is no prompt of that name.
     """
     return named_resource("prompt", "prompts", ".toml", name, root)
 
@@ -167,7 +168,7 @@ def load_prompt(name: str, root: Path = Path()) -> Prompt:
     """The prompt of `prompts/NAME.toml`.
 
     Raises:
-        IfqaError: there is no such file, or something in it is unknown, missing, of the wrong type, or does not fit.
+        IfqaError: there is no such file, or a key of it is unknown, missing, of the wrong type, or contradicts another.
     """
     path = prompt_path(name, root)
     return parse_prompt(name, path, read_toml(path))
@@ -209,7 +210,7 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
 
 
 def _check_parse(prompt: Prompt, where: str) -> None:
-    """That the prompt's own rule finds the answer in what the prompt wants written, in both forms."""
+    """Check that the prompt's rule finds the answer in the completion that the prompt asks for, in both forms."""
     steps = dict.fromkeys(prompt.steps, "word")
     demo = Demo("If so?", "forty-two", (Passage("0", "", "forty-two"),), steps, factual="seven")
     shown = prompt.show(demo)
@@ -218,25 +219,25 @@ def _check_parse(prompt: Prompt, where: str) -> None:
         parsed = prompt.parse(form)
         if parsed != Parsed("forty-two", factual):
             raise IfqaError(
-                f"{where}: [parse] does not find the answer in what 'assistant' has the model write "
+                f"{where}: [parse] does not find the answer in the completion that 'assistant' describes "
                 f"({parsed.problem or f'found {parsed.answer!r} and {parsed.factual!r}'}); make them agree"
             )
 
 
 def _template(text: str, key: str, required: Iterable[str], where: str, optional: Iterable[str] = ()) -> _Template:
-    """A template as its literal texts, each with the placeholder after it."""
+    """A template's literal texts, each with the placeholder after it."""
     required, optional = list(required), list(optional)
     try:
         pieces = list(string.Formatter().parse(text))
     except ValueError as error:
-        raise IfqaError(f"{where}: {key!r}: {error}; a brace that is text is written twice") from error
+        raise IfqaError(f"{where}: {key!r}: {error}; write a literal brace twice") from error
     for _, placeholder, form, conversion in pieces:
         if placeholder is not None and (placeholder not in (*required, *optional) or form or conversion):
             name = placeholder + (f"!{conversion}" if conversion else "") + (f":{form}" if form else "")
             raise unknown(f"{where}: placeholder of {key!r}", name, (*required, *optional))
     there = {placeholder for _, placeholder, _, _ in pieces}
     if missing := [name for name in required if name not in there]:
-        raise IfqaError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; put it where that is to stand")
+        raise IfqaError(f"{where}: {key!r} has no placeholder {{{missing[0]}}}; add it where the value belongs")
     return tuple((literal, placeholder or "") for literal, placeholder, _, _ in pieces)
 
 
@@ -245,7 +246,7 @@ def _fill(template: _Template, values: Mapping[str, str]) -> str:
 
 
 def _without(template: _Template, name: str) -> _Template:
-    """A template without a placeholder, and without what stands between that and the next one."""
+    """A template without a placeholder, and without the text between it and the next placeholder."""
     kept: list[tuple[str, str]] = []
     dropped = False
     for literal, placeholder in template:

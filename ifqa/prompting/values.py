@@ -1,7 +1,7 @@
-"""What a calculator computes with: exact fractions, dates, and lengths of time; none larger than it should be.
+"""The calculator's values: exact fractions, dates and lengths of time, all bounded in size.
 
-A model writes the expressions, so whatever has no value is a CalculatorError, and no power is raised that would take
-long or fill the memory.
+A model writes the expressions, so an expression without a value raises CalculatorError. A power that would take long or
+fill the memory is not computed.
 """
 
 from calendar import monthrange
@@ -10,19 +10,19 @@ from datetime import MAXYEAR, MINYEAR, date, timedelta
 from fractions import Fraction
 
 _LARGEST = 10**30
-_BITS = 4096  # of a fraction's two parts
+_BITS = 4096  # of a fraction's numerator and denominator, each
 _EXPONENT = 1000
 _DAYS = {"day": 1, "week": 7}
 _MONTHS = {"month": 1, "year": 12}
 
 
 class CalculatorError(ValueError):
-    """What an expression cannot be computed for, in one line. It is the model's fault, and no run stops for it."""
+    """Why an expression cannot be computed, in one line. The model made the mistake, so no run stops for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time: so many days, weeks, months or years."""
+    """A length of time in days, weeks, months or years."""
 
     count: int
     unit: str
@@ -32,7 +32,7 @@ Value = Fraction | date | Span
 
 
 def number(value: Value, what: str) -> Fraction:
-    """The value, if it is a number; `what` wants one. As below, a CalculatorError says what it is instead."""
+    """The value as a number. `what` names the operation in the CalculatorError, here and below."""
     if not isinstance(value, Fraction):
         raise CalculatorError(
             f"{what} wants a number, found {'a date' if isinstance(value, date) else 'a length of time'}"
@@ -41,21 +41,21 @@ def number(value: Value, what: str) -> Fraction:
 
 
 def day(value: Value, what: str) -> date:
-    """The value, if it is a date."""
+    """The value as a date; CalculatorError if it is none."""
     if not isinstance(value, date):
         raise CalculatorError(f"{what} wants a date with day, month and year")
     return value
 
 
 def span(count: Fraction, unit: str) -> Span:
-    """A whole number of units ("day", "week", "month", "year")."""
+    """A length of time of a whole number of units ("day", "week", "month", "year")."""
     if count.denominator != 1:
         raise CalculatorError(f"wanted a whole number of {unit}s")
     return Span(int(count), unit)
 
 
 def add(left: Value, right: Value, sign: int) -> Value:
-    """Sum (`sign` 1) or difference (-1): of numbers, a date and a length of time, two dates (in days), a year and years."""
+    """Sum (`sign` 1) or difference (-1) of numbers, a date and a time, two dates (difference in days), a year and years."""
     if isinstance(left, date) and isinstance(right, Span):
         return _moved(left, sign * right.count, right.unit)
     if isinstance(left, date) and isinstance(right, date) and sign < 0:
@@ -64,13 +64,13 @@ def add(left: Value, right: Value, sign: int) -> Value:
         right = Fraction(right.count)  # "1890 + 5 years"
     if isinstance(left, date):
         raise CalculatorError(
-            "to a date, a length of time such as '2 years' is added; from it, a date is subtracted too"
+            "only a length of time such as '2 years' can be added to a date; a date can also be subtracted from it"
         )
     return bounded(number(left, "'+' or '-'") + sign * number(right, "'+' or '-' after a number"))
 
 
 def multiply(left_value: Value, right_value: Value, sign: str) -> Fraction:
-    """Two numbers under "*" or "of", "/", "//" or "%"; the last two round down as in Python."""
+    """Two numbers combined by "*" or "of", "/", "//" or "%"; "//" and "%" round down as in Python."""
     left, right = number(left_value, repr(sign)), number(right_value, repr(sign))
     if sign in ("*", "of"):
         return bounded(left * right)
@@ -104,7 +104,7 @@ def power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def bounded(value: Fraction) -> Fraction:
-    """The number, if it is at most 10**30 and its two parts are not too long."""
+    """The number; CalculatorError if it exceeds 10**30 or its numerator or denominator is too long."""
     if abs(value) > _LARGEST or max(value.numerator.bit_length(), value.denominator.bit_length()) > _BITS:
         raise CalculatorError("too large or too long a number")
     return value
@@ -123,7 +123,7 @@ def _moved(start: date, count: int, unit: str) -> date:
 
 
 def elapsed(start: date, end: date, unit: str) -> int:
-    """Whole units from one date to a later one; an age is in years, and a birthday on February 29 counts from March 1."""
+    """Whole units from a date to a later date. An age is in years; a birthday on February 29 counts from March 1."""
     if end < start:
         raise CalculatorError("the date after 'to' is before the one after 'from'")
     if unit in _DAYS:

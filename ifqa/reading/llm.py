@@ -129,7 +129,10 @@ class Llm(Reader):
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
         names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
         counts = {name: self._counts[name] for name in names}
-        return cast(Usage, {**counts, "spent": asdict(self.llm.spent.since(self._before)), "took": self._took})
+        server = {"server": self.llm.server} if self.llm.server else {}
+        return cast(
+            Usage, {**counts, **server, "spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
+        )
 
     @classmethod
     def trained(cls, demos: str = "", root: Path = Path(), **_: object) -> str:

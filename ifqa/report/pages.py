@@ -138,6 +138,7 @@ def _circumstances(one: Result) -> str:
     }
     facts |= {"passages": f"{made['passages']:,}"} if "passages" in made else {}
     facts |= {"model": made["model"]} if "model" in made else {}
+    facts |= {"server": made["server"]} if "server" in made else {}
     facts |= {"trained on these questions": "yes"} if "trained_on_them" in made else {}
     text = _table(("", ""), list(facts.items()))
     if libraries := made.get("libraries"):

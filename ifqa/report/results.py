@@ -42,6 +42,7 @@ class How(TypedDict, total=False):
     run: str  # SHA-256 of run.trec
     passages: int  # of the corpus
     model: str
+    server: str  # scheme, host and port of who was asked
     cost: float | None  # of the last attempt in US dollars; None where the price is unknown
     tokens: int  # of all answers
     label: str
@@ -255,6 +256,8 @@ def _made(experiment: Experiment) -> How:
         told["tokens"] = sum(sum(one["took"]) for one in made.values() if "took" in one)
     if experiment.llm and (model := experiment.llm.get("model")):
         told["model"] = model
+    if servers := [one["server"] for one in made.values() if "server" in one]:
+        told["server"] = " and ".join(dict.fromkeys(servers))
     if "read" in made and (label := made["read"].get("label")):
         told["label"] = label
     if any(one.get("trained_on_them") for one in made.values()):

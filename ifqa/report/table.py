@@ -213,7 +213,8 @@ def _how(one: Result) -> tuple[str, ...]:
     if "tokens" in made:
         last = "at an unknown price" if made["cost"] is None else f"${made['cost']:,.2f}"
         cost = f"{last} in the last attempt, {made['tokens']:,} tokens in all"
-    notes = [f"asked {made['model']}"] if "model" in made else []
+    server = f" at {made['server']}" if "server" in made else ""
+    notes = [f"asked {made['model']}{server}"] if "model" in made else []
     notes += ["trained on these very questions"] if "trained_on_them" in made else []
     hardware = f"{made['hardware']}, Python {made['python']}"
     return (one.experiment.name, about, made["at"][:10], hardware, made["commit"], time, cost, "; ".join(notes))

@@ -85,13 +85,16 @@ class GenRead(Retriever):
 
     def usage(self) -> Usage:
         """What happened so far, for the manifest: "retry" are the questions to ask again."""
-        return {
+        usage: Usage = {
             "retry": self._failed,
             "not_asked": self._not_asked,
             "too_long": self._too_long,
             "spent": cast(SpentTable, asdict(self.llm.spent.since(self._before))),
             "took": self._took,
         }
+        if self.llm.server:
+            usage["server"] = self.llm.server
+        return usage
 
     @classmethod
     def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:

@@ -1,4 +1,4 @@
-"""Bodies that have no end, or a size that they hide."""
+"""Response bodies that never end, or that are compressed."""
 
 import gzip
 import json
@@ -23,15 +23,15 @@ def endless(status):
 
 
 @pytest.mark.parametrize("status", [200, 400, 404, 500])
-def test_a_body_without_an_end_is_left_at_the_cap_and_the_others_go_on(status):
+def test_an_endless_body_is_cut_off_and_other_requests_go_on(status):
     with serving(lambda prompt, time, asked: endless(status) if prompt == "bad" else Reply()) as server:
         done = model(server, concurrency=1, timeout=20.0).complete(ask("bad", "good"))
-        assert server.sent < 20_000_000  # what the sockets hold among it
+        assert server.sent < 20_000_000  # with the bytes in the sockets' buffers
     assert [one.error for one in done] == ["the answer's body has more than 200,000 bytes", ""]
     assert server.asked == {"bad": 1, "good": 1}
 
 
-def test_a_body_that_trickles_for_ever_ends_with_the_time_a_request_has():
+def test_a_body_that_trickles_forever_ends_with_the_timeout():
     began = time.monotonic()
     with serving(lambda *asked: Reply(200, b" ", forever=0.02, usage=None)) as server:
         (done,) = model(server, timeout=0.3, retries=0).complete(ask("a"))
@@ -39,15 +39,15 @@ def test_a_body_that_trickles_for_ever_ends_with_the_time_a_request_has():
     assert time.monotonic() - began < 5
 
 
-def test_a_packed_body_is_refused_by_its_header():
+def test_a_compressed_body_is_refused_by_its_header():
     packed = gzip.compress(json.dumps(ANSWER).encode())
     with serving(lambda *asked: Reply(200, packed, {"content-encoding": "gzip"})) as server:
         (done,) = model(server).complete(ask("a"))
         assert server.headers["accept-encoding"] == "identity"
-    assert done.error == "the answer's body is packed (gzip), though it was asked for as it is"
+    assert done.error == "the answer's body is compressed (gzip), although plain bytes were requested"
 
 
-def test_a_body_of_the_cap_is_taken(monkeypatch):
+def test_a_body_of_exactly_the_limit_is_read(monkeypatch):
     body = json.dumps(ANSWER).encode()
     monkeypatch.setattr(bodies, "LONGEST_BODY", len(body))
     with serving(lambda *asked: Reply(200, body)) as server:

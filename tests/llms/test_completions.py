@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,7 +15,7 @@ CHAT = Request(messages=(("system", "Be brief."), ("user", "If it rained?")))
 DONE = Completion("Wet — nass.", 12, 3, "stop")
 
 
-def test_what_is_kept_comes_back_marked_as_cached(tmp_path):
+def test_a_stored_completion_comes_back_marked_as_cached(tmp_path):
     store = Store(tmp_path)
     assert store.get("m", CHAT) is None
     store.put("m", CHAT, DONE)
@@ -22,7 +23,14 @@ def test_what_is_kept_comes_back_marked_as_cached(tmp_path):
     assert Store(tmp_path).get("m", CHAT) == replace(DONE, cached=True)
 
 
-def test_a_file_lies_under_its_key_and_can_be_read_by_anybody(tmp_path):
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+def test_only_the_owner_can_read_a_file(tmp_path):
+    store = Store(tmp_path)
+    store.put("m", CHAT, DONE)
+    assert store.path("m", CHAT).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_is_named_by_its_key_and_is_plain_json(tmp_path):
     store = Store(tmp_path)
     store.put("m", CHAT, DONE)
     (path,) = tmp_path.rglob("*.json")
@@ -34,7 +42,7 @@ def test_a_file_lies_under_its_key_and_can_be_read_by_anybody(tmp_path):
     assert record["completion"] == {"text": DONE.text, "prompt_tokens": 12, "completion_tokens": 3, "finish": "stop"}
 
 
-def test_a_key_does_not_change_from_one_version_to_the_next():
+def test_a_key_is_the_same_in_every_version():
     assert Store().path("m", CHAT).stem[:12] == "88f518051eda"
 
 
@@ -54,7 +62,7 @@ def test_any_difference_makes_another_key(other):
     assert Store().path("n", CHAT) != Store().path("m", CHAT)
 
 
-def test_a_whole_number_and_its_float_are_one_temperature():
+def test_temperatures_1_and_1_0_are_the_same():
     assert Store().path("m", replace(CHAT, temperature=1)) == Store().path("m", replace(CHAT, temperature=1.0))
 
 
@@ -66,14 +74,14 @@ def test_any_text_comes_back_as_it_was(tmp_path_factory, answer, prompt):
     assert store.get("m", request) == Completion(answer, cached=True)
 
 
-def test_a_failure_is_never_kept(tmp_path):
+def test_a_failure_is_never_stored(tmp_path):
     with pytest.raises(ValueError, match="nothing to keep"):
         Store(tmp_path).put("m", CHAT, Completion(error="HTTP 500"))
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("words", [b"", b'{"version": 1, "requ', b"[]", b"\xff\xfe", b'{"version": 9}', b"null"])
-def test_a_torn_or_foreign_file_is_passed_over_and_written_anew(tmp_path, capsys, words):
+def test_a_damaged_or_foreign_file_is_ignored_and_replaced(tmp_path, capsys, words):
     store = Store(tmp_path)
     store.put("m", CHAT, DONE)
     store.path("m", CHAT).write_bytes(words)
@@ -116,7 +124,7 @@ with ThreadPoolExecutor(8) as threads:
 """
 
 
-def test_processes_and_threads_that_write_the_same_completions_leave_them_whole(tmp_path):
+def test_processes_and_threads_write_the_same_completions_safely(tmp_path):
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stderr=subprocess.PIPE) for _ in range(2)
     ]

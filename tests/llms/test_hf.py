@@ -1,4 +1,4 @@
-"""A local causal language model: what is batched changes no answer, each ends by its own rules, and none is made twice."""
+"""A local causal language model: batching changes no answer, each row ends on its own, and nothing is computed twice."""
 
 import shutil
 
@@ -66,7 +66,7 @@ def opened(folder, tmp_path):
 
 
 def alone(folder, request):
-    """What transformers itself makes of one request, greedily."""
+    """What transformers itself answers to one request, greedily."""
     words, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
     if request.messages:
         chat = [{"role": role, "content": content} for role, content in request.messages]
@@ -91,7 +91,7 @@ def test_batches_answer_as_transformers_does_one_at_a_time(opened, folder, batch
     assert len({one.text for one in found}) == len(requests)
 
 
-def test_a_model_without_a_chat_template_goes_on_from_a_text(gpt2, tmp_path):
+def test_a_model_without_a_chat_template_continues_a_text(gpt2, tmp_path):
     model = HF(model=str(gpt2), store=str(tmp_path), batch_tokens=400, precision="float32")
     requests = [Request(text=text, max_tokens=20) for text in QUESTIONS]
     assert not model.chat
@@ -101,7 +101,7 @@ def test_a_model_without_a_chat_template_goes_on_from_a_text(gpt2, tmp_path):
         model.complete([asked("Who?")])
 
 
-def test_an_answer_ends_at_the_models_end_or_where_its_room_is_full(opened):
+def test_an_answer_ends_at_the_end_token_or_at_max_tokens(opened):
     found = opened().complete([asked(f"Question {n}: Wick?", max_tokens=60) for n in range(8)])
     ended = [one for one in found if one.finish == "stop"]
     assert {one.finish for one in found} == {"stop", "length"}
@@ -121,7 +121,7 @@ def test_an_answer_ends_early_at_a_newline_and_is_cut_before_it(opened):
     assert sum("\n" in one.text for one in whole) > 3
 
 
-def test_any_part_of_an_answer_can_stop_it_also_one_of_several_tokens(opened):
+def test_any_part_of_an_answer_can_be_a_stop_string(opened):
     model = opened()
     whole = model.complete([asked("Wick?", max_tokens=40)])[0].text
     parts = {whole[start : start + length] for length in (1, 2, 5) for start in range(len(whole) - length)}
@@ -131,7 +131,7 @@ def test_any_part_of_an_answer_can_stop_it_also_one_of_several_tokens(opened):
     assert {one.finish for one in found} == {"stop"}
 
 
-def test_draws_hang_on_the_request_alone(opened, tmp_path):
+def test_draws_depend_only_on_the_request(opened, tmp_path):
     requests = [
         asked(text, temperature=0.7, sample=n, max_tokens=9 + n) for n, text in enumerate([*QUESTIONS, QUESTIONS[0]])
     ]
@@ -147,7 +147,7 @@ def test_draws_hang_on_the_request_alone(opened, tmp_path):
 
 
 @given(st.lists(st.floats(-4, 4), min_size=2, max_size=6), st.sampled_from([0.5, 1.0, 2.0]))
-def test_draws_follow_the_models_probabilities_at_a_temperature(logits, temperature):
+def test_draws_follow_the_models_probabilities(logits, temperature):
     count = 1000
     requests = [Request(text="x", temperature=temperature, sample=n, max_tokens=3) for n in range(count)]
     draws = Draws([Request(text="x"), *requests], "cpu")
@@ -159,7 +159,7 @@ def test_draws_follow_the_models_probabilities_at_a_temperature(logits, temperat
         assert torch.allclose(shares, (given[0] / temperature).softmax(0), atol=0.07)
 
 
-def test_seeds_differ_by_all_that_a_request_is():
+def test_seeds_differ_by_every_part_of_a_request():
     base = asked("Wick?", temperature=0.5)
     others = [
         asked("Wick", temperature=0.5),
@@ -192,7 +192,7 @@ def test_nothing_is_computed_twice(opened, tmp_path, monkeypatch):
     assert again.complete([]) == []
 
 
-def test_what_was_made_before_an_interrupt_is_kept(opened, monkeypatch):
+def test_completions_before_an_interrupt_are_stored(opened, monkeypatch):
     model = opened(batch_tokens=1)
     generate, calls = model.model.generate, []
 
@@ -208,7 +208,7 @@ def test_what_was_made_before_an_interrupt_is_kept(opened, monkeypatch):
     assert opened().estimate(list(map(asked, QUESTIONS))).calls == len(QUESTIONS) - 2
 
 
-def test_models_are_told_apart_by_their_weights_and_their_template(folder, opened, tmp_path):
+def test_a_models_name_depends_on_weights_and_template(folder, opened, tmp_path):
     names = {opened().name, opened(precision="auto").name}
     for number, settings in enumerate([{"seed": 1}, {"template": tiny_chat.TEMPLATE.replace("user", "one")}, {}]):
         made = tiny_chat.save(tmp_path / str(number) / "tiny", **settings)
@@ -216,7 +216,7 @@ def test_models_are_told_apart_by_their_weights_and_their_template(folder, opene
             (made / "chat_template.jinja").write_text("{{ messages[0]['content'] }}")
         names.add(opened(model=str(made)).name)
     assert all(name.startswith("tiny@") for name in names)
-    assert len(names) == 4  # a word that the template does not have leaves it as it is
+    assert len(names) == 4  # the template lacks the replaced word, so it stays the same
     moved = tiny_chat.save(tmp_path / "elsewhere" / "tiny")
     assert opened(model=str(moved)).name == opened().name
     assert HF.fingerprint(str(moved)) == HF.fingerprint(str(folder), window=3)
@@ -227,7 +227,7 @@ class Command:
         return print, ("run",)
 
 
-def test_weights_of_a_pickle_are_read_as_tensors_alone(folder, opened, tmp_path, capsys):
+def test_pickled_weights_are_read_as_tensors_only(folder, opened, tmp_path, capsys):
     other = shutil.copytree(folder, tmp_path / "tiny")
     weights = load_file(other / "model.safetensors")
     (other / "model.safetensors").unlink()
@@ -255,7 +255,7 @@ def test_a_request_beyond_the_window_fails_alone(opened):
 
 
 def too_large(model, rows, monkeypatch):
-    """Lets a model's memory be too small for more than so many rows."""
+    """Make a model's memory too small for more than `rows` rows."""
     generate = model.model.generate
 
     def limited(**settings):
@@ -277,7 +277,7 @@ def test_a_batch_that_exceeds_the_memory_is_halved(opened, tmp_path, monkeypatch
     assert all(line.startswith("out of memory with ") and "going on with batches of" in line for line in said)
 
 
-def test_a_prompt_that_exceeds_the_memory_alone_fails_alone(opened, monkeypatch):
+def test_a_prompt_too_large_for_the_memory_fails_alone(opened, monkeypatch):
     model = opened()
     too_large(model, 0, monkeypatch)
     found = model.complete(list(map(asked, QUESTIONS)))
@@ -296,7 +296,7 @@ def test_other_errors_of_a_model_are_not_swallowed(opened, monkeypatch):
         model.complete([asked("Who?")])
 
 
-def test_damaged_weights_are_said(opened):
+def test_damaged_weights_are_refused(opened):
     model = opened()
     with torch.no_grad():
         model.model.lm_head.weight.fill_(float("nan"))
@@ -304,7 +304,7 @@ def test_damaged_weights_are_said(opened):
         model.complete([asked("Who?")])
 
 
-def test_penalties_and_sampling_of_the_models_folder_are_left_aside(folder, opened, tmp_path):
+def test_penalties_and_sampling_of_the_models_folder_are_ignored(folder, opened, tmp_path):
     other = tiny_chat.save(tmp_path / "tiny")
     (other / "generation_config.json").write_text(
         '{"do_sample": true, "temperature": 3.0, "repetition_penalty": 9.0, "top_k": 2, "eos_token_id": [2, 1]}'
@@ -316,7 +316,7 @@ def test_penalties_and_sampling_of_the_models_folder_are_left_aside(folder, open
     ]
 
 
-def test_a_system_message_goes_before_the_first_where_the_template_knows_none(opened, tmp_path):
+def test_without_system_role_its_text_goes_before_the_first_message(opened, tmp_path):
     refuses = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
     other = tiny_chat.save(tmp_path / "tiny", template=refuses + tiny_chat.TEMPLATE)
     system = Request(messages=(("system", "Be brief."), ("user", "Who?")), max_tokens=9)
@@ -347,7 +347,7 @@ def test_it_is_a_plugin_whose_settings_are_checked(opened):
             opened(**settings)
 
 
-def test_a_model_that_is_not_here_is_said_in_one_line(monkeypatch, tmp_path):
+def test_a_missing_model_is_reported_in_one_line(monkeypatch, tmp_path):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(IfqaError, match="'nobody/no-such-model' is not here and cannot be fetched"):
         HF(model="nobody/no-such-model", store=str(tmp_path))
@@ -369,7 +369,7 @@ def headless(folder):
 
 
 def half(folder):
-    """Its file says that it is causal, and its last layer is not in it."""
+    """A model whose config.json says causal, without the last layer's weights."""
     headless(folder)
     config = folder / "config.json"
     config.write_text(config.read_text().replace("Qwen2Model", "Qwen2ForCausalLM"))
@@ -401,14 +401,14 @@ def foreign_code(folder):
         (bert(BertModel), "is no causal language model but BertModel"),
         (save_t5, "is no causal language model but T5ForConditionalGeneration|FusionInDecoder"),
         (headless, "is no causal language model but Qwen2Model"),
-        (half, "is no whole causal language model: 1 weights are missing or do not fit, as lm_head.weight"),
+        (half, "lacks weights of a causal language model: 1 are missing or of another shape, such as lm_head.weight"),
         (no_tokenizer, "has no tokenizer"),
         (torn, "does not load as a causal language model"),
         (anothers_tokenizer, "the tokenizer of .* has 320 tokens and the model 310"),
         (foreign_code, "does not load as a causal language model"),
     ],
 )
-def test_what_is_no_causal_language_model_is_said_in_one_line(tmp_path, save, said):
+def test_another_kind_of_model_is_refused_in_one_line(tmp_path, save, said):
     save(tmp_path / "model")
     with pytest.raises(IfqaError, match=said) as raised:
         HF(model=str(tmp_path / "model"), store=str(tmp_path))

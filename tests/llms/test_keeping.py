@@ -1,4 +1,4 @@
-"""Several who ask for the same, and disks that are full: every prompt is paid for once, and what was paid for is kept."""
+"""Concurrent runs and full disks: every prompt is paid for once, and every paid completion is stored."""
 
 import errno
 import os
@@ -45,7 +45,7 @@ def kept():
     return len(list(Path("completions").glob("*/*.json")))
 
 
-def test_processes_that_want_the_same_ask_for_each_once():
+def test_processes_with_the_same_prompts_ask_each_once():
     count = 200
     with serving(latency=0.05) as server:
         several = [asking(server, count) for _ in range(2)]
@@ -57,14 +57,14 @@ def test_processes_that_want_the_same_ask_for_each_once():
     assert Path("completions/.claims").stat().st_size == 0
 
 
-def test_what_a_killed_process_was_asking_for_is_asked_by_who_waits_for_it():
+def test_a_waiting_process_takes_over_from_a_killed_process():
     with serving(lambda prompt, time, asked: Reply(text=f"to {prompt}", latency=30 if time == 1 else 0.01)) as server:
         first = asking(server, count=4)
         while server.requests < 4:
             time.sleep(0.01)
         second = asking(server, count=4)
         for line in second.stderr:
-            if "answers are waited for" in line:
+            if "waiting for its answers" in line:
                 break
         assert server.requests == 4
         first.send_signal(signal.SIGKILL)
@@ -74,7 +74,7 @@ def test_what_a_killed_process_was_asking_for_is_asked_by_who_waits_for_it():
         second.communicate()
 
 
-def test_threads_that_want_the_same_ask_for_each_once_and_nobody_waits_for_another_prompt():
+def test_threads_ask_each_prompt_once_and_do_not_wait_for_others():
     sent = {}
 
     def plan(prompt, number, asked):
@@ -92,15 +92,15 @@ def test_threads_that_want_the_same_ask_for_each_once_and_nobody_waits_for_anoth
     assert sum(one.spent.cached for one in several) == 3 * 21
 
 
-def test_a_claim_is_given_back_with_a_failure():
+def test_a_failure_releases_its_claim():
     with serving(lambda *asked: Reply(400, {"error": {"code": "content_filter", "message": "no"}})) as server:
         for _ in range(2):
             assert model(server).complete(ask("a"))[0].error
         assert server.asked == {"a": 2}
 
 
-def test_when_the_disk_is_full_asking_stops_and_what_is_in_flight_takes_the_room_held_for_it(monkeypatch):
-    """A disk of six completions beside the reserve, on which a seventh needs what the reserve gives back."""
+def test_on_a_full_disk_asking_stops_and_the_reserve_is_used(monkeypatch):
+    """The disk has space for six completions beside the reserve; a seventh needs space from the reserve."""
     free, put, give = [6], Store.put, Keeper._give
 
     def put_(self, *what):
@@ -126,7 +126,7 @@ def test_when_the_disk_is_full_asking_stops_and_what_is_in_flight_takes_the_room
         assert set(server.asked.values()) == {1}
 
 
-def test_a_disk_that_fails_stops_the_asking_at_once(monkeypatch):
+def test_a_failing_disk_stops_asking_at_once(monkeypatch):
     def put(self, *what):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
@@ -138,7 +138,7 @@ def test_a_disk_that_fails_stops_the_asking_at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-def test_nothing_is_asked_where_no_room_can_be_had(monkeypatch, number):
+def test_nothing_is_asked_if_no_space_can_be_reserved(monkeypatch, number):
     def fsync(descriptor):
         raise OSError(number, os.strerror(number))
 
@@ -151,16 +151,16 @@ def test_nothing_is_asked_where_no_room_can_be_had(monkeypatch, number):
     assert server.requests == 0
 
 
-def test_the_reserve_is_of_real_bytes_and_covers_as_many_as_are_in_flight(tmp_path):
+def test_the_reserve_takes_real_blocks_for_all_requests_in_flight(tmp_path):
     requests = ask(*map(str, range(50)), max_tokens=1000)
     with Keeper(Store(tmp_path), "m", requests, 4) as keeper:
         stat = os.fstat(keeper._file.fileno())
         assert stat.st_blocks * 512 >= stat.st_size > 4 * 32_000
-        assert stat.st_nlink == 0  # so that nothing is left of it by whatever end
+        assert stat.st_nlink == 0  # the file has no name, so nothing is left of it however the process ends
         assert keeper.keep(requests[0], Completion("a")) == ""
 
 
-def test_a_write_that_fails_leaves_nothing_beside_the_completions(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_no_temporary_file(tmp_path, monkeypatch):
     def write(handle, data):
         handle.write(data[:5])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -176,8 +176,8 @@ def can_mount():
 
 
 @pytest.mark.skipif(not can_mount(), reason="no file system can be mounted here")
-def test_a_real_disk_that_runs_full_loses_nothing(tmp_path):
-    """Of 256 KB 192 are held for eight in flight and eight being written; some sixteen completions fill the rest."""
+def test_a_real_full_disk_loses_nothing(tmp_path):
+    """192 of 256 KB are reserved for eight requests in flight and eight being written; 16 completions fill the rest."""
     Path("completions").mkdir()
     again = f'"{sys.executable}" -c "$0" "$1" completions 60 8'
     count = "ls -A completions/*/ | grep -c json$; find completions -name '*.tmp' | wc -l"

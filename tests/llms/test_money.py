@@ -27,20 +27,20 @@ def test_a_price_is_per_million_tokens(tmp_path):
     assert price.of(2_000_000, 100_000) == pytest.approx(7.25)
 
 
-def test_an_unknown_price_is_unknown_and_never_nothing(tmp_path):
+def test_an_unknown_price_is_none_and_never_zero(tmp_path):
     assert price_of("small", root=table(tmp_path, TABLE).parent) is None
     assert price_of("bigger", root=table(tmp_path, TABLE).parent) is None
     assert Account(None).cost is None
 
 
-def test_a_name_with_a_date_has_its_models_price_unless_it_has_its_own(tmp_path):
+def test_a_dated_name_has_its_models_price_unless_it_is_listed(tmp_path):
     path = table(tmp_path, TABLE + '"big-2026-03-01" = { input = 9, output = 9 }\n').parent
     assert price_of("big-2025-12-31", root=path).input == 3
     assert price_of("big-2026-03-01", root=path).input == 9
     assert price_of("big-1231", root=path) is None
 
 
-def test_a_table_in_the_working_directory_takes_the_place_of_ours(tmp_path, monkeypatch):
+def test_a_price_file_in_the_working_directory_replaces_ours(tmp_path, monkeypatch):
     assert price_of("gpt-4.1-mini").output == 1.60
     table(tmp_path, TABLE)
     monkeypatch.chdir(tmp_path)
@@ -48,7 +48,7 @@ def test_a_table_in_the_working_directory_takes_the_place_of_ours(tmp_path, monk
     assert price_of("big").input == 3
 
 
-def test_every_model_of_our_table_has_a_price_above_nothing():
+def test_every_model_of_our_table_has_a_positive_price():
     for model in read_toml(find_resource("prices.toml"))["models"]:
         price = price_of(model)
         assert 0 < price.input <= price.output
@@ -68,12 +68,12 @@ def test_every_model_of_our_table_has_a_price_above_nothing():
         (TABLE.replace('dated = "2026-01-02"', ""), "'dated' is missing"),
     ],
 )
-def test_a_table_that_is_wrong_is_refused_by_name(tmp_path, text, words):
+def test_a_wrong_price_file_is_refused_by_key(tmp_path, text, words):
     with pytest.raises(IfqaError, match="prices.toml.*" + words):
         price_of("big", root=table(tmp_path, text).parent)
 
 
-def test_a_server_on_this_machine_costs_nothing_unless_its_model_is_priced(tmp_path):
+def test_a_local_server_is_free_unless_its_model_has_a_price(tmp_path):
     path = table(tmp_path, TABLE).parent
     assert price_of("any", "http://localhost:8000/v1", path).of(10**6, 10**6) == 0
     assert price_of("big", "http://localhost:8000/v1", path).input == 3
@@ -97,7 +97,7 @@ def test_which_server_is_this_machine(url, local):
 
 
 @given(st.integers(0, 10**6), st.floats(0.0001, 5), st.integers(1, 3000))
-def test_what_is_spent_and_set_aside_never_passes_a_cap(seed, max_cost, max_tokens):
+def test_tokens_spent_and_set_aside_never_exceed_a_cap(seed, max_cost, max_tokens):
     draw = random.Random(seed)
     price = Price(draw.uniform(0, 30), draw.uniform(0, 60))
     budget = Account(price, max_cost, max_tokens)
@@ -115,7 +115,7 @@ def test_what_is_spent_and_set_aside_never_passes_a_cap(seed, max_cost, max_toke
         assert budget.open == len(rooms)
 
 
-def test_a_request_is_let_through_to_the_last_token():
+def test_a_request_that_fits_exactly_is_let_through():
     budget = Account(Price(1, 1), 0, 30)
     room = budget.reserve(10, 10)
     assert budget.reserve(10, 10) is None
@@ -124,14 +124,14 @@ def test_a_request_is_let_through_to_the_last_token():
     assert "30 tokens" in budget.refusal
 
 
-def test_a_use_that_is_not_told_counts_whole():
+def test_an_unknown_use_counts_all_that_was_set_aside():
     budget = Account(Price(1_000_000, 2_000_000))
     budget.settle(budget.reserve(10, 5), None)
     assert budget.spent == (10, 5)
     assert budget.cost == 20
 
 
-def test_a_server_that_counts_more_than_the_bound_raises_the_next_bounds_by_as_much():
+def test_a_server_that_counts_more_raises_the_later_bounds():
     budget = Account(None)
     rooms = [budget.reserve(10, 5) for _ in range(3)]
     for room in rooms:
@@ -153,24 +153,24 @@ def test_a_server_that_counts_more_than_the_bound_raises_the_next_bounds_by_as_m
         ("llama-3", 0),
     ],
 )
-def test_windows_by_name(model, window):
+def test_a_models_window_by_name(model, window):
     assert window_of(model) == window
 
 
 @given(st.text(st.characters()))
-def test_the_rule_is_between_nothing_and_a_token_a_byte(text):
+def test_the_estimate_is_between_zero_and_a_token_per_byte(text):
     size = len(text.encode("utf-8", "surrogatepass"))
     assert 0 <= at_most(text) <= size
     assert (at_most(text) > 0) == (text.strip(" ") != "" or size > 0)
 
 
 @given(st.text(st.characters()), st.text(st.characters()))
-def test_the_rule_of_two_texts_is_no_more_than_of_each(first, second):
+def test_joining_two_texts_does_not_raise_the_estimate(first, second):
     assert at_most(first + second) <= at_most(first) + at_most(second) <= at_most(first + second) + 1
 
 
 @pytest.mark.parametrize(
-    ("text", "real"),  # token counts of cl100k_base as published or plain from its pattern of splitting
+    ("text", "real"),  # token counts of cl100k_base, published or evident from its splitting pattern
     [
         ("hello world", 2),
         ("tiktoken is great!", 6),
@@ -179,12 +179,12 @@ def test_the_rule_of_two_texts_is_no_more_than_of_each(first, second):
         ("お誕生日おめでとう", 9),
     ],
 )
-def test_the_rule_never_gives_fewer_than_there_are(text, real):
+def test_the_estimate_is_never_below_known_counts(text, real):
     assert at_most(text) >= real
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
-def test_the_rule_against_the_real_vocabulary_where_it_is_here(name):
+def test_the_estimate_is_above_the_real_count_if_the_vocabulary_is_here(name):
     if not tokens._is_here(name):
         pytest.skip("its vocabulary is not on this machine")
     import tiktoken
@@ -196,7 +196,7 @@ def test_the_rule_against_the_real_vocabulary_where_it_is_here(name):
         assert at_most(text[part : part + 1000]) >= len(encoding.encode(text[part : part + 1000]))
 
 
-def test_no_vocabulary_is_ever_fetched(monkeypatch, tmp_path, capsys):
+def test_no_vocabulary_is_ever_downloaded(monkeypatch, tmp_path, capsys):
     import tiktoken.load
 
     def fetch(url):

@@ -1,4 +1,5 @@
 import asyncio
+import base64
 import email.utils
 import sys
 import time
@@ -12,11 +13,13 @@ from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
 from ifqa.llms.failures import retry_after, scrub
-from ifqa.llms.openai import OPENAI, OpenAI
+from ifqa.llms.hf import HF
+from ifqa.llms.keys import OPENAI
+from ifqa.llms.openai import OpenAI
 from ifqa.records import Completion, Request
 
 
-def test_completions_come_in_the_order_of_their_requests_however_late_each_is():
+def test_completions_come_in_the_order_of_their_requests():
     def plan(prompt, time, asked):
         return Reply(text=f"to {prompt}", latency=0.03 if int(prompt) % 2 else 0.001)
 
@@ -27,7 +30,7 @@ def test_completions_come_in_the_order_of_their_requests_however_late_each_is():
     assert 1 < server.most_at_once <= 4
 
 
-def test_what_the_store_has_is_not_asked_for():
+def test_stored_completions_are_not_asked_for_again():
     with serving() as server:
         model(server).complete(ask("a", "b"))
         again = model(server)
@@ -38,7 +41,7 @@ def test_what_the_store_has_is_not_asked_for():
     assert (again.spent.calls, again.spent.cached, again.spent.prompt_tokens) == (1, 2, 7)
 
 
-def test_equal_requests_are_asked_once_and_all_are_counted_off():
+def test_equal_requests_are_asked_once_and_all_are_counted():
     steps = []
     with serving() as server:
         done = model(server).complete([*ask("a", "b", "a"), *ask("a", sample=1)], steps.append)
@@ -48,13 +51,13 @@ def test_equal_requests_are_asked_once_and_all_are_counted_off():
     assert sum(steps) == 6
 
 
-def test_nothing_is_asked_of_nobody():
+def test_no_requests_send_nothing():
     asked = OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9)
     assert asked.complete([]) == []
     assert asked.spent.calls == 0
 
 
-def test_the_completion_form_and_the_parameters_as_they_are_sent():
+def test_a_request_is_sent_with_its_form_and_parameters():
     with serving() as server:
         plain = model(server, form="completion")
         assert not plain.chat
@@ -73,10 +76,10 @@ def test_the_completion_form_and_the_parameters_as_they_are_sent():
         thinking.complete(ask("a", max_tokens=9))
     assert server.bodies[0]["reasoning_effort"] == "low"
     assert (server.bodies[0]["max_tokens"], server.bodies[0]["temperature"]) == (9, 0.0)
-    assert model(server).estimate(ask("a", max_tokens=9)).calls == 1  # another effort is another answer
+    assert model(server).estimate(ask("a", max_tokens=9)).calls == 1  # completions are stored per effort
 
 
-def test_openais_own_chat_gets_the_parameters_its_reasoning_models_take():
+def test_openai_gets_the_parameters_its_reasoning_models_take():
     ours = OpenAI(model="gpt-5-mini")
     (request,) = ask("a", max_tokens=9, temperature=1.0)
     assert ours._arguments(request).keys() == {"model", "messages", "max_completion_tokens"}
@@ -115,7 +118,7 @@ PATIENCE = {"no answer in time": 0.6}  # seconds
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_what_passes_is_tried_again(name):
+def test_a_passing_failure_is_tried_again(name):
     with serving(first(PASSING[name], PASSING[name])) as server:
         asked = model(server, timeout=PATIENCE.get(name, 30.0))
         (done,) = asked.complete(ask("a"))
@@ -125,7 +128,7 @@ def test_what_passes_is_tried_again(name):
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_what_does_not_pass_is_that_requests_failure_and_is_not_kept(name, capsys):
+def test_a_lasting_failure_is_its_requests_own_and_is_not_stored(name, capsys):
     def plan(prompt, time, asked):
         return PASSING[name]() if prompt == "bad" else Reply()
 
@@ -156,7 +159,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_what_is_wrong_with_one_request_stops_no_other(name):
+def test_a_wrong_request_stops_no_other(name):
     def plan(prompt, time, asked):
         return ALONE[name]() if prompt == "bad" else Reply()
 
@@ -173,7 +176,7 @@ def test_an_empty_answer_is_an_answer():
 
 
 @pytest.mark.parametrize("usage", [(10**400, 3), (7, 10**400)])
-def test_a_use_of_tokens_that_cannot_be_is_none(usage):
+def test_an_impossible_count_of_tokens_is_ignored(usage):
     with serving(lambda prompt, time, asked: Reply(usage=usage)) as server:
         asked = model(server)
         assert texts(asked.complete(ask("a"))) == ["answer"]
@@ -191,7 +194,7 @@ STOPPING = {
     "422": (lambda: error(422, "no such field"), "no such field"),
     "a parameter the model refuses": (
         lambda: error(400, "Unsupported value: 0", "unsupported_value", param="temperature"),
-        "refuses the setting temperature",
+        "refuses the parameter temperature",
     ),
     "quota": (lambda: error(429, "You exceeded your current quota", "insufficient_quota"), "exceeded your current"),
     "a wait of an hour": (lambda: error(429, "daily limit", None, {"retry-after": "3600"}), "wait 3,600 s"),
@@ -199,7 +202,7 @@ STOPPING = {
 
 
 @pytest.mark.parametrize("name", STOPPING)
-def test_what_no_retry_mends_stops_everything_at_once_and_what_is_in_flight_is_kept(name):
+def test_a_fatal_refusal_stops_all_and_stores_what_is_in_flight(name):
     reply, words = STOPPING[name]
 
     def plan(prompt, time, asked):
@@ -213,12 +216,12 @@ def test_what_no_retry_mends_stops_everything_at_once_and_what_is_in_flight_is_k
     assert len(list(Path().glob("completions/*/*.json"))) == 3
 
 
-def test_a_server_that_is_not_there_is_said_so_after_the_tries():
+def test_a_server_that_is_down_is_reported_after_the_tries():
     with pytest.raises(IfqaError, match=r"cannot connect.*after 2 tries; is the server up"):
         OpenAI(model="m", base_url="http://127.0.0.1:9/v1", window=9, retries=1).complete(ask("a", "b"))
 
 
-def test_a_pause_the_server_asks_for_holds_for_all():
+def test_a_pause_that_the_server_asks_for_holds_for_all():
     times = []
 
     def plan(prompt, number, asked):
@@ -228,7 +231,9 @@ def test_a_pause_the_server_asks_for_holds_for_all():
     with serving(plan) as server:
         done = model(server, concurrency=2).complete(ask("a", "b", "c", "d"))
     assert texts(done) == ["answer"] * 4
-    assert len([one for one in times if one < times[0] + 0.5]) <= 2  # what was in flight when it was asked
+    assert (
+        len([one for one in times if one < times[0] + 0.5]) <= 2
+    )  # requests in flight when the server asked for the pause
 
 
 def test_the_pace_is_kept():
@@ -247,14 +252,14 @@ def test_it_works_inside_a_running_loop():
         assert texts(asyncio.run(cell(server))) == ["to a"]
 
 
-def test_a_proxy_of_the_environment_is_not_for_a_server_on_this_machine(monkeypatch):
+def test_a_local_server_is_asked_without_the_environments_proxy(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     with serving() as server:
         assert texts(model(server).complete(ask("a"))) == ["to a"]
 
 
-def test_a_key_is_needed_but_for_a_server_on_this_machine(monkeypatch):
+def test_only_a_local_server_needs_no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(IfqaError, match=r"OPENAI_API_KEY is not set; api\.openai\.com asks for a key"):
         OpenAI(model="gpt-4.1").complete(ask("a"))
@@ -306,7 +311,7 @@ def test_the_key_is_in_no_file_no_line_and_no_traceback(name, capfd, tmp_path):
         ({"base_url": "http://[::1"}, "base_url is no address"),
     ],
 )
-def test_settings_out_of_range_are_refused_by_name(settings, words):
+def test_arguments_out_of_range_are_refused_by_name(settings, words):
     with pytest.raises(IfqaError, match=words) as caught:
         OpenAI(**{"model": "m", **settings})
     assert "secret" not in str(caught.value)
@@ -319,7 +324,7 @@ def test_a_library_that_is_not_installed_is_named(missing, monkeypatch):
         OpenAI(model="m")
 
 
-def test_an_unknown_window_is_said(capsys):
+def test_an_unknown_window_is_reported(capsys):
     assert OpenAI(model="llama").window == 4096
     assert "window is unknown, 4096" in capsys.readouterr().err
     assert OpenAI(model="llama", window=8192).window == 8192
@@ -344,7 +349,7 @@ def test_the_wait_a_server_asks_for(headers, seconds):
     assert retry_after(headers) == seconds
 
 
-def test_a_date_to_come_is_waited_for():
+def test_a_future_date_gives_the_seconds_until_then():
     then = email.utils.formatdate(time.time() + 60, usegmt=True)
     assert 57 < retry_after({"retry-after": then}) <= 60
 
@@ -355,6 +360,9 @@ def test_words_are_scrubbed_to_one_line():
     assert "***" not in scrub("Incorrect API key provided: abcd****wxyz. See", "")
     assert len(scrub("x" * 1000, "")) == 301
     assert scrub("it is ****wxyz and ab*cd****", "") == "it is [key] and [key]"
+    assert scrub("it is YWJjZGVmZ2g=", "abcdefgh") == "it is [key]="
+    words = "task-specific and risk-free; disk-full, ask-me, sk-learn"
+    assert scrub(words, "") == words
 
 
 @pytest.mark.parametrize("piece", ["a-", "a-*", "a**", "sk-", "Bearer ", "\x00 ", " "])
@@ -364,12 +372,12 @@ def test_words_of_any_length_are_scrubbed_at_once(monkeypatch, piece):
         assert len(scrub(piece * times, "abc")) <= 301
         return time.process_time() - begun
 
-    monkeypatch.setattr("ifqa.llms.failures._LOOKED_AT", 10**6)  # what is looked for takes no square either
+    monkeypatch.setattr("ifqa.llms.failures._LOOKED_AT", 10**6)  # so that the patterns themselves are measured
     once = min(seconds(1000) for _ in range(3))
     assert min(seconds(8000) for _ in range(3)) < 25 * max(once, 0.001)
 
 
-def test_a_key_is_blotted_out_even_where_the_words_are_cut():
+def test_a_key_is_blotted_out_before_the_words_are_cut():
     assert "abc" not in scrub(" " * 9_998 + "abcdef", "abcdef")
 
 
@@ -378,13 +386,13 @@ def test_a_redirect_to_another_server_is_refused_and_not_followed():
         serving() as other,
         serving(lambda *asked: Reply(307, b"", {"location": f"{other.url}/chat/completions"})) as server,
     ):
-        with pytest.raises(IfqaError, match=rf"it sends the request on to 127.0.0.1:{other.port}, which is not asked"):
+        with pytest.raises(IfqaError, match=rf"a redirect to 127.0.0.1:{other.port}, which is not followed"):
             model(server).complete(ask("a secret"))
         assert (other.requests, server.requests) == (0, 1)
     assert not list(Path().glob("completions/*/*.json"))
 
 
-def test_the_environments_address_is_asked_unless_the_setting_names_one_and_the_host_is_said(monkeypatch, capsys):
+def test_base_url_comes_before_the_environment_and_the_host_is_said(monkeypatch, capsys):
     with serving() as server, serving() as named:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         OpenAI(model="m", window=4096).complete(ask("one"))
@@ -396,9 +404,48 @@ def test_the_environments_address_is_asked_unless_the_setting_names_one_and_the_
             OpenAI(model="m")
 
 
-@pytest.mark.parametrize("path", [f"/v1/{KEY}", "/proxy/0123456789abcdef0123456789abcdef/v1"])
-def test_a_key_in_the_path_of_the_address_is_refused_and_not_repeated(path):
-    with pytest.raises(IfqaError, match="looks like a key in its path") as refused:
-        OpenAI.refuse(base_url=f"https://example.org{path}")
-    assert path.split("/")[2] not in str(refused.value)
-    OpenAI.refuse(base_url="https://example.org/openai/deployments/gpt-4.1-mini/v1")
+@pytest.mark.parametrize("store", ["../elsewhere", "a/../../elsewhere", "/tmp/elsewhere"])
+@pytest.mark.parametrize("plugin", [OpenAI, HF])
+def test_a_store_outside_of_the_working_directory_is_refused(plugin, store):
+    with pytest.raises(IfqaError, match="outside of the working directory"):
+        plugin.refuse(store=store)
+    plugin.refuse(store="kept/completions")
+
+
+def test_completions_are_stored_by_host_except_those_of_openai(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://gateway.example.org/v1")
+    assert OpenAI(model="gpt-4.1").name == "gpt-4.1 at gateway.example.org"
+    assert OpenAI(model="gpt-4.1", base_url="http://127.0.0.1:8000/v1").name == "gpt-4.1 at localhost"
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    ours = OpenAI(model="gpt-4.1", effort="low")
+    assert (ours.name, ours.server) == ("gpt-4.1 effort low", "https://api.openai.com")
+
+
+def test_a_key_that_the_server_repeats_is_not_in_the_completion(tmp_path):
+    encoded = base64.b64encode(KEY.encode()).decode().rstrip("=")
+    with serving(lambda prompt, time, asked: Reply(text=f"You sent {KEY}, {encoded} and none.")) as server:
+        (done,) = model(server).complete(ask("a"))
+    assert done.text == "You sent [key], [key] and none."
+    kept = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert KEY not in kept
+    assert encoded not in kept
+
+
+def test_only_own_servers_get_headers_of_the_environment(monkeypatch):
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "private")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: mine\nAuthorization: Bearer private")
+    with serving() as server:
+        model(server).complete(ask("one"))
+        assert server.headers["x-gateway"] == "mine"
+        assert not [name for name in server.headers if name.startswith("openai-")]
+        for module in ("keys", "openai"):
+            monkeypatch.setattr(f"ifqa.llms.{module}.is_local", lambda url: False)
+        with pytest.raises(IfqaError, match="OPENAI_API_KEY is not sent there"):
+            model(server).complete(ask("two"))
+        assert server.requests == 1
+        monkeypatch.setenv("IFQA_KEYS", f"127.0.0.1:{server.port}")
+        model(server).complete(ask("two"))
+    assert server.headers["authorization"] == "Bearer none"
+    assert "private" not in str(server.headers)
+    assert "x-gateway" not in server.headers

@@ -1,4 +1,4 @@
-"""What a language model may take: caps that hold, and what it would take."""
+"""Caps on tokens and money, and estimates."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -16,13 +16,13 @@ PRICED = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100,
 
 
 def use(prompt, time, asked):
-    """Usage as a server may count it: anything up to what a byte a token makes, and up to the answer's room."""
+    """Usage as a server may count it: up to a token per byte for the prompt, and up to max_tokens for the answer."""
     draw = random.Random(f"{prompt} {time}")
     return draw.randint(1, len(prompt) + 20), draw.randint(1, asked["max_tokens"])
 
 
 def rough(prompt, time, asked):
-    """A server with troubles, which bills what it worked on."""
+    """An unreliable server, which bills the requests that it worked on."""
     tokens = use(prompt, time, asked)
     trouble = random.Random(f"trouble {prompt} {time}").random()
     if trouble < 0.1:
@@ -33,14 +33,14 @@ def rough(prompt, time, asked):
 
 
 @pytest.mark.parametrize("trouble", [False, True])
-def test_the_servers_own_tally_never_passes_a_cap_on_tokens(trouble):
+def test_the_servers_count_never_exceeds_a_cap_on_tokens(trouble):
     prompts = [f"{n} " + "word " * (n % 90) for n in range(300)]
     plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
     with serving(plan) as server:
         asked = model(server, concurrency=32, max_total_tokens=20_000, retries=6)
         done = asked.complete(ask(*prompts, max_tokens=60))
     assert sum(server.tokens) <= asked.spent.prompt_tokens + asked.spent.completion_tokens <= 20_000
-    assert trouble or sum(server.tokens) > 19_000  # and it is used up, but for one request's room
+    assert trouble or sum(server.tokens) > 19_000  # and the cap is used up, except the room of one request
     refused = [one for one in done if one.error]
     assert refused
     assert all("the cap of 20,000 tokens" in one.error for one in refused)
@@ -48,7 +48,7 @@ def test_the_servers_own_tally_never_passes_a_cap_on_tokens(trouble):
 
 
 @pytest.mark.parametrize("trouble", [False, True])
-def test_the_servers_own_tally_never_passes_a_cap_on_money(trouble):
+def test_the_servers_count_never_exceeds_a_cap_on_money(trouble):
     Path("prices.toml").write_text(PRICED)
     plan = rough if trouble else lambda *asked: Reply(usage=use(*asked), latency=0.005)
     with serving(plan) as server:
@@ -59,9 +59,9 @@ def test_the_servers_own_tally_never_passes_a_cap_on_money(trouble):
     assert trouble or bill > 1.4
 
 
-def test_what_was_refused_is_asked_by_the_next_run():
+def test_the_next_run_asks_what_a_cap_refused():
     with serving() as server:
-        asked = model(server, max_total_tokens=575)  # room for one of them and 26 tokens
+        asked = model(server, max_total_tokens=575)  # room for one request and 26 tokens
         done = asked.complete(ask(*"abcdef"))
         assert sum(bool(one.error) for one in done) == 3
         assert texts(model(server).complete(ask(*"abcdef"))) == [f"to {letter}" for letter in "abcdef"]
@@ -74,7 +74,7 @@ def test_a_cap_on_money_needs_a_price():
     assert OpenAI(model="mystery").price is None
 
 
-def test_an_estimate_counts_what_is_not_in_the_store_and_sends_nothing():
+def test_an_estimate_counts_what_is_not_stored_and_sends_nothing():
     Path("prices.toml").write_text(PRICED)
     with serving() as server:
         asked = model(server)
@@ -87,7 +87,7 @@ def test_an_estimate_counts_what_is_not_in_the_store_and_sends_nothing():
     assert OpenAI(model="mystery", window=9).estimate(ask("a")).cost is None
 
 
-def test_models_on_one_budget_stay_together_within_a_cap_while_several_threads_ask():
+def test_models_that_share_a_budget_keep_the_cap_together():
     Path("prices.toml").write_text(PRICED)
     budget = Budget()
     with serving(lambda *asked: Reply(usage=use(*asked), latency=0.005)) as server:
@@ -103,7 +103,7 @@ def test_models_on_one_budget_stay_together_within_a_cap_while_several_threads_a
     assert bill > 1.4
 
 
-def test_models_on_budgets_of_their_own_have_each_its_cap():
+def test_models_with_separate_budgets_have_separate_caps():
     Path("prices.toml").write_text(PRICED)
     with serving(lambda *asked: Reply(usage=use(*asked))) as server:
         first, second = model(server, max_cost=0.2), model(server, max_cost=0.4)

@@ -1,4 +1,4 @@
-"""Recorded completions: what was said is said again, and nothing else."""
+"""Recorded completions come back as they were, and nothing else does."""
 
 import json
 
@@ -23,7 +23,7 @@ def written(path, *lines):
     return path
 
 
-def test_what_a_store_holds_is_recorded_and_replayed(tmp_path, monkeypatch):
+def test_stored_completions_are_recorded_and_replayed(tmp_path, monkeypatch):
     store = Store(tmp_path / "completions")
     store.put("tiny@1234", CHAT, SAID)
     store.put("tiny@1234", TEXT, Completion("they would\nland", 5, 4, "length"))
@@ -38,7 +38,7 @@ def test_what_a_store_holds_is_recorded_and_replayed(tmp_path, monkeypatch):
     assert model.estimate([CHAT, TEXT, CHAT]) == Estimate(0, 0, 0, 0.0)
 
 
-def test_what_was_not_recorded_is_an_error_of_that_request(tmp_path):
+def test_a_request_that_was_not_recorded_gets_an_error(tmp_path):
     path = written(tmp_path / "a.jsonl", {"request": {"text": "Wick"}, "completion": {"text": "harbour"}})
     model = Replay(path=str(path))
     found = model.complete([Request(text="Wick"), Request(text="Wick", temperature=0.5), Request(text="Wick ")])
@@ -49,7 +49,7 @@ def test_what_was_not_recorded_is_an_error_of_that_request(tmp_path):
     assert model.complete([]) == []
 
 
-def test_files_of_a_store_one_after_another_are_a_recording(tmp_path):
+def test_files_of_a_store_joined_together_are_a_recording(tmp_path):
     store = Store(tmp_path / "completions")
     for request in (CHAT, TEXT):
         store.put("gpt-4.1", request, SAID)
@@ -58,7 +58,7 @@ def test_files_of_a_store_one_after_another_are_a_recording(tmp_path):
     assert [one.text for one in Replay(path=str(path)).complete([CHAT, TEXT])] == [SAID.text] * 2
 
 
-def test_only_what_the_store_has_can_be_recorded(tmp_path):
+def test_only_stored_completions_can_be_recorded(tmp_path):
     store = Store(tmp_path / "completions")
     store.put("tiny", CHAT, SAID)
     with pytest.raises(IfqaError, match=r"1 of 2 requests have no completion of tiny in .*; ask them first"):
@@ -68,7 +68,7 @@ def test_only_what_the_store_has_can_be_recorded(tmp_path):
     assert not (tmp_path / "a.jsonl").exists()
 
 
-texts = st.text(st.characters(), min_size=1, max_size=20)  # half surrogate pairs among them
+texts = st.text(st.characters(), min_size=1, max_size=20)  # with lone surrogates
 requests = st.builds(
     Request, messages=st.lists(st.tuples(st.sampled_from(["system", "user"]), texts), min_size=1, max_size=3).map(tuple),
     max_tokens=st.integers(1, 500), temperature=st.floats(0, 2), stop=st.lists(texts, max_size=2).map(tuple),
@@ -89,7 +89,7 @@ def test_any_recording_is_replayed_as_it_was(tmp_path_factory, kept):
     ]
 
 
-def test_a_recording_that_ships_goes_by_its_name(tmp_path, monkeypatch):
+def test_a_shipped_recording_is_found_by_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "recordings").mkdir()
     path = written(tmp_path / "recordings" / "mine.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}})
@@ -118,8 +118,8 @@ def test_it_is_a_plugin_whose_settings_are_checked(tmp_path):
         ({"request": {"text": "b"}}, "a.jsonl:2: key 'completion' is missing"),
         ({"request": {"text": "b", "max_token": 3}, "completion": {}}, "unknown key .*a.jsonl:2: request.* 'max_token'"),
         ({"request": {"text": "b"}, "completion": {"error": "x"}}, "unknown key .*a.jsonl:2: completion.* 'error'"),
-        ({"request": {"text": "b", "max_tokens": "3"}, "completion": {}}, "a.jsonl:2: request: 'max_tokens' is of the"),
-        ({"request": {"text": "b", "sample": True}, "completion": {}}, "a.jsonl:2: request: 'sample' is of the wrong"),
+        ({"request": {"text": "b", "max_tokens": "3"}, "completion": {}}, "a.jsonl:2: request: 'max_tokens' has the wrong"),
+        ({"request": {"text": "b", "sample": True}, "completion": {}}, "a.jsonl:2: request: 'sample' has the wrong"),
         ({"request": {"text": "b", "max_tokens": 0}, "completion": {}}, "a.jsonl:2: max_tokens is 0"),
         ({"request": {}, "completion": {}}, "a.jsonl:2: a request has either messages or a text"),
         ({"request": {"messages": [["user"]]}, "completion": {}}, "a.jsonl:2: a message must be"),
@@ -129,7 +129,7 @@ def test_it_is_a_plugin_whose_settings_are_checked(tmp_path):
         ({"version": 9, "request": {"text": "b"}, "completion": {}}, "a.jsonl:2: a recording of version 9"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_not_of_a_recording_is_said_with_its_number(tmp_path, line, said):
+def test_a_wrong_line_is_refused_with_its_number(tmp_path, line, said):
     path = written(tmp_path / "a.jsonl", {"request": {"text": "a"}, "completion": {"text": "b"}}, line)
     with pytest.raises(IfqaError, match=said):
         Replay(path=str(path))

@@ -1,4 +1,4 @@
-"""A real server, `transformers serve` with a tiny chat model, asked through openai's library and through ours."""
+"""A real server, `transformers serve` with a tiny chat model, asked by openai's library and by our client."""
 
 import json
 import re
@@ -56,15 +56,15 @@ def local(folder, tmp_path):
     return HF(model=str(folder), precision="float32", device="cpu", store=str(tmp_path / "local"))
 
 
-def test_the_server_says_what_the_model_says_here(plain, folder, local):
+def test_the_server_answers_as_the_model_does_here(plain, folder, local):
     made = plain.chat.completions.create(model=str(folder), messages=CHAT, max_tokens=24, temperature=0)
     [here] = local.complete([Request(messages=QUESTION, max_tokens=24)])
-    assert made.choices[0].message.content == here.text.strip()  # of a chat it leaves the blanks around out
+    assert made.choices[0].message.content == here.text.strip()  # the server strips a chat's answer
     assert (made.usage.prompt_tokens, made.usage.completion_tokens) == (here.prompt_tokens, here.completion_tokens)
     assert made.choices[0].finish_reason == here.finish == "length"
 
 
-def test_our_client_asks_it_and_equal_requests_once(ours, local):
+def test_our_client_asks_equal_requests_once(ours, local):
     request = Request(messages=QUESTION, max_tokens=24)
     other = Request(messages=(*QUESTION, ("assistant", "In Lybster."), ("user", "Why?")), max_tokens=24)
     client = ours()
@@ -80,19 +80,19 @@ def test_our_client_asks_it_and_equal_requests_once(ours, local):
     assert (again.spent.calls, again.spent.cached) == (0, 2)
 
 
-def test_our_client_asks_it_in_completion_form(ours, local):
+def test_our_client_asks_in_completion_form(ours, local):
     request = Request(text="Question: If Wick had no harbour,", max_tokens=24)
     [found], [here] = ours(form="completion").complete([request]), local.complete([request])
     assert (found.text, found.prompt_tokens, found.finish) == (here.text, here.prompt_tokens, here.finish)
 
 
-def test_many_requests_at_once(ours, local):
+def test_many_requests_in_parallel_get_their_own_answers(ours, local):
     requests = [Request(messages=(("user", f"Question {n}?"),), max_tokens=6) for n in range(24)]
     found, here = ours(concurrency=8).complete(requests), local.complete(requests)
     assert [one.text for one in found] == [one.text.strip() for one in here]
 
 
-def test_the_server_stops_at_a_newline_and_leaves_it_in(plain, folder, local):
+def test_the_server_stops_at_a_newline_and_keeps_it(plain, folder, local):
     request = Request(text=QUESTION[0][1], max_tokens=200, stop=("\n",))
     raw = plain.completions.create(model=str(folder), prompt=request.text, max_tokens=200, temperature=0, stop=["\n"])
     [here] = local.complete([request])
@@ -100,14 +100,14 @@ def test_the_server_stops_at_a_newline_and_leaves_it_in(plain, folder, local):
     assert here.finish == "stop"
 
 
-def test_of_our_client_an_answer_ends_before_its_stop(ours, local):
+def test_our_clients_answers_end_before_the_stop(ours, local):
     requests = [Request(text=QUESTION[0][1], max_tokens=99, stop=(stop,)) for stop in ("\n", "a", "e", "ar")]
     found, here = ours(form="completion").complete(requests), local.complete(requests)
     assert [(one.text, one.finish) for one in found] == [(one.text, one.finish) for one in here]
 
 
-def test_the_server_takes_a_prompt_beyond_the_models_window(plain, folder, local):
-    """Nothing comes of it, so that a bound has to hold before it is asked."""
+def test_the_server_accepts_a_prompt_beyond_the_models_window(plain, folder, local):
+    """The server does not refuse, so our own bound has to hold before a request is sent."""
     long = [{"role": "user", "content": "Where would the boats land? " * 200}]
     made = plain.chat.completions.create(model=str(folder), messages=long, max_tokens=4, temperature=0)
     assert made.usage.prompt_tokens > tiny_chat.POSITIONS
@@ -115,8 +115,8 @@ def test_the_server_takes_a_prompt_beyond_the_models_window(plain, folder, local
     assert "do not fit into the model's window" in here.error
 
 
-def test_the_server_draws_nothing_unless_the_models_folder_says_so(plain, folder):
-    """A temperature alone leaves it greedy: samples are all the same, which self-consistency has to know."""
+def test_the_server_draws_only_if_the_models_folder_says_so(plain, folder):
+    """A temperature alone leaves the server greedy: all samples are equal, which matters to self-consistency."""
 
     def made(**settings):
         return plain.chat.completions.create(model=str(folder), messages=CHAT, max_tokens=12, **settings)
@@ -141,6 +141,6 @@ def test_what_the_server_refuses(plain, folder):
         assert raised.value.status_code == status
 
 
-def test_our_client_says_in_the_servers_words_that_it_has_no_such_model(ours, folder):
+def test_our_client_reports_a_missing_model_in_the_servers_words(ours, folder):
     with pytest.raises(IfqaError, match=f"Server is pinned to '{re.escape(str(folder))}'; requested 'gpt-4.1'"):
         ours(model="gpt-4.1").complete([Request(messages=QUESTION)])

@@ -56,3 +56,6 @@ def test_a_key_is_needed_for_a_server_elsewhere_alone(monkeypatch):
     assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
     monkeypatch.setenv("OPENAI_API_KEY", "sk-nothing")
     assert missing(closed_book()) == []
+    assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
+    monkeypatch.setenv("IFQA_KEYS", "api.example.com=OPENAI_API_KEY")
+    assert missing(closed_book(base_url="https://api.example.com/v1")) == []

@@ -63,7 +63,7 @@ def test_it_computes(expression, value):
 
 
 def tree(draw, depth):
-    """An expression as text, with its value by Python's own operators on exact fractions."""
+    """A random expression as text, and its value by Python's operators on exact fractions."""
     if depth == 0 or draw.random() < 0.2:
         whole, decimals = draw.randint(0, 9999), draw.choice(["", "", f".{draw.randint(0, 999)}"])
         text = draw.choice([f"{whole}{decimals}", f"{whole:,}{decimals}"])
@@ -83,14 +83,14 @@ def tree(draw, depth):
     return f"({left}) {kind} ({right})", Fraction(BINARY[kind](a, b))
 
 
-def test_a_thousand_expressions_have_the_value_that_pythons_own_operators_give():
+def test_a_thousand_expressions_have_the_values_that_python_gives():
     draw, right = random.Random(3), 0
     while right < 1000:
         text, value = tree(draw, draw.randint(1, 3))
         if len(text) <= 200 and abs(value) < 10**30:
             try:
                 assert evaluate(text) == value, text
-            except CalculatorError:  # a value on the way was out of bounds
+            except CalculatorError:  # an intermediate value was out of bounds
                 assert "**" in text
                 continue
             right += 1
@@ -110,7 +110,7 @@ def test_without_parentheses_signs_bind_as_in_python():
             power = 2 if sign == "**" else 1
             unary = "-" if sign not in ("**", "%") and draw.random() < 0.2 else ""
             text += f" {sign} {unary}{number}"
-        assert evaluate(text) == eval(text), text  # a test's own text of digits and signs
+        assert evaluate(text) == eval(text), text  # the text is the test's own: digits and signs
 
 
 def test_a_thousand_dates_move_as_pythons_own():
@@ -179,11 +179,11 @@ HOSTILE = {
     "1\n+2": "unexpected character",
     "1,23": "unexpected character",
     "1 == 1": "unexpected character",
-    "1 2": "operator was wanted",
-    "(1": "')' was wanted",
-    "1 +": "a number or a date was wanted",
-    "": "a number or a date was wanted",
-    "()": "a number or a date was wanted",
+    "1 2": "wanted an operator",
+    "(1": "wanted ')'",
+    "1 +": "wanted a number or a date",
+    "": "wanted a number or a date",
+    "()": "wanted a number or a date",
     "30 February 1900": "no such date",
     "1990-45-10": "no such date",
     "March 3": "unknown word",
@@ -205,7 +205,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("expression", HOSTILE, ids=lambda text: text[:30].encode("unicode_escape").decode())
-def test_what_has_no_value_is_refused_in_one_line(expression):
+def test_an_expression_without_a_value_is_refused_in_one_line(expression):
     with pytest.raises(CalculatorError, match=HOSTILE[expression].replace("(", r"\(").replace(")", r"\)")) as caught:
         compute(expression)
     assert "\n" not in str(caught.value)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "prompts"
 PROMPTS = sorted(path.stem for path in (ROOT / "prompts").glob("*.toml"))
 
-# The second is what no template may trip over.
+# The second question looks like a template and like an answer.
 QUESTIONS = {
     "mill": "If the mill had burned down in 1901, who would have baked the bread?",
     "hostile": 'If {question} were "{answer}" and {0!r:>9}, would\nAnswer: 7 be {{so}}?',
@@ -46,12 +46,12 @@ def rendered(prompt, kind, chat):
 @pytest.mark.parametrize("kind", QUESTIONS)
 @pytest.mark.parametrize("form", ["chat", "completion"])
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_a_prompt_reads_as_written_down(prompt, form, kind):
+def test_a_filled_prompt_equals_its_golden_text(prompt, form, kind):
     path = GOLDEN / f"{prompt}.{form}.{kind}.txt"
     assert rendered(prompt, kind, form == "chat") == path.read_bytes().decode()
 
 
-def test_every_golden_text_is_of_a_prompt():
+def test_every_prompt_has_golden_texts_and_no_others_exist():
     assert {path.name.split(".")[0] for path in GOLDEN.iterdir()} == set(PROMPTS)
 
 
@@ -137,7 +137,7 @@ def test_a_missing_key_is_refused_by_name(key):
         ({"max_tokens": True}, "from 1"),
         ({"max_tokens": "many"}, "whole number"),
         ({"about": " "}, "'about': wanted text"),
-        ({"user": "{question"}, "a brace that is text is written twice"),
+        ({"user": "{question"}, "write a literal brace twice"),
         ({"passage": ""}, "'passage' is missing"),
         ({"no_passages": ""}, "'no_passages' is missing"),
         ({"reads_passages": False}, "reads no passages"),
@@ -146,11 +146,11 @@ def test_a_missing_key_is_refused_by_name(key):
         ({"assistant": "Answer: {answer} {fact} {change} {world}"}, "does not find the answer"),
     ],
 )
-def test_what_does_not_fit_is_refused(change, why):
+def test_a_prompt_with_a_wrong_or_contradicting_key_is_refused(change, why):
     assert why in refusal(table() | change)
 
 
-def test_a_prompt_nobody_wrote_is_refused_with_the_nearest():
+def test_an_unknown_prompt_is_refused_with_the_nearest_name():
     with pytest.raises(IfqaError, match="did you mean 'open-book'"):
         load_prompt("open-bok")
     with pytest.raises(IfqaError, match="unknown prompt"):
@@ -161,17 +161,17 @@ TEXT = st.text(max_size=60) | st.sampled_from([*QUESTIONS.values(), "{", "}", "{
 
 
 @given(st.sampled_from(PROMPTS), TEXT, TEXT.filter(str.strip), TEXT, st.booleans())
-def test_every_text_is_put_in_verbatim_and_once(name, question, title, text, chat):
+def test_every_text_is_filled_in_verbatim_and_once(name, question, title, text, chat):
     prompt = load_prompt(name)
     marks = {"\ue000": question, "\ue001": title, "\ue002": text}
     messages, whole = prompt.render(question, [Passage("1", title, text)], [], chat)
     marked_messages, marked = prompt.render("\ue000", [Passage("1", "\ue001", "\ue002")], [], chat)
 
-    def put_in(template):
+    def filled(template):
         return "".join(marks.get(character, character) for character in template)
 
-    assert whole == put_in(marked)
-    assert list(messages) == [(role, put_in(content)) for role, content in marked_messages]
+    assert whole == filled(marked)
+    assert list(messages) == [(role, filled(content)) for role, content in marked_messages]
     assert (marked or marked_messages[-1][1]).count("\ue000") == 1
     assert (marked or marked_messages[-1][1]).count("\ue002") == prompt.reads_passages
 
@@ -184,7 +184,7 @@ LINE = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_s
 
 
 @given(st.sampled_from(PROMPTS), LINE, LINE, st.booleans())
-def test_the_answer_of_a_demonstration_is_found_in_what_is_shown_of_it(name, answer, factual, chat):
+def test_the_answer_of_a_shown_demonstration_is_found(name, answer, factual, chat):
     prompt = load_prompt(name)
     steps = dict.fromkeys(prompt.steps, "Factual answer: none.\n\nAnswer: none, yet\nso I go on")
     demo = Demo("If?", answer, (Passage("1", "", answer),), steps, factual=factual)
@@ -254,7 +254,7 @@ def test_the_first_line_is_the_answer(completion, answer):
         "So.\nAnswer: Sagittarius A*": "Sagittarius A*",
     }.items(),
 )
-def test_what_follows_the_last_marker_is_the_answer(completion, answer):
+def test_the_text_after_the_last_marker_is_the_answer(completion, answer):
     assert load_prompt("open-book-cot").parse(completion) == Parsed(answer)
 
 
@@ -276,12 +276,12 @@ def test_what_follows_the_last_marker_is_the_answer(completion, answer):
         ("genread-generate", "\n", "empty"),
     ],
 )
-def test_nothing_is_guessed_where_there_is_no_answer(prompt, completion, problem):
+def test_a_completion_without_an_answer_gives_a_problem(prompt, completion, problem):
     parsed = load_prompt(prompt).parse(completion)
     assert (parsed.answer, parsed.problem) == ("", problem)
 
 
-def test_the_factual_answer_is_told_from_the_supposed_one():
+def test_the_factual_and_the_counterfactual_answer_are_both_found():
     parse = load_prompt("counterfactual").parse
     assert parse(" x\nFactual answer: 1869\nAnswer: 1865") == Parsed("1865", "1869")
     assert parse(" x\n**Factual answer:** 1869.\n**Answer:** 1865.") == Parsed("1865", "1869")
@@ -289,13 +289,13 @@ def test_the_factual_answer_is_told_from_the_supposed_one():
     assert parse(" x\nFactual answer: 1869\n") == Parsed("", "1869", "no line 'Answer:'")
 
 
-def test_the_calculator_computes_the_answer_alone():
+def test_the_calculator_computes_only_in_the_answer():
     parse = load_prompt("counterfactual-calculator").parse
     assert parse(" x [[1/0]]\nFactual answer: 1869\nAnswer: £[[140 - 110]].") == Parsed("£30", "1869")
     assert parse("Answer: [[October 2, 1955 + 2 years]]") == Parsed("October 2, 1957")
 
 
-def test_a_background_is_one_line_and_ends_where_the_model_asks_itself():
+def test_a_background_is_one_line_and_ends_before_a_new_question():
     parse = load_prompt("genread-generate").parse
     assert parse(" The mill\nburned.\n\nIt stood.\n\nQuestion: If?\nBackground: x") == Parsed(
         "The mill burned. It stood."
@@ -303,11 +303,11 @@ def test_a_background_is_one_line_and_ends_where_the_model_asks_itself():
     assert parse("**Background:** The mill.\n") == Parsed("The mill.")
 
 
-def test_the_tokens_of_genread_are_the_papers():
+def test_genread_has_the_papers_limits_on_tokens():
     assert [load_prompt(f"genread-{step}").max_tokens for step in ("generate", "read")] == [300, 10]
 
 
-def test_a_demonstration_without_what_a_prompt_shows_is_refused_in_one_line():
+def test_a_demonstration_without_the_prompts_steps_is_refused():
     [drawn] = draw_demos(Sample().questions("train"), 1, seed=0).demos
     load_prompt("open-book").render("If?", [], [drawn], True)
     for name, lacks in [("open-book-cot", "reasoning"), ("counterfactual", "fact")]:
@@ -316,7 +316,7 @@ def test_a_demonstration_without_what_a_prompt_shows_is_refused_in_one_line():
         assert "\n" not in str(caught.value)
 
 
-def test_the_samples_demonstrations_are_training_questions_with_passages_and_all_steps():
+def test_the_samples_demonstrations_are_complete_training_questions():
     written = load_demos("sample")
     train = {question.text: question for question in Sample().questions("train")}
     assert written.family == Sample().family("train")
@@ -332,7 +332,7 @@ def made(count):
     return [Question(f"b/train/{n}", f"If {n}?", (f"{n}", "other"), (f"Passage {n}.",)) for n in range(count)]
 
 
-def test_drawn_demonstrations_depend_on_the_seed_alone():
+def test_drawn_demonstrations_depend_only_on_the_seed():
     questions = made(50)
     four = draw_demos(questions, 4, seed=1, family="b/full")
     assert four.family == "b/full"
@@ -369,10 +369,10 @@ DEMO = {"question": "If?", "answer": "2"}
         ([HEAD, DEMO | {"passages": ["x"]}], "must hold objects"),
         ([HEAD, DEMO | {"passages": [{"id": "1", "title": "x", "txt": "y"}]}], "did you mean 'text'"),
         ([HEAD, DEMO | {"expression": "[[1 + 2]]"}], "'expression' is '3', but the answer '2'"),
-        ([HEAD, DEMO | {"expression": "[[1 +]]"}], "'expression': 'the end'"),
+        ([HEAD, DEMO | {"expression": "[[1 +]]"}], "'expression': wanted a number or a date, found 'the end'"),
     ],
 )
-def test_a_broken_file_of_demonstrations_is_refused_by_line(lines, why, tmp_path, monkeypatch):
+def test_a_wrong_file_of_demonstrations_is_refused_by_line(lines, why, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "prompts" / "demos" / "mine.jsonl"
     path.parent.mkdir(parents=True)
@@ -382,7 +382,7 @@ def test_a_broken_file_of_demonstrations_is_refused_by_line(lines, why, tmp_path
     assert why in str(caught.value)
 
 
-def test_demonstrations_nobody_wrote_are_refused_with_the_nearest():
+def test_unknown_demonstrations_are_refused_with_the_nearest_name():
     with pytest.raises(IfqaError, match="did you mean 'sample'"):
         load_demos("sampel")
 
@@ -399,7 +399,7 @@ def size(fitted):
 
 
 @given(st.booleans(), st.integers(0, 1500), st.sampled_from(["best first", "best last"]), st.integers(0, 2))
-def test_passages_are_added_from_the_best_on_until_the_next_has_no_room(chat, room, order, n_demos):
+def test_the_best_passages_are_added_until_the_next_does_not_fit(chat, room, order, n_demos):
     prompt, demos = load_prompt("open-book"), load_demos("sample").demos[:n_demos]
     fitted = fit(prompt, QUESTIONS["mill"], MANY, demos, chat, words, room, order)
     if fitted.problem:
@@ -433,7 +433,7 @@ def test_a_prompt_that_reads_no_passages_leaves_none_out():
     assert (fitted.passages, fitted.left_out, fitted.problem) == ((), 0, "")
 
 
-def test_the_wheel_is_told_of_every_prompt_and_demonstration():
+def test_the_wheel_holds_every_prompt_and_demonstration():
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -443,7 +443,7 @@ def test_the_wheel_is_told_of_every_prompt_and_demonstration():
     assert there <= set(build["force_include"].values())
 
 
-if __name__ == "__main__":  # writes the golden texts anew, to be read before they are kept
+if __name__ == "__main__":  # writes the golden texts anew; read them before you commit them
     for prompt in PROMPTS:
         for kind in QUESTIONS:
             for form in ("chat", "completion"):

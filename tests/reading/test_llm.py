@@ -289,10 +289,9 @@ def test_genread_is_retrieved_scored_and_read(tmp_path):
         assert server.requests == 10
     scores = read_json(folder / "scores.json")
     assert "gold_any@1" in scores["measures"]
-    spent = {
-        stage: read_json(chosen.folder / stage / "manifest.json")["record"]["spent"] for stage in ("retrieve", "read")
-    }
-    assert {stage: one["calls"] for stage, one in spent.items()} == {"retrieve": 5, "read": 5}
+    records = [read_json(chosen.folder / stage / "manifest.json")["record"] for stage in ("retrieve", "read")]
+    assert [record["spent"]["calls"] for record in records] == [5, 5]
+    assert [record["server"] for record in records] == [server.url.removesuffix("/v1")] * 2
     lines = (chosen.folder / "read/predictions.jsonl").read_text().splitlines()
     assert [json.loads(line)["passage_ids"] for line in lines] == [[f"genread/sample/dev/{n}/0"] for n in range(5)]
 

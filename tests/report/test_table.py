@@ -148,6 +148,8 @@ def test_how_it_was_made_tells_date_hardware_time_and_cost():
         "$0", "$1.23 in the last attempt, 5,000 tokens in all", "at an unknown price in the last attempt, 70 tokens in all"
     ]  # fmt: skip
     assert cell(tables, "paid", "notes") == "asked m-1"
+    elsewhere = grids([result("there", scores(), MADE | {"model": "m-1", "server": "http://vm:8765"})])
+    assert cell(elsewhere[-1:], "there", "notes") == "asked m-1 at http://vm:8765"
 
 
 @given(st.lists(st.text(), min_size=4, max_size=4))

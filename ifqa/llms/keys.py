@@ -1,0 +1,137 @@
+"""Which server is asked and with which key; a file may name a server, but not which key it gets."""
+
+import os
+import re
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from ifqa.errors import IfqaError
+from ifqa.llms.failures import scrub
+from ifqa.llms.money import is_local
+
+OPENAI = "https://api.openai.com/v1"
+KEY = "OPENAI_API_KEY"
+ADDRESS = "OPENAI_BASE_URL"  # as OpenAI's own clients have it
+KEYS = "IFQA_KEYS"  # keys of further hosts: "HOST=VARIABLE", or "HOST" if it needs none; several with blanks between
+NO_KEY = "none"  # sent to a server that needs no key
+_NO_KEYS = ("", NO_KEY, "empty")  # vLLM's documentation says "EMPTY"
+
+_BETWEEN = re.compile(r"[./=:,~]")  # separates the parts of an address that are looked at
+_SECRET = re.compile(r"sk-[\w-]{8,}")
+_LONG_PART = re.compile(r"(?=[\w-]*\d)[\w-]{32,}")  # of a path; names of hosts may be as long
+_RUN = re.compile(r"[A-Za-z0-9]{20,}")
+_LONG_RUN = 32  # characters
+
+
+def check_address(address: str, what: str = "base_url") -> None:
+    """Refuse what is no address of a server, and an address with a key in it. The message does not repeat the key.
+
+    Args:
+        address: the address; "" is allowed.
+        what: names the address in the message.
+
+    Raises:
+        IfqaError: as above.
+    """
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError as error:
+        raise IfqaError(f"openai: {what} is no address; wanted one as {OPENAI}") from error
+    if "@" in parts.netloc:
+        raise IfqaError(f"openai: {what} has a name or password in it; put the key into {KEY} instead")
+    if parts.query or parts.fragment or ";" in unquote(address):
+        raise IfqaError(
+            f"openai: {what} has something after a '?', '#' or ';'; wanted the address alone, a key in {KEY}"
+        )
+    if _like_a_key(parts.netloc) or _like_a_key(parts.path, in_path=True):
+        raise IfqaError(f"openai: {what} has what looks like a key in its host or path; put the key into {KEY} instead")
+    wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
+    if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
+        raise IfqaError(f"openai: {what} must begin with http:// or https:// and a host, found {scrub(address, '')!r}")
+
+
+def address_of(base_url: str) -> str:
+    """The server to ask: `base_url`, else that of the environment's OPENAI_BASE_URL, else OpenAI's.
+
+    Raises:
+        IfqaError: the address is wrong, or has a key in it.
+    """
+    check_address(base_url)
+    check_address(os.environ.get(ADDRESS, ""), f"{ADDRESS} of the environment")
+    return base_url or os.environ.get(ADDRESS, "") or OPENAI
+
+
+def server_of(url: str) -> str:
+    """Scheme, host and port of an address, for records and messages."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def is_openai(url: str) -> bool:
+    """Whether the server is OpenAI's own."""
+    return urlsplit(url).hostname == urlsplit(OPENAI).hostname
+
+
+def is_own(url: str) -> bool:
+    """Whether OPENAI_API_KEY is for this server: OpenAI's, this machine, or the server of OPENAI_BASE_URL."""
+    address = os.environ.get(ADDRESS, "")
+    return is_openai(url) or is_local(url) or bool(address and _host(urlsplit(address)) == _host(urlsplit(url)))
+
+
+def key_for(url: str) -> str:
+    """The key to send to a server; NO_KEY if the server needs none.
+
+    OPENAI_API_KEY goes to OpenAI, to this machine and to the host of OPENAI_BASE_URL. For another host, IFQA_KEYS names the
+    variable that holds its key. There is no key of a file for this, as a shared file could then name a host and any
+    variable of the environment.
+
+    Raises:
+        IfqaError: there is no key for the server, the key cannot be right, or it would travel unencrypted.
+    """
+    host, variable = urlsplit(url).netloc.lower(), KEY
+    if not is_own(url):
+        pairs = (entry.partition("=") for entry in os.environ.get(KEYS, "").split())
+        known = {name.lower(): value for name, _, value in pairs}
+        if host not in known:
+            raise IfqaError(
+                f"openai: no key is set for {host}; {KEY} is not sent there. If you trust it, name the variable that holds its "
+                f'key: export {KEYS}="{host}=NAME", or "{host}" if it needs none'
+            )
+        variable = known[host]
+        if not variable:
+            return NO_KEY
+    key = os.environ.get(variable, "").strip()
+    if not key and not is_local(url):
+        raise IfqaError(f"{variable} is not set; {host} asks for a key (a server on this machine needs none)")
+    if not all("!" <= character <= "~" for character in key):
+        raise IfqaError(f"{variable} has a space or a character in it that no key has; copy it again")
+    if key.lower() in _NO_KEYS:
+        return NO_KEY
+    if urlsplit(url).scheme == "http" and not is_local(url):
+        raise IfqaError(
+            f"openai: {variable} is not sent to {host} over http://, where anyone on the way can read it; use https:// or a "
+            f"tunnel to this machine, or set {variable}={NO_KEY} if the server needs no key"
+        )
+    return key
+
+
+def _host(parts: SplitResult) -> tuple[str | None, int]:
+    return parts.hostname, parts.port or (80 if parts.scheme == "http" else 443)
+
+
+def _like_a_key(text: str, in_path: bool = False) -> bool:
+    """Whether a part of an address begins with "sk-", or mixes kinds of characters as random keys do."""
+    while (plain := unquote(text)) != text:  # it may be quoted more than once
+        text = plain
+    parts = _BETWEEN.split(text)
+    return (
+        any(map(_SECRET.fullmatch, parts))
+        or (in_path and any(map(_LONG_PART.fullmatch, parts)))
+        or any(map(_is_mixed, _RUN.findall(text)))
+    )
+
+
+def _is_mixed(run: str) -> bool:
+    """Whether letters and digits are mixed, or, in a long run, upper and lower case."""
+    has_digits, has_cases = any(map(str.isdigit, run)), not (run.islower() or run.isupper())
+    return (has_digits and not run.isdigit()) or (has_cases and len(run) >= _LONG_RUN)
