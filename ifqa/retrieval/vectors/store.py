@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import create, json_line, keep_whole_lines, read_jsonl, require, write, write_jsonl
+from ifqa.storage.files import create, json_line, keep_whole_lines, read_jsonl, require, sha256, write, write_jsonl
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 LOG = "vectors.jsonl"
+_KINDS = {"shard": int, "key": str, "passages": int, "sha256": list}  # of a line
 
 
 def vectors_path(folder: Path, number: int) -> Path:
@@ -170,18 +171,17 @@ class Filling:
         """Takes up what is there."""
         self.folder = folder
         keep_whole_lines(folder / LOG)
-        self._lines: dict[int, dict[str, Any]] = {}
-        if (folder / LOG).exists():
-            self._lines = {line["shard"]: line for _, line in read_jsonl(folder / LOG)}
+        lines = read_jsonl(folder / LOG) if (folder / LOG).exists() else ()
+        # Other lines are ignored, and their shards encoded again
+        self._lines = {line["shard"]: line for _, line in lines if _is_line(line)}
 
     def has(self, number: int, key: str) -> int | None:
         """How many passages a shard has that was made from exactly what `key` is the hash of; None where it is not here."""
         line = self._lines.get(number)
         paths = [vectors_path(self.folder, number), ids_path(self.folder, number)]
-        if line is None or line["key"] != key:
+        if line is None or line["key"] != key or not all(path.exists() for path in paths):
             return None
-        sizes = [path.stat().st_size for path in paths if path.exists()]
-        return int(line["passages"]) if sizes == line["bytes"] else None
+        return int(line["passages"]) if [sha256(path) for path in paths] == line["sha256"] else None
 
     def add(self, number: int, key: str, ids: Sequence[str], vectors: "NDArray[np.float32]") -> None:
         """Write a shard, and then that it is there.
@@ -204,8 +204,8 @@ class Filling:
         for path, array in ((vectors_path(self.folder, number), half), (ids_path(self.folder, number), encoded)):
             with create(path) as handle:
                 np.save(handle, array, allow_pickle=False)
-        sizes = [path(self.folder, number).stat().st_size for path in (vectors_path, ids_path)]
-        line = {"shard": number, "key": key, "passages": len(ids), "bytes": sizes}
+        hashes = [sha256(path(self.folder, number)) for path in (vectors_path, ids_path)]
+        line = {"shard": number, "key": key, "passages": len(ids), "sha256": hashes}
         with open(self.folder / LOG, "ab") as handle:
             write(handle, json_line(line))
             handle.flush()
@@ -221,3 +221,7 @@ class Filling:
                 path.unlink()
         write_jsonl(self.folder / LOG, lines)
         return sum(line["passages"] for line in lines)
+
+
+def _is_line(line: dict[str, Any]) -> bool:
+    return all(type(line.get(key)) is kind for key, kind in _KINDS.items())

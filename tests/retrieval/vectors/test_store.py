@@ -103,6 +103,28 @@ def test_only_a_whole_shard_of_the_same_key_is_used_again(tmp_path):
     assert again.has(0, "another key") is None
 
 
+@pytest.mark.parametrize("foreign", ['{"foo": 1}', '{"shard": 0, "key": "x"}', '{"shard": [0], "key": "key0"}', "[]"])
+def test_a_foreign_line_in_the_log_counts_as_absent(tmp_path, foreign):
+    filling = Filling(tmp_path)
+    filling.add(0, "key0", ["a", "b"], rows_of(2))
+    log = tmp_path / module.LOG
+    log.write_text(foreign + "\n" + log.read_text() if foreign != "[]" else foreign + "\n")
+    again = Filling(tmp_path)
+    assert again.has(0, "key0") == (None if foreign == "[]" else 2)
+    again.add(1, "key1", ["c", "d"], rows_of(2, 2))
+    again.add(0, "key0", ["a", "b"], rows_of(2))
+    assert again.finish({0: "key0", 1: "key1"}) == 4
+    assert Ids(tmp_path).of(range(4)) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("path_of", [vectors_path, ids_path])
+def test_a_shard_altered_at_equal_size_is_not_reused(tmp_path, path_of):
+    Filling(tmp_path).add(0, "key", ["a", "b"], rows_of(2))
+    data = path_of(tmp_path, 0).read_bytes()
+    path_of(tmp_path, 0).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert Filling(tmp_path).has(0, "key") is None
+
+
 def test_finishing_keeps_what_is_wanted_alone(tmp_path):
     filling = Filling(tmp_path)
     for number in (2, 0, 1):
