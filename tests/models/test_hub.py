@@ -12,6 +12,7 @@ from tiny_encoder import tiny, tiny_dpr
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_folder, model_folder, weights_identity
+from ifqa.retrieval.cross_encoder import CrossEncoder
 from ifqa.retrieval.vectors.loading import open_encoder
 
 
@@ -97,4 +98,44 @@ def test_a_model_that_does_not_load_is_one_line(tmp_path, kind):
         (folder / "modules.json").write_text("{" if kind == "no JSON" else strange)
     with pytest.raises(IfqaError, match=r"does not load|not JSON|wanted") as caught:
         open_encoder(str(folder), device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("modules.json", "null", "modules.json: wanted a list of objects"),
+        ("modules.json", "[1]", "modules.json: wanted a list of objects"),
+        ("modules.json", '[{"idx": 0, "name": "0", "path": 5, "type": "x"}]', "modules.json: wanted a list of objects"),
+        ("tokenizer_config.json", "[]", "tokenizer_config.json: wanted a JSON object, found list"),
+        ("1_Pooling/config.json", "null", "config.json: wanted a JSON object, found NoneType"),
+        ("1_Pooling/config.json", "{}", "does not load as a sentence-transformers model"),
+        ("config.json", {"hidden_size": "x"}, "does not load as a sentence-transformers model"),
+        ("config.json", {"model_type": [1]}, "does not load as a sentence-transformers model"),
+        ("config.json", {"dtype": "float999"}, "does not load as a sentence-transformers model"),
+        ("config.json", {"dtype": [1]}, "does not load as a sentence-transformers model"),
+    ],
+)
+def test_model_files_of_another_shape_are_refused_in_one_line(tmp_path, file, content, message):
+    tiny(tmp_path)
+    path = tmp_path / file
+    path.write_text(content if isinstance(content, str) else json.dumps(json.loads(path.read_text()) | content))
+    with pytest.raises(IfqaError, match=message) as caught:
+        open_encoder(str(tmp_path), device="cpu", precision="float32")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["[]", '{"tokenizer_class": [1]}'])
+def test_a_tokenizer_of_another_shape_is_refused_by_dpr_and_the_reranker(tmp_path, content):
+    context = tiny_dpr(tmp_path)
+    tiny(tmp_path / "encoder")
+    for folder in (tmp_path / "question_encoder", tmp_path / "encoder"):
+        (folder / "tokenizer_config.json").write_text(content)
+    with pytest.raises(
+        IfqaError, match=r"tokenizer_config.json: wanted|does not load as a DPRQuestionEncoder"
+    ) as caught:
+        open_encoder(context, device="cpu")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(IfqaError, match=r"tokenizer_config.json: wanted|does not load as a cross-encoder") as caught:
+        CrossEncoder(str(tmp_path / "encoder"), "cpu")
     assert "\n" not in str(caught.value)

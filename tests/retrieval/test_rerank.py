@@ -168,6 +168,24 @@ def test_a_model_of_several_labels_or_a_damaged_adapter_is_refused(tmp_path, mon
         cross_encoder.CrossEncoder(str(tmp_path), "cpu")
 
 
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("manifest.json", "[]", "manifest.json: wanted a JSON object, found list"),
+        ("manifest.json", "{}", "does not load as an adapter"),
+        ("adapter_config.json", "[]", "adapter_config.json: wanted a JSON object"),
+        ("adapter_config.json", '{"r": "x", "lora_alpha": 1}', "does not load as an adapter"),
+    ],
+)
+def test_adapter_files_of_another_shape_are_refused_in_one_line(tmp_path, file, content, message):
+    for path in cross_encoder.adapter_folder(cross_encoder.OWN).iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / file).write_text(content)
+    with pytest.raises(IfqaError, match=message) as caught:
+        cross_encoder.CrossEncoder(str(tmp_path), "cpu")
+    assert "\n" not in str(caught.value)
+
+
 def test_it_is_named_with_its_parts_in_an_experiment():
     tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "rerank", "k": 10}}
     experiment = parse_experiment("mine", tables, "mine.toml")

@@ -6,7 +6,7 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
-from ifqa.models.hub import model_folder, question_model
+from ifqa.models.hub import loading, model_folder, question_model
 from ifqa.retrieval.vectors.encoder import Encoder, Facts, Side, check_positions
 
 TOKENS = 256  # conf/encoder/hf_bert.yaml: sequence_length
@@ -16,7 +16,6 @@ def open_dpr(
     name: str, folder: Path, query_model: str, titles: str, max_tokens: int, precision: str, device: str
 ) -> Encoder:
     import torch
-    from safetensors import SafetensorError
     from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
 
     questions = question_model(name, query_model)
@@ -28,14 +27,10 @@ def open_dpr(
 
     def side(kind: Any, place: Path) -> Side:
         plain = _plain if kind is DPRQuestionEncoder else str
-        try:
+        with loading(str(place), place, f"a {kind.__name__}"):
             tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
             model = kind.from_pretrained(place, dtype=dtype).to(device).eval()
-            check_positions(longest, model.config)
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-            raise IfqaError(
-                f"{place} does not load as {kind.__name__}: {' '.join(str(error).split())[:200]}"
-            ) from error
+        check_positions(longest, model.config)
 
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
             ids: list[list[int]] = [[]] * len(pairs)

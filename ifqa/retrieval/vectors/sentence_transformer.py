@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
+from ifqa.models.hub import loading
 from ifqa.progress import say
 from ifqa.retrieval.vectors.encoder import Encoder, Facts, Side, check_positions
 
@@ -23,15 +23,10 @@ def open_sentence_transformer(
         IfqaError: it does not load, or has not as many positions as `max_tokens`.
     """
     import torch
-    from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
 
-    try:
+    with loading(name, folder, "a sentence-transformers model"):
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise IfqaError(
-            f"{name} does not load as a sentence-transformers model: {' '.join(str(error).split())[:200]}"
-        ) from error
     if max_tokens and max_tokens != model.max_seq_length:
         transformer: Any = model[0]
         check_positions(max_tokens, transformer.model.config)
