@@ -141,7 +141,9 @@ def content_terms(text: str) -> list[str]:
     capitalised later.
     """
     terms: dict[str, None] = {}
-    later = {found[0]: found.start() for found in re.finditer(r"(?<=[\w,] )\w+", text)}  # the last position of each word
+    later = {
+        found[0]: found.start() for found in re.finditer(r"(?<=[\w,] )\w+", text)
+    }  # the last position of each word
     position = 0
     while found := _TERM.search(text, position):
         position = found.end()

@@ -1,4 +1,4 @@
-"""A cross-encoder: question and passage read together, one score (Nogueira and Cho 2019)."""
+"""Cross-encoders: a model that reads question and passage together and scores the pair (Nogueira and Cho 2019)."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,42 +15,43 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-OWN = "ifqa"  # the adapter that travels in the package
+OWN = "ifqa"  # the adapter that ships with the package
 _WEIGHTS = BUNDLED / "weights" / "rerank"
-_MOST = 512  # tokens of a pair where a model does not say
+_MOST = 512  # tokens of a pair, and the limit of a model that names none
 
 
 def adapter_folder(model: str) -> Path | None:
-    """The folder of an adapter over all-MiniLM-L6-v2, as `ifqa train rerank` leaves it; None for a whole model."""
+    """The folder of an adapter of all-MiniLM-L6-v2, as `ifqa train rerank` writes it; None for a whole model."""
     folder = _WEIGHTS if model == OWN else Path(model)
     return folder if (folder / "adapter_config.json").exists() else None
 
 
 def identity(model: str) -> str:
-    """SHA-256 over a model's files."""
+    """SHA-256 of a model's files."""
     adapter = adapter_folder(model)
     return weights_identity(adapter) if adapter else weights_identity(model_folder(model))
 
 
 def family_of(model: str) -> str:
-    """What an adapter of `ifqa train rerank` was trained on, as "ifqa/full"; empty for a whole model."""
+    """The split family that an adapter of `ifqa train rerank` was trained on, such as "ifqa/full"; empty for a whole model."""
     adapter = adapter_folder(model)
     return str(_manifest(adapter).get("family", "")) if adapter else ""
 
 
 class CrossEncoder:
-    """Scores of pairs; the higher, the more relevant."""
+    """Scores pairs of question and passage; a higher score is more relevant."""
 
     def __init__(self, model: str = OWN, device: str = "auto") -> None:
         """Load a model.
 
         Args:
-            model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name of the
-                hub, as "cross-encoder/ms-marco-MiniLM-L6-v2").
-            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is one, else the CPU); bfloat16 where it multiplies in that.
+            model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name on the
+                hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2").
+            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is a GPU, else the CPU). The model runs in bfloat16
+                where the device multiplies in it, else in float32.
 
         Raises:
-            IfqaError: the model is not to be had, or is no cross-encoder with one label.
+            IfqaError: the model is missing, does not load, or is no cross-encoder with one label.
         """
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -63,7 +64,9 @@ class CrossEncoder:
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
             network: Any = AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=False, **labels)
         if network.config.num_labels != 1:
-            raise IfqaError(f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one")
+            raise IfqaError(
+                f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one label"
+            )
         self.manifest: dict[str, Any] = {}
         self._tokens: int = min(getattr(network.config, "max_position_embeddings", _MOST), _MOST)
         if adapter:
@@ -76,7 +79,7 @@ class CrossEncoder:
     def score(
         self, pairs: Sequence[tuple[str, str]], advance: Callable[[int], None] = lambda done: None
     ) -> "NDArray[np.float32]":
-        """Scores of (question, passage text) pairs, float32 [pairs]; `advance` is told how many more are done."""
+        """Scores of (question, passage text) pairs, float32 [pairs]; `advance` gets the number of further pairs done."""
         import numpy as np
         import torch
 
@@ -104,13 +107,13 @@ def _manifest(adapter: Path) -> dict[str, Any]:
 
 
 def _merge(network: Any, adapter: Path, manifest: dict[str, Any], model: str) -> None:
-    """Add an adapter's low-rank products into the weights (Hu et al. 2022), and put its classifier in place."""
+    """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     if manifest.get("encoder", {}).get("sha256") != WEIGHTS_SHA256:
         raise IfqaError(
-            f"{adapter} is no adapter of `ifqa train rerank` over all-MiniLM-L6-v2; name a whole model's folder"
+            f"{adapter} is no adapter of `ifqa train rerank` of all-MiniLM-L6-v2; name the folder of a whole model"
         )
     config = read_json(adapter / "adapter_config.json")
     scale = config["lora_alpha"] / config["r"]

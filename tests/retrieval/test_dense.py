@@ -188,7 +188,7 @@ def test_what_a_build_takes_is_told_with_the_defaults_too():
     ("built", "searched", "message"),
     [
         ({}, {"nprobe": 3}, "nprobe is for a FAISS index, and .* is searched exactly; leave it out"),
-        ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; name a factory"),
+        ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; set factory"),
         ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name of the hub"),
         ({"query_prefix": 5}, {}, "query_prefix"),
     ],

@@ -190,7 +190,7 @@ def test_nothing_found_is_nothing_and_k_is_at_least_one(method):
         ({"parts": "bm25"}, r"wants \[\[retriever.parts\]\], found 'bm25'"),
         ({"method": "rff", "parts": [part()] * 2}, "'method': unknown value 'rff'; did you mean 'rrf'"),
         ({"parts": [part(), part(weight=-1)]}, "'weight': wanted a number from 0, found -1"),
-        ({"parts": [part(weight=0)] * 2}, "weights from 0, and one weight above it"),
+        ({"parts": [part(weight=0)] * 2}, "weights from 0, and at least one weight above 0"),
         ({"rrf_k": -1, "parts": [part()] * 2}, "'rrf_k': wanted a whole number from 0, found -1"),
         ({"weight": 1.0}, "a weight is for the parts of another retriever"),
         ({"query": "main"}, r"'fusion' asks nothing itself; give 'query' to its \[\[retriever.parts\]\]"),
