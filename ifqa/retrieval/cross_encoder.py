@@ -113,7 +113,7 @@ def _merge(network: Any, adapter: Path, manifest: dict[str, Any], model: str) ->
 
     if manifest.get("encoder", {}).get("sha256") != WEIGHTS_SHA256:
         raise IfqaError(
-            f"{adapter} is no adapter of `ifqa train rerank` of all-MiniLM-L6-v2; name the folder of a whole model"
+            f"{adapter} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`; name the folder of a whole model"
         )
     config = read_json(adapter / "adapter_config.json")
     scale = config["lora_alpha"] / config["r"]

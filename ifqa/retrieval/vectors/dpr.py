@@ -1,4 +1,4 @@
-"""DPR's pair of encoders (Karpukhin et al., EMNLP 2020): one for questions, one for passages with their titles."""
+"""DPR's two encoders (Karpukhin et al., EMNLP 2020), for questions and for passages with their titles."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ def open_dpr(
 
     questions = question_model(name, query_model)
     if questions == name:
-        raise IfqaError(f"{name} is one of DPR's encoders; name the question encoder that belongs to it as query_model")
+        raise IfqaError(f"{name} is an encoder of DPR; name the question encoder that belongs to it as query_model")
     question_folder = model_folder(questions)
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     longest, with_titles = max_tokens or TOKENS, titles != "no"
@@ -34,7 +34,7 @@ def open_dpr(
 
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
             ids: list[list[int]] = [[]] * len(pairs)
-            # A pair of title and text; the text alone where there is no title (dpr/models/hf_models.py:281-317)
+            # Title and text as a pair, or the text alone where there is no title (dpr/models/hf_models.py:281-317)
             for titled in (True, False):
                 rows = [row for row, (_, title) in enumerate(pairs) if bool(title) is titled]
                 texts = [plain(pairs[row][0]) for row in rows]
@@ -43,7 +43,7 @@ def open_dpr(
                 for row, tokens in zip(rows, cut, strict=True):
                     ids[row] = tokens
             features = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-            features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # DPR's are all 0, in pairs too
+            features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # all 0 in DPR, in pairs too
             return dict(features)
 
         return Side(tokenise, lambda features: model(**features).pooler_output)
@@ -57,5 +57,5 @@ def open_dpr(
 
 
 def _plain(text: str) -> str:
-    """DPR writes a question's typographic apostrophe as a typewriter's (dpr/utils/data_utils.py:63-65)."""
+    """DPR replaces curly apostrophes in questions by straight apostrophes (dpr/utils/data_utils.py:63-65)."""
     return text.replace("’", "'")

@@ -1,4 +1,4 @@
-"""Any sentence-transformers model as an encoder; its own files decide pooling, prefixes and normalisation."""
+"""Opens any sentence-transformers model as an encoder; its files decide pooling, prefixes and normalisation."""
 
 import re
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ def open_sentence_transformer(
     name: str, folder: Path, titles: str, max_tokens: int, precision: str, device: str, query_prefix: str | None,
     passage_prefix: str | None,
 ) -> Encoder:  # fmt: skip
-    """The encoder of a model that lies in `folder`; settings as `ifqa.retrieval.vectors.loading.open_encoder` takes them.
+    """The encoder of the model in `folder`; the settings are those of `ifqa.retrieval.vectors.loading.open_encoder`.
 
     Raises:
-        IfqaError: it does not load, or has not as many positions as `max_tokens`.
+        IfqaError: the model does not load, or has fewer positions than `max_tokens`.
     """
     import torch
     from sentence_transformers import SentenceTransformer
@@ -34,9 +34,9 @@ def open_sentence_transformer(
     prompts = {"query": query_prefix, "document": passage_prefix}
     for task, names in (("query", ("query",)), ("document", ("document", "passage", "corpus"))):
         if prompts[task] is None:
-            prompts[task] = next((model.prompts[one] for one in names if model.prompts.get(one)), "")
+            prompts[task] = next((model.prompts[key] for key in names if model.prompts.get(key)), "")
     if not any(prompts.values()) and _NEEDS_PREFIX.search(name):
-        say(f"{name}: its files name no prefix, and models of its family are trained with one; see query_prefix")
+        say(f"{name}: its files name no prefix, but models of its family are trained with a prefix; see query_prefix")
 
     def side(task: str, used: Any) -> Side:
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
@@ -54,11 +54,11 @@ def open_sentence_transformer(
         from ifqa.retrieval.vectors.int8 import quantised
 
         passages = quantised(model)
-    pooling = next((str(one.pooling_mode) for one in model if hasattr(one, "pooling_mode")), "the model's own")
+    pooling = next((str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")), "the model's own")
     facts: Facts = {
         "model": name,
         "pooling": pooling,
-        "normalised": any(type(one).__name__ == "Normalize" for one in model),
+        "normalised": any(type(part).__name__ == "Normalize" for part in model),
         "query_prefix": prompts["query"],
         "passage_prefix": prompts["document"],
         "titles": titles == "yes",
@@ -70,7 +70,7 @@ def open_sentence_transformer(
 
 
 def _in_float(module: Any, given: Any, features: Features) -> Features:
-    """Pooling and normalisation in bfloat16 would leave vectors of length 0.996."""
+    """Features in float32, for pooling and normalisation in bfloat16 would give vectors of length 0.996."""
     return {
         k: v.float() if hasattr(v, "is_floating_point") and v.is_floating_point() else v for k, v in features.items()
     }

@@ -196,12 +196,12 @@ def test_fewer_found_than_wanted_end_in_minus_one(vectors, queries, tmp_path):
 @pytest.mark.parametrize(
     ("factory", "settings", "message"),
     [
-        ("bogus", {}, '= "bogus": faiss cannot build it .*could not parse index string bogus.*; wanted one such'),
+        ("bogus", {}, '= "bogus": faiss cannot build it .*could not parse index string bogus.*; wanted a factory such'),
         ("LSH", {}, "for inner product .*METRIC_L2"),
         ("PQ5", {}, "multiple"),
         ("IDMap,Flat", {}, "add_with_ids"),
         ("HNSW1", {}, "too small; wanted HNSW2"),
-        ("IVF4096,Flat", {}, "on 159,744 vectors or more .39 for each .*found 10,200 of 10,200; take one with"),
+        ("IVF4096,Flat", {}, "on 159,744 vectors or more .39 for each .*found 10,200 of 10,200; take a factory with"),
         ("PQ8", {"train_sample": 200}, "9,984 vectors .*found 200 of 10,200; set train_sample to 0 or 9,984"),
         ("OPQ8,PQ8x4", {"train_sample": 200}, "9,984 vectors"),
     ],
@@ -215,7 +215,7 @@ def test_a_factory_that_cannot_be_built_is_refused_in_one_line(vectors, tmp_path
 @pytest.mark.parametrize(
     ("factory", "settings", "message"),
     [
-        ("Flat", {"nprobe": 4}, "nprobe = 4 .*wanted 0, as the index has no such setting"),
+        ("Flat", {"nprobe": 4}, "nprobe = 4 .*wanted 0, for the index has no such setting"),
         ("IVF32,SQ8", {"ef_search": 4}, "ef_search = 4"),
         ("IVF32,SQ8", {"nprobe": -1}, r"nprobe = -1 .*wanted 0 \(the default\) or more"),
         ("Flat", {"device": "gpu"}, 'must be "cpu" or "cuda"'),

@@ -92,7 +92,7 @@ def test_the_precision_of_matrix_products_is_as_before_after_a_search(tmp_path):
 @pytest.mark.parametrize(
     ("queries", "k", "message"),
     [
-        (np.ones((2, 4), np.float32), 1, r"shape \[2, 4\] do not fit vectors of 3 numbers; take the encoder"),
+        (np.ones((2, 4), np.float32), 1, r"shape \[2, 4\] do not fit vectors of 3 numbers; use the encoder"),
         (np.ones(3, np.float32), 1, r"shape \[3\] do not fit"),
         (np.array([[0, 0, 0], [0, np.nan, 0]], np.float32), 1, "query 1 .* holds NaN"),
         (np.array([[0, np.inf, 0]], np.float32), 1, "query 0 .* infinity"),
