@@ -127,11 +127,11 @@ def quiet() -> None:
 
 @contextmanager
 def loading(model: str, folder: Path, kind: str) -> Iterator[None]:
-    """Turn what the libraries raise while they load a model into one line.
+    """Turn an error of the libraries that load a model into one line.
 
     Args:
         model: the model's name in the message.
-        folder: the model's files. Their JSON is checked first: the libraries read it unchecked.
+        folder: the model's files. Their JSON is checked first, because the libraries read it unchecked.
         kind: what the model loads as, with its article, such as "a cross-encoder".
 
     Raises:
@@ -148,7 +148,7 @@ def loading(model: str, folder: Path, kind: str) -> Iterator[None]:
         StrictDataclassError, pickle.UnpicklingError, EOFError,
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split())[:200]
-        raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason}); {_ANEW}") from error
+        raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason})") from error
 
 
 def _check_json(folder: Path) -> None:

@@ -144,11 +144,11 @@ class BM25(Indexed):
         """Index a folder of passages, in a Java process of its own, several files at a time.
 
         Args:
-            passages: a folder with `passages-*.jsonl`, one `{"id", "title", "contents"}` a line.
-            folder: where Lucene's files go; made if need be.
+            passages: a folder with `passages-*.jsonl`, with an object `{"id", "title", "contents"}` in each line.
+            folder: gets Lucene's files; created if missing.
             stemmer: "porter", "krovetz" or "none".
-            title: index the titles as a field of their own, which a search may then weigh in.
-            threads: files indexed at a time; 0 for one a core.
+            title: also index the titles, as a field of their own, for searches with `title_weight`.
+            threads: files indexed at a time; 0 for one per core.
             memory_gb: see `ifqa.retrieval.jvm.java`.
 
         Raises:

@@ -141,9 +141,8 @@ def content_terms(text: str) -> list[str]:
     capitalised later.
     """
     terms: dict[str, None] = {}
-    later = {
-        found[0]: found.start() for found in re.finditer(r"(?<=[\w,] )\w+", text)
-    }  # the last position of each word
+    # The last position of each word
+    later = {found[0]: found.start() for found in re.finditer(r"(?<=[\w,] )\w+", text)}
     position = 0
     while found := _TERM.search(text, position):
         position = found.end()

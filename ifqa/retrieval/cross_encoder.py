@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OWN = "ifqa"  # the adapter that ships with the package
 _WEIGHTS = BUNDLED / "weights" / "rerank"
-_MOST = 512  # tokens of a pair, and the limit of a model that names none
+_MOST = 512  # maximal tokens of a pair, also for a model that names no limit
 
 
 def adapter_folder(model: str) -> Path | None:

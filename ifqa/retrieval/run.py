@@ -67,10 +67,10 @@ class Run(Retriever):
 
     def _passages(self, questions: Sequence[Question]) -> Iterator[Passage]:
         """Every passage of these questions' entries, each once; the file is read again."""
-        wanted = {self._entry(question) for question in questions}
+        entries = {self._entry(question) for question in questions}
         given: set[str] = set()
         for number, (_, ranking) in enumerate(read_ctxs(Path(self.path))):
-            for passage, _ in ranking if number in wanted else []:
+            for passage, _ in ranking if number in entries else []:
                 if passage.id not in given:
                     given.add(passage.id)
                     yield passage

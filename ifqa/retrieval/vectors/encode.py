@@ -95,7 +95,7 @@ def encode(
     Args:
         passages: a folder with `passages-*.jsonl`.
         folder: gets `vectors-*.npy`, `ids-*.npy` and `vectors.jsonl` (`ifqa.retrieval.vectors.store`).
-        settings: of `open_encoder`.
+        settings: those of `open_encoder`.
         engine: "local", or "ray" for a cluster.
         workers: processes; 0 for one per GPU, or on a CPU a single process, which uses all cores; with Ray, 0 for as many as
             the cluster has room for.
@@ -111,9 +111,8 @@ def encode(
     if not count:
         raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
     precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
-    key = tuple(
-        sorted({**settings, "precision": precision}.items())
-    )  # resolved here, so that all workers use the same precision
+    # "auto" is resolved here, so that all workers use the same precision
+    key = tuple(sorted({**settings, "precision": precision}.items()))
     encoder = encoder_of(key)
     weights = identity_of(settings["model"], encoder.facts.get("query_model", ""))
     facts: dict[str, object] = {**encoder.facts, "weights": weights}

@@ -123,9 +123,8 @@ def _sizes(faiss: Any, index: Any) -> tuple[float, float] | None:
     for piece in pieces(faiss, index):
         if (graph := getattr(piece, "hnsw", None)) is not None:
             links = graph.nb_neighbors(0) / 2  # per level; the lowest level has twice as many
-            each += (
-                4 * (2 * links + links / (links - 1)) + 8 + 4
-            )  # one vector in `links` is on the next level; offset, level
+            # one vector in `links` is on the next level; 8 bytes of offset, 4 of level
+            each += 4 * (2 * links + links / (links - 1)) + 8 + 4
         elif hasattr(piece, "code_size"):
             each += piece.code_size
         elif hasattr(piece, "d_in"):

@@ -117,10 +117,10 @@ class Vectors:
         import numpy as np
 
         found = np.empty((len(rows), self.dimension), np.float16)
-        wanted, whose = np.asarray(rows, dtype=np.int64), np.asarray(owners(self._starts, rows))
-        for owner in np.unique(whose).tolist():
-            mine = whose == owner
-            found[mine] = _open(vectors_path(self.folder, self._numbers[owner]))[wanted[mine] - self._starts[owner]]
+        numbers, shards = np.asarray(rows, dtype=np.int64), np.asarray(owners(self._starts, rows))
+        for shard in np.unique(shards).tolist():
+            own = shards == shard
+            found[own] = _open(vectors_path(self.folder, self._numbers[shard]))[numbers[own] - self._starts[shard]]
         return found
 
 
