@@ -4,7 +4,7 @@ import hashlib
 import importlib.util
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -149,6 +149,24 @@ def loading(model: str, folder: Path, kind: str) -> Iterator[None]:
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split())[:200]
         raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason})") from error
+
+
+def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:
+    """Refuse weights that the model's files lack: transformers draws them at random, and only warns.
+
+    Args:
+        model: the model's name in the message.
+        report: what `from_pretrained(..., output_loading_info=True)` gives beside the model.
+        unused: weights with this in their names are not needed.
+
+    Raises:
+        IfqaError: a weight is missing, or has another shape.
+    """
+    lacking = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
+    if wrong := [name for name in lacking if unused not in name]:
+        raise IfqaError(
+            f"{model}: its files lack {len(wrong)} weights or hold them in another shape: {wrong[0]}; {_ANEW}"
+        )
 
 
 def _check_json(folder: Path) -> None:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
 from ifqa.models.devices import half_precision, resolve_device
-from ifqa.models.hub import WEIGHTS_SHA256, encoder_folder, loading, model_folder, quiet, weights_identity
+from ifqa.models.hub import (
+    WEIGHTS_SHA256,
+    encoder_folder,
+    loading,
+    model_folder,
+    quiet,
+    refuse_missing,
+    weights_identity,
+)
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
 
@@ -62,7 +70,12 @@ class CrossEncoder:
         labels = {"num_labels": 1} if adapter else {}
         with loading(model, folder, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-            network: Any = AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=False, **labels)
+            network: Any
+            network, report = AutoModelForSequenceClassification.from_pretrained(
+                folder, trust_remote_code=False, output_loading_info=True, **labels
+            )
+        if not adapter:  # the adapter brings the classifier that its encoder lacks
+            refuse_missing(model, report)
         if network.config.num_labels != 1:
             raise IfqaError(
                 f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one label"

@@ -1,6 +1,8 @@
 """The reranker: the mixing of scores, the texts that the model reads, and the shipped adapter."""
 
 import hashlib
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +168,15 @@ def test_models_of_several_labels_and_damaged_adapters_are_refused(tmp_path, mon
     )
     with pytest.raises(IfqaError, match="its weights cannot be read"):
         cross_encoder.CrossEncoder(str(tmp_path), "cpu")
+
+
+def test_an_encoder_without_a_classifier_is_no_cross_encoder(tmp_path):
+    """transformers would draw the classifier at random: other scores in each process."""
+    shutil.copytree(cross_encoder.encoder_folder(), tmp_path / "encoder")
+    config = json.loads((tmp_path / "encoder/config.json").read_text())
+    (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))
+    with pytest.raises(IfqaError, match=r"lack 2 weights or hold them in another shape: classifier\.bias"):
+        cross_encoder.CrossEncoder(str(tmp_path / "encoder"), "cpu")
 
 
 @pytest.mark.parametrize(

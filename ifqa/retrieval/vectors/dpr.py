@@ -6,7 +6,7 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
-from ifqa.models.hub import loading, model_folder, question_model
+from ifqa.models.hub import loading, model_folder, question_model, refuse_missing
 from ifqa.retrieval.vectors.encoder import Encoder, Facts, Side, check_positions
 
 TOKENS = 256  # conf/encoder/hf_bert.yaml: sequence_length
@@ -29,7 +29,9 @@ def open_dpr(
         plain = _plain if kind is DPRQuestionEncoder else str
         with loading(str(place), place, f"a {kind.__name__}"):
             tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-            model = kind.from_pretrained(place, dtype=dtype).to(device).eval()
+            model, report = kind.from_pretrained(place, dtype=dtype, output_loading_info=True)
+            model = model.to(device).eval()
+        refuse_missing(str(place), report)
         check_positions(longest, model.config)
 
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:

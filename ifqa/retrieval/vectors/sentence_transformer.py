@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ifqa.models.batches import Features
-from ifqa.models.hub import loading
+from ifqa.models.hub import loading, refuse_missing
 from ifqa.progress import say
 from ifqa.retrieval.vectors.encoder import Encoder, Facts, Side, check_positions
+from ifqa.storage.files import read_json
 
 _NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|dkrr)", re.I)
 
@@ -27,6 +29,8 @@ def open_sentence_transformer(
 
     with loading(name, folder, "a sentence-transformers model"):
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
+        report = _load_report(folder, model[0])
+    refuse_missing(name, report, unused="pooler.")  # pooling here is of the tokens' vectors
     if max_tokens and max_tokens != model.max_seq_length:
         transformer: Any = model[0]
         check_positions(max_tokens, transformer.model.config)
@@ -67,6 +71,21 @@ def open_sentence_transformer(
         "dimension": model.get_embedding_dimension(),
     }
     return Encoder(facts, device, side("query", model), side("document", passages), titles == "yes")
+
+
+def _load_report(folder: Path, transformer: Any) -> Any:
+    """What transformers reports of the weights it found, which sentence-transformers keeps to itself.
+
+    On the meta device, which takes accelerate, the second loading costs neither time nor memory.
+    """
+    network: Any = getattr(transformer, "model", None)
+    if not hasattr(network, "from_pretrained"):  # word vectors, which load whole or not at all
+        return {"missing_keys": (), "mismatched_keys": ()}
+    modules = folder / "modules.json"
+    place = folder / read_json(modules)[0]["path"] if modules.exists() else folder
+    meta = {"device_map": "meta"} if find_spec("accelerate") else {}
+    loaded = type(network).from_pretrained(place, output_loading_info=True, local_files_only=True, **meta)
+    return loaded[1]
 
 
 def _in_float(module: Any, given: Any, features: Features) -> Features:

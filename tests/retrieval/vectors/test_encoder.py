@@ -1,13 +1,16 @@
 """Encoders give the vectors of sentence-transformers and DPR in any batches, and refuse settings in one line."""
 
 import json
+import shutil
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tiny_encoder import tiny, tiny_dpr, tokenizer
@@ -114,6 +117,30 @@ def test_no_texts_give_an_empty_array(bert, dpr):
 
 def test_a_lone_surrogate_can_be_encoded(bert):
     assert np.isfinite(encoder_once(bert).encode_queries(["red \ud800 cat"])).all()
+
+
+def without(weight, folder, copy):
+    """A copy of a model's folder whose file lacks a weight."""
+    shutil.copytree(folder, copy)
+    [path] = copy.glob("**/model.safetensors")
+    tensors = load_file(path)
+    save_file({name: tensor for name, tensor in tensors.items() if weight not in name}, path, {"format": "pt"})
+    return str(copy)
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_a_weight_that_the_files_lack_is_refused(bert, accelerate, tmp_path, monkeypatch):
+    """transformers would draw it at random: other vectors in each process."""
+    monkeypatch.setattr("ifqa.retrieval.vectors.sentence_transformer.find_spec", lambda _: accelerate or None)
+    with pytest.raises(IfqaError, match=r"lack 1 weights or hold them in another shape: .*attention.self.query.weight"):
+        open_float(without("layer.0.attention.self.query.weight", bert, tmp_path / "half"))
+    open_float(without("pooler.", bert, tmp_path / "no pooler"))
+
+
+def test_a_weight_that_an_encoder_of_dpr_lacks_is_refused(dpr, tmp_path):
+    shutil.copytree(Path(dpr).with_name("question_encoder"), tmp_path / "question_encoder")
+    with pytest.raises(IfqaError, match="lack 1 weights"):
+        open_float(without("layer.1.output.dense.bias", dpr, tmp_path / "ctx_encoder"))
 
 
 def by_hand(kind, folder, *texts, longest=256):
