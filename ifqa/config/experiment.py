@@ -254,6 +254,8 @@ def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]",
     if common.query != "question":
         filled["query"] = common.query
     if issubclass(plugin, Indexed):
+        if ":" in name and common.index is None:  # no index can have a plugin's name
+            raise IfqaError(f"{where}: {at}: set index = NAME, for the corpus's [index.NAME] that {name!r} searches")
         filled["index"] = common.index or name
     elif "index" in table:
         raise IfqaError(f"{where}: retriever {name!r} searches no index; take 'index' out")

@@ -1,1 +1,1 @@
-"""What several plugins share: MiniLM, where weights are found, devices and precision, batches by length."""
+"""Parts shared by plugins: MiniLM, the place of model files, devices and precision, batches by length."""

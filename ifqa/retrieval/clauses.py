@@ -1,13 +1,14 @@
-"""The two clauses of a counterfactual question, and its names and numbers: rules over words, no parser, no model.
+"""Rules that split a counterfactual question into its two clauses and find its names and numbers.
 
-In "If Ann had not left, who would lead?" the if-clause is the presupposition, the rest is the question asked of it.
+In "If Ann had not left, who would lead?" the if-clause is the presupposition and the rest is the main clause. The rules
+are regular expressions: there is no parser and no model.
 """
 
 import re
 from dataclasses import dataclass
 
 _CONJUNCTION = r"(?P<word>(?:even |only )?(?:if|supposing|suppose|assuming|assume|imagine|unless)\b(?: that\b)?)"
-# Whatever runs over marks or blanks starts where their run starts: from each of them on, it would take the square.
+# A pattern that skips a run of marks or blanks must start where the run starts. Else matching takes quadratic time.
 _LEADING = re.compile(rf"(?:^|(?<=\w)(?=\W*?[.?!,;:]['\"”’]?\s))\W*(?:(?:and|but) )?{_CONJUNCTION}", re.I)
 _INVERTED = re.compile(r"^\W*(?P<word>had|were|should)\b", re.I)  # "Had Ann left, ..."
 _TRAILING = re.compile(
@@ -35,8 +36,9 @@ _UNBROKEN = re.compile(rf"(?<= )(?:then )?(?P<start>(?:{_PREPOSITION} )?{_WH}(?:
 class Clauses:
     """A question's two clauses, each a stripped substring of its text.
 
-    `presupposition` is the if-clause as it stands, conjunction and whatever precedes it ("According to the act, if ...")
-    kept; it is empty when there is none. `question` is what is asked: the whole text when there is no if-clause.
+    `presupposition` is the if-clause as it stands, with its conjunction and the words before that ("According to the act,
+    if ..."). It is empty where there is no if-clause. `question` is the main clause, or the whole text where there is no
+    if-clause.
     """
 
     presupposition: str
@@ -44,14 +46,14 @@ class Clauses:
 
     @property
     def supposed(self) -> str:
-        """The presupposition without its "if" or "suppose"; an inversion's verb ("Had Ann left") is not dropped."""
+        """The presupposition without its "if" or "suppose"; the verb of an inversion ("Had Ann left") stays."""
         if not (found := _LEADING.search(self.presupposition)):
             return self.presupposition
         return (self.presupposition[: found.start("word")] + self.presupposition[found.end() :].lstrip()).strip()
 
 
 def split_question(text: str) -> Clauses:
-    """Part the presupposition from the main clause; a text that does not fall in two is all question."""
+    """Split a text into presupposition and main clause; a text without an if-clause is all main clause."""
     masked = _mask(text)
     leading = _LEADING.search(masked)
     if leading and _ASKING.match(masked[: leading.start("word")].lstrip()):
@@ -61,7 +63,7 @@ def split_question(text: str) -> Clauses:
     for pattern in (_TRAILING, _TRAILING_INVERTED):
         if found := pattern.search(masked):
             asked = _trimmed(masked[: found.start()])
-            # "In which year, if ..., would it have been?": the question goes on after the if-clause, in no single piece.
+            # In "In which year, if ..., would it have been?" the main clause goes on after the if-clause.
             halted = re.search(rf"(?!\bdo\b){_AUXILIARY}$", asked)
             if _FINITE.search(asked) and not halted and not _RESUMED.search(masked, found.end()):
                 return Clauses(_trimmed(text[found.start() :].rstrip("? ")), _trimmed(text[: found.start()]))
@@ -69,7 +71,7 @@ def split_question(text: str) -> Clauses:
 
 
 def _mask(text: str) -> str:
-    """Quoted titles and brackets blotted out at equal length, but for their edges and a quotation's closing comma."""
+    """The text with underscores inside quotations and brackets; their edges and a quotation's last comma stay."""
     quoted = r"(?<!\w)\"[^\"]+\"|“[^“”]+”|\([^()]+\)|(?<!\w)['‘](?=[A-Za-z]).{1,80}?['’](?!\w)"
     return re.sub(quoted, lambda found: found[0][0] + "_" * (len(found[0]) - 3) + found[0][-2:], text)
 
@@ -79,14 +81,14 @@ def _trimmed(part: str) -> str:
 
 
 def _main_clause(masked: str, begin: int) -> tuple[int, int] | None:
-    """(end of the if-clause, start of the main clause), of the break that ranks best; `begin`: behind the conjunction."""
+    """(end of the if-clause, start of the main clause) of the best break; `begin` is the position after the conjunction."""
     ranked: list[tuple[int, int, int, int]] = []
     inverted, verb = bool(_INVERTED.match(masked)), _FINITE.search(masked, begin)
     for found in _BREAK.finditer(masked, begin):
         following = _BREAK.search(masked, found.end())
         segment = masked[found.end() : following.start() if following else len(masked)]
         rank = _rank(segment, inverted or (verb is not None and verb.end() <= found.start()))
-        # Of several relative clauses the last is the question; what follows a question's start belongs to the question.
+        # The last of several relative clauses is the question. Of several possible starts of a question the first counts.
         ranked.append((rank, -found.end() if rank in (2, 4) else found.end(), found.end("mark"), found.end()))
     best = min(ranked, default=None)
     if best and best[0] in ((0, 1, 3) if inverted else (0, 1, 2, 3, 4)):
@@ -96,11 +98,11 @@ def _main_clause(masked: str, begin: int) -> tuple[int, int] | None:
 
 
 def _rank(segment: str, supposed: bool) -> int:
-    """How likely what follows a break, up to the next, opens the main clause: 0 surely ... 5 not.
+    """How likely the text between a break and the next break opens the main clause: 0 certainly ... 5 not.
 
-    `supposed`: the if-clause has had its verb. ", which was built in 1900," and ", who would later be king," are
-    relative clauses; a question turns verb and subject ("which would he"), names the thing ("which town would") or asks
-    with a word that opens no relative clause ("what", "how", "why").
+    `supposed` says whether the if-clause already has its verb. ", which was built in 1900," and ", who would later be
+    king," are relative clauses. A question inverts verb and subject ("which would he"), names the thing ("which town
+    would"), or begins with a word that opens no relative clause ("what", "how", "why").
     """
     if asking := _ASKING.match(segment):
         word, rest = asking["wh"].lower(), segment[asking.end() :]
@@ -112,7 +114,7 @@ def _rank(segment: str, supposed: bool) -> int:
         return 4 if not supposed else 0 if asks else 2
     if verb := _VERB_FIRST.match(segment):
         return 5 if not supposed else 0 if re.match(_MODAL, verb["verb"], re.I) else 1
-    # "If ..., he would be part of which band?" asks without turning.
+    # "If ..., he would be part of which band?" asks without inversion.
     return 3 if supposed and re.match(rf"(?!{_AUXILIARY})[^\W\d_].* {_MODAL}", segment) else 5
 
 
@@ -134,11 +136,13 @@ _NO_NAME = (
 def content_terms(text: str) -> list[str]:
     """The names, quoted titles, dates and numbers of a text, each once, in order, for boosting in a keyword search.
 
-    A name of several words is one term, and so is a date. A sentence's first word counts only when something besides its
-    place says it is a name: a capitalised word behind it, a capital or digit within it, or the same word capitalised later.
+    A name of several words is a single term, and so is a date. The first word of a sentence is capitalised anyway. It
+    counts as a name only if a capitalised word follows, if it has a further capital or a digit, or if the same word is
+    capitalised later.
     """
     terms: dict[str, None] = {}
-    later = {found[0]: found.start() for found in re.finditer(r"(?<=[\w,] )\w+", text)}  # the last of each
+    # The last position of each word
+    later = {found[0]: found.start() for found in re.finditer(r"(?<=[\w,] )\w+", text)}
     position = 0
     while found := _TERM.search(text, position):
         position = found.end()
@@ -155,7 +159,7 @@ def content_terms(text: str) -> list[str]:
 
 
 def _opens(text: str, start: int) -> bool:
-    """Whether a sentence begins at `start`, but for marks before it."""
+    """Whether a sentence begins at `start`; marks before it are skipped."""
     last = start
     while last and not text[last - 1].isalnum():
         last -= 1

@@ -1,4 +1,4 @@
-"""A cross-encoder: question and passage read together, one score (Nogueira and Cho 2019)."""
+"""Cross-encoders: a model that reads question and passage together and scores the pair (Nogueira and Cho 2019)."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 from ifqa.errors import IfqaError
 from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
 from ifqa.models.devices import half_precision, resolve_device
-from ifqa.models.hub import WEIGHTS_SHA256, encoder_folder, model_folder, quiet, weights_identity
+from ifqa.models.hub import (
+    WEIGHTS_SHA256,
+    encoder_folder,
+    loading,
+    model_folder,
+    quiet,
+    refuse_missing,
+    weights_identity,
+)
 from ifqa.storage.files import read_json
 from ifqa.storage.resources import BUNDLED
 
@@ -15,42 +23,43 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-OWN = "ifqa"  # the adapter that travels in the package
+OWN = "ifqa"  # the adapter that ships with the package
 _WEIGHTS = BUNDLED / "weights" / "rerank"
-_MOST = 512  # tokens of a pair where a model does not say
+_MOST = 512  # maximal tokens of a pair, also for a model that names no limit
 
 
 def adapter_folder(model: str) -> Path | None:
-    """The folder of an adapter over all-MiniLM-L6-v2, as `ifqa train rerank` leaves it; None for a whole model."""
+    """The folder of an adapter of all-MiniLM-L6-v2, as `ifqa train rerank` writes it; None for a whole model."""
     folder = _WEIGHTS if model == OWN else Path(model)
     return folder if (folder / "adapter_config.json").exists() else None
 
 
 def identity(model: str) -> str:
-    """SHA-256 over a model's files."""
+    """SHA-256 of a model's files."""
     adapter = adapter_folder(model)
     return weights_identity(adapter) if adapter else weights_identity(model_folder(model))
 
 
 def family_of(model: str) -> str:
-    """What an adapter of `ifqa train rerank` was trained on, as "ifqa/full"; empty for a whole model."""
+    """The split family that an adapter of `ifqa train rerank` was trained on, such as "ifqa/full"; empty for a whole model."""
     adapter = adapter_folder(model)
-    return str(read_json(adapter / "manifest.json").get("family", "")) if adapter else ""
+    return str(_manifest(adapter).get("family", "")) if adapter else ""
 
 
 class CrossEncoder:
-    """Scores of pairs; the higher, the more relevant."""
+    """Scores pairs of question and passage; a higher score is more relevant."""
 
     def __init__(self, model: str = OWN, device: str = "auto") -> None:
         """Load a model.
 
         Args:
-            model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name of the
-                hub, as "cross-encoder/ms-marco-MiniLM-L6-v2").
-            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is one, else the CPU); bfloat16 where it multiplies in that.
+            model: "ifqa", a folder of `ifqa train rerank`, or any cross-encoder with one label (a folder, or a name on the
+                hub, such as "cross-encoder/ms-marco-MiniLM-L6-v2").
+            device: "cpu", "cuda", "mps", or "auto" (CUDA where there is a GPU, else the CPU). The model runs in bfloat16
+                where the device multiplies in it, else in float32.
 
         Raises:
-            IfqaError: the model is not to be had, or is no cross-encoder with one label.
+            IfqaError: the model is missing, does not load, or is no cross-encoder with one label.
         """
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -58,28 +67,32 @@ class CrossEncoder:
         self.device = resolve_device(device)
         adapter = adapter_folder(model)
         folder = encoder_folder() if adapter else model_folder(model)
-        try:
+        labels = {"num_labels": 1} if adapter else {}
+        with loading(model, folder, "a cross-encoder"):
             self._tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-            labels = {"num_labels": 1} if adapter else {}
-            network: Any = AutoModelForSequenceClassification.from_pretrained(folder, trust_remote_code=False, **labels)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise IfqaError(
-                f"{model} does not load as a cross-encoder: {' '.join(str(error).split())[:200]}"
-            ) from error
+            network: Any
+            network, report = AutoModelForSequenceClassification.from_pretrained(
+                folder, trust_remote_code=False, output_loading_info=True, **labels
+            )
+        if not adapter:  # the adapter brings the classifier that its encoder lacks
+            refuse_missing(model, report)
         if network.config.num_labels != 1:
-            raise IfqaError(f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one")
+            raise IfqaError(
+                f"{model} gives {network.config.num_labels} scores a pair; wanted a cross-encoder with one label"
+            )
         self.manifest: dict[str, Any] = {}
+        self._tokens: int = min(getattr(network.config, "max_position_embeddings", _MOST), _MOST)
         if adapter:
-            self.manifest = read_json(adapter / "manifest.json")
-            _merge(network, adapter, model)
+            with loading(model, adapter, "an adapter of `ifqa train rerank`"):
+                self.manifest = _manifest(adapter)
+                self._tokens = self.manifest["settings"]["max_tokens"]
+                _merge(network, adapter, self.manifest, model)
         self._network = network.to(self.device, half_precision(self.device)).eval()
-        most = getattr(network.config, "max_position_embeddings", _MOST)
-        self._tokens = self.manifest["settings"]["max_tokens"] if adapter else min(most, _MOST)
 
     def score(
         self, pairs: Sequence[tuple[str, str]], advance: Callable[[int], None] = lambda done: None
     ) -> "NDArray[np.float32]":
-        """Scores of (question, passage text) pairs, float32 [pairs]; `advance` is told how many more are done."""
+        """Scores of (question, passage text) pairs, float32 [pairs]; `advance` gets the number of further pairs done."""
         import numpy as np
         import torch
 
@@ -97,15 +110,23 @@ class CrossEncoder:
         return scores
 
 
-def _merge(network: Any, adapter: Path, model: str) -> None:
-    """Add an adapter's low-rank products into the weights (Hu et al. 2022), and put its classifier in place."""
+def _manifest(adapter: Path) -> dict[str, Any]:
+    path = adapter / "manifest.json"
+    if not isinstance(found := read_json(path), dict):
+        raise IfqaError(
+            f"{path}: wanted a JSON object, found {type(found).__name__}; train it again: ifqa train rerank"
+        )
+    return found
+
+
+def _merge(network: Any, adapter: Path, manifest: dict[str, Any], model: str) -> None:
+    """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    manifest = read_json(adapter / "manifest.json")
     if manifest.get("encoder", {}).get("sha256") != WEIGHTS_SHA256:
         raise IfqaError(
-            f"{adapter} is no adapter of `ifqa train rerank` over all-MiniLM-L6-v2; name a whole model's folder"
+            f"{adapter} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`; name the folder of a whole model"
         )
     config = read_json(adapter / "adapter_config.json")
     scale = config["lora_alpha"] / config["r"]

@@ -1,7 +1,7 @@
-"""Dense retrieval: passages and questions as vectors, the passages whose vectors lie nearest.
+"""Dense retrieval: the passages whose vectors have the highest inner product with the question's vector.
 
-The paper's DPR (Karpukhin et al., EMNLP 2020) and any sentence-transformers model. Vectors are compared by inner product,
-which is the cosine where the model normalises.
+The encoder is the paper's DPR (Karpukhin et al., EMNLP 2020) or any sentence-transformers model. Where the model
+normalises its vectors, the inner product is the cosine.
 """
 
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from ifqa.retrieval.vectors.approximate import Approximate
     from ifqa.retrieval.vectors.exact import Exact
 
-_FACTS = "dense.json"  # beside the vectors: what a searcher has to know of the build
+_FACTS = "dense.json"  # beside the vectors: the build settings that a searcher needs
 _MODEL = ("model", "query_model", "titles", "max_tokens", "query_prefix", "passage_prefix")
 
 
 class Dense(Indexed):
-    """Vectors of passages, searched exactly or through FAISS."""
+    """Searches vectors of passages exactly or through FAISS."""
 
     version = 1
     not_identity = ("device", "engine", "workers", "memory_gb")
@@ -55,14 +55,15 @@ class Dense(Indexed):
 
         Args:
             index: a folder that `build` filled.
-            nprobe: of an IVF index, how many of its cells are searched; 0 for a default.
-            ef_search: of an HNSW index, how widely it is searched; 0 for a default.
+            nprobe: cells of an IVF index that are searched; 0 for the default.
+            ef_search: candidates that the search of an HNSW index keeps; 0 for the default.
             device: "cpu", "cuda", or "auto" for a GPU where there is one.
-            memory_gb: what a FAISS index may take; one that is larger is searched in parts. 0 for most of what is free.
+            memory_gb: memory that a FAISS index may take, in 10^9 bytes; 0 for most of the free memory. A larger index is
+                searched part by part.
 
         Raises:
-            IfqaError: no index, a damaged one or one of another model; the model is missing; a GPU is asked for and
-                absent; faiss is needed and not installed.
+            IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
+                is absent; faiss is needed and not installed.
         """
         facts = read_json(require(index / _FACTS, "dense index"))
         settings = {name: facts[name] for name in ("model", "max_tokens", "query_prefix", "passage_prefix")}
@@ -70,15 +71,15 @@ class Dense(Indexed):
         settings |= {"query_model": facts["query_model"]} if facts.get("query_model") else {}
         if (found := identity_of(facts["model"], facts.get("query_model", ""))) != facts["weights"]:
             raise IfqaError(
-                f"{index} was built with another {facts['model']} (its files' SHA-256 was {facts['weights'][:8]}..., "
-                f"is {found[:8]}...); build it again: ifqa index CORPUS"
+                f"{index} was built with another {facts['model']} (the SHA-256 of its files was {facts['weights'][:8]}..., "
+                f"now it is {found[:8]}...); build it again: ifqa index CORPUS"
             )
         precision = {"int8": "float32"}.get(facts["precision"], facts["precision"])
         self.encoder = encode.encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
         self.family = facts["family"]
         self.trained_on = tuple(facts["trained_on"])
         self._ids = Ids(index)
-        where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search has no other
+        where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search runs on no other device
         if facts["factory"]:
             from ifqa.retrieval.vectors.approximate import Approximate
 
@@ -139,32 +140,32 @@ class Dense(Indexed):
         engine: Engine = "local",
         workers: Natural = 0,
     ) -> None:
-        """Encode a folder of passages, and build a FAISS index over the vectors if one is wanted.
+        """Encode a folder of passages, and build a FAISS index over the vectors if `factory` is given.
 
         Args:
             passages: a folder with `passages-*.jsonl`.
-            folder: where vectors and index go; what a killed build left there is used again.
+            folder: gets vectors and index; a killed build's files there are reused.
             model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device: see
                 `ifqa.retrieval.vectors.encoder.open_encoder`.
             factory: FAISS's index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty to search the vectors
-                themselves, exactly.
-            train_sample: vectors that a FAISS index is trained on; 0 for as many as it wants.
-            keep_vectors: keep them beside a FAISS index. Without them another index means encoding anew.
+                exactly.
+            train_sample: vectors that a FAISS index is trained on; 0 for the default.
+            keep_vectors: keep the vectors beside a FAISS index. Without them another index requires encoding again.
             seed: of the sample.
             engine: "local", or "ray" for a cluster.
-            workers: processes that encode; 0 for one a GPU, or one.
+            workers: processes that encode; 0 for one per GPU, or one on a CPU.
 
         Raises:
-            IfqaError: there are no passages, the model is missing, or a setting does not fit.
+            IfqaError: there are no passages, the model is missing, or a setting is out of range.
         """
         if not factory and not keep_vectors:
-            raise IfqaError("keep_vectors = false leaves nothing to search in; name a factory besides")
+            raise IfqaError("keep_vectors = false leaves nothing to search in; set factory as well")
         settings: EncoderSettings = {"model": model, "query_model": query_model, "titles": titles, "max_tokens": max_tokens,
                     "precision": precision, "device": device, "query_prefix": query_prefix,
                     "passage_prefix": passage_prefix}  # fmt: skip
         facts = encode.encode(passages, folder, settings, engine=engine, workers=workers)
         for path in () if factory else (*folder.glob("faiss*"), *folder.glob("trained.index")):
-            path.unlink()  # of an earlier attempt at another index
+            path.unlink()  # left by an earlier build of another index
         if factory:
             from ifqa.retrieval.vectors.approximate import build
 
@@ -178,10 +179,10 @@ class Dense(Indexed):
 
     @classmethod
     def forecast(cls, passages: int, *, factory: str = "", train_sample: int = 0, **settings: object) -> Cost:
-        """What `build` will take here: some passages are encoded to tell.
+        """What `build` will take on this machine, measured by encoding some passages.
 
         Raises:
-            IfqaError: the model is missing, or a setting does not fit.
+            IfqaError: the model is missing, or a setting is out of range.
         """
         own = {name: settings[name] for name in (*_MODEL, "precision", "device") if name in settings}
         pace = encode.pace(cast(EncoderSettings, own))
@@ -195,13 +196,13 @@ class Dense(Indexed):
             memory += max(2 * part, train_bytes(factory, passages, pace.dimension, train_sample))
         about = (
             f" at {pace.passages_per_second:,.0f} passages a second, measured now; then "
-            f"{decimal(int(pace.memory + searched))} of memory to search it, or less where it is read part by part"
+            f"{decimal(int(pace.memory + searched))} of memory to search, or less where the index is read part by part"
         )
         return Cost(passages / pace.passages_per_second, disk, memory, about)
 
     @classmethod
     def trained(cls, model: str = NAME, **_: object) -> str:
-        """The family that a model of `ifqa train dense` was trained on; empty for any other. Nothing is loaded or fetched."""
+        """The split family that a model of `ifqa train dense` was trained on; empty for others. Loads and fetches nothing."""
         return _stamp(model)["family"] if Path(model).is_dir() else ""
 
     @classmethod
@@ -216,7 +217,7 @@ class _Stamp(TypedDict):
 
 
 def _stamp(*models: str) -> _Stamp:
-    """In which setting a model of `ifqa train dense` was trained, and the SHA-256 of the questions' files."""
+    """The split family that a model of `ifqa train dense` was trained on, and the SHA-256 of the questions' files."""
     folders = [model_folder(model) for model in models if model]
     for path in (place / "manifest.json" for folder in folders for place in (folder, folder.parent)):
         if path.exists() and isinstance(manifest := read_json(path), dict) and "family" in manifest:

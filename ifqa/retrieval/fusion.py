@@ -1,4 +1,4 @@
-"""Several retrievers' rankings as one: by rank (RRF) or by score."""
+"""Fusion of several retrievers' rankings, by rank (RRF) or by score."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -11,7 +11,7 @@ from ifqa.settings import Natural, checked
 
 
 class Fusion(Retriever):
-    """One ranking out of those of its parts, which may be any retrievers."""
+    """Fuses the rankings of its parts, which may be any retrievers."""
 
     version = 1
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "bm25"}, {"name": "dense"}]
@@ -20,13 +20,13 @@ class Fusion(Retriever):
     def __init__(
         self, *, parts: Sequence[Part], method: Literal["rrf", "weighted"] = "weighted", rrf_k: Natural = 60
     ) -> None:
-        """Take the parts.
+        """Keep the parts.
 
         Args:
-            parts: the retrievers, each with its depth, its weight, and what it is asked.
+            parts: the retrievers, each with its depth, its weight and its query.
             method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank) (Cormack et al., SIGIR
-                2009). "weighted": of weight x score / the best score of that part's ranking; see `by_score`.
-            rrf_k: how little the first ranks stand out.
+                2009). "weighted": the sum of weight x score / best score of that part's ranking; see `by_score`.
+            rrf_k: the higher, the less the first ranks stand out.
 
         Raises:
             IfqaError: fewer than two parts, or a setting out of range.
@@ -34,15 +34,15 @@ class Fusion(Retriever):
         if len(parts) < 2:
             raise IfqaError(f"fusion wants two [[retriever.parts]] or more, found {len(parts)}")
         if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
-            raise IfqaError("fusion wants weights from 0, and one weight above it")
+            raise IfqaError("fusion wants weights from 0, and at least one weight above 0")
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
         self.trained_on = tuple(one for part in parts for one in part.retriever.trained_on)
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
-        """The `k` best passages of each question; of equal ones first the one that an earlier part has ranked higher.
+        """The `k` best passages of each question. Equal scores keep the order of the parts, then of their rankings.
 
         Raises:
-            IfqaError: `k` is below 1, or weighted scores are not all of one sign.
+            IfqaError: `k` is below 1, or `method` is "weighted" and a ranking's best score is not above 0.
         """
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
@@ -52,7 +52,7 @@ class Fusion(Retriever):
         return [best(fuse(of_one, weights), k) for of_one in zip(*rankings, strict=True)]
 
     def usage(self) -> Usage:
-        """What its parts tell of the language model that they ask; nothing where none does."""
+        """What its parts report about the language model; empty where no part asks a language model."""
         return usage_of(self._parts)
 
     def _by_rank(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
@@ -62,14 +62,16 @@ class Fusion(Retriever):
         return by_score(rankings, weights, [part.k for part in self._parts])
 
     def made_passages(self, questions: Sequence[Question]) -> list[Passage] | None:
-        """All that its parts make, each once; None where none makes any."""
+        """All passages that its parts make, each once; None where no part makes passages."""
         made = [some for part in self._parts if (some := part.retriever.made_passages(questions)) is not None]
         if not made:
             return None
         known: dict[str, Passage] = {}
         for passage in (passage for several in made for passage in several):
             if known.setdefault(passage.id, passage) != passage:
-                raise IfqaError(f"two parts of fusion made different passages of the id {passage.id!r}; leave one out")
+                raise IfqaError(
+                    f"two parts of fusion made different passages with the id {passage.id!r}; leave out one part"
+                )
         return list(known.values())
 
 
@@ -87,12 +89,12 @@ def by_score(
 ) -> dict[str, float]:
     """Passage id -> weighted sum of scores, each ranking's as a share of its best score.
 
-    The best score, and not the spread, is the measure: it keeps how clear-cut a ranking is (a question whose first passage
-    stands far above the rest), which ranks and min-max lose. A passage that a ranking lacks is taken to score as its last;
-    or 0 where the ranking is shorter than the depth it was asked for (`depths`), and so holds all that scored at all.
+    A share of the best score keeps how far the first passage stands above the rest; ranks and min-max normalisation lose
+    that. A passage that a ranking lacks gets the score of the ranking's last passage. It gets 0 where the ranking is
+    shorter than the depth it was asked for (`depths`), because such a ranking holds every passage that scored at all.
 
     Raises:
-        IfqaError: a ranking's best score is not above 0, so that nothing is a share of it.
+        IfqaError: a ranking's best score is not above 0, so there are no shares of it.
     """
     fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
     for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
@@ -111,6 +113,6 @@ def by_score(
 
 
 def best(fused: dict[str, float], k: int) -> list[Hit]:
-    """The k passages with the highest scores; among equal ones in the order in which they were met."""
+    """The k passages with the highest scores; equal scores keep the order of `fused`."""
     ranked = sorted(fused.items(), key=lambda pair: -pair[1])
     return [Hit(passage_id, score) for passage_id, score in ranked[:k]]

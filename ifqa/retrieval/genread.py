@@ -1,4 +1,4 @@
-"""GenRead (Yu et al. 2023): a language model writes the passages that a question is answered from."""
+"""GenRead (Yu et al. 2023): a language model writes the passages that the reader answers from."""
 
 import hashlib
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from ifqa.storage.files import sha256
 
 
 class GenRead(Retriever):
-    """Ranks passages that a language model wrote for a question, in the order in which they came.
+    """Ranks passages that a language model wrote for a question, in the order in which the model returned them.
 
-    As published: one passage at temperature 0, of up to 300 tokens, its newlines to blanks (GenRead mainfunc.py:141-150,
-    inference.py:33-47); several want a temperature (0.95 there; inference.py:50-66). It makes text, so whoever reads its ranking
-    takes the passages from `made_passages`.
+    As published: one passage at temperature 0, of up to 300 tokens, with blanks for newlines (GenRead mainfunc.py:141-150,
+    inference.py:33-47). Several passages need a temperature above 0 (0.95 in GenRead; inference.py:50-66). The passages are
+    in no corpus: get them from `made_passages`.
 
     Args:
         llm: the language model of the experiment's [llm].
         prompt: a file `prompts/NAME.toml` that reads no passages.
-        temperature: 0 for the likeliest text, of which there is one, however many are asked for.
+        temperature: of sampling. 0 gives the likeliest text, a single passage whatever `k` is.
 
     Raises:
         IfqaError: there is no such prompt, or the temperature is out of range.
@@ -71,11 +71,11 @@ class GenRead(Retriever):
         return rankings
 
     def made_passages(self, questions: Sequence[Question]) -> list[Passage]:
-        """Every passage that `search` named for these questions, in their order."""
+        """Every passage that `search` ranked for these questions, in the order of the questions."""
         return [passage for question in questions for passage in self._made.get(question.id, ())]
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
-        """All that will be asked, for an estimate; nothing for a question that does not fit."""
+        """All requests that `search` will make, for an estimate; none for a question longer than the model's window."""
         room = self.llm.window - self.prompt.max_tokens
         asked: list[Request] = []
         for question in questions:
@@ -84,7 +84,7 @@ class GenRead(Retriever):
         return asked
 
     def usage(self) -> Usage:
-        """What happened so far, for the manifest: "retry" are the questions to ask again."""
+        """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
         usage: Usage = {
             "retry": self._failed,
             "not_asked": self._not_asked,
@@ -98,5 +98,5 @@ class GenRead(Retriever):
 
     @classmethod
     def fingerprint(cls, prompt: str = "genread-generate", root: Path = Path(), **_: object) -> str:
-        """SHA-256 of the prompt's file."""
+        """SHA-256 that changes with the prompt's file."""
         return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The annotated passages themselves: what a perfect retriever would find, the upper bound of every reader."""
+"""The annotated gold passages as a retriever: what a perfect retriever finds, and the upper bound of a reader."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,15 @@ from ifqa.records import Hit, Passage, Question, gold_id
 
 
 class Gold(Retriever):
-    """Ranks a question's own gold passages, in the annotators' order, whatever corpus there is.
+    """Ranks a question's own gold passages, in the annotators' order. It needs no corpus.
 
-    It makes text, so whoever reads its ranking takes the passages from `made_passages`.
+    The passages may be in no corpus: get them from `made_passages`.
     """
 
     version = 1
 
     def __init__(self) -> None:
-        """There is nothing to set, and nothing to search in."""
+        """There are no settings and no index."""
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none for a question without annotation.
@@ -32,7 +32,7 @@ class Gold(Retriever):
         ]
 
     def made_passages(self, questions: Sequence[Question]) -> list[Passage]:
-        """Every passage that `search` may name for these questions, each once, in the order of the questions."""
+        """Every passage that `search` may rank for these questions, each once, in the order of the questions."""
         return list(dict.fromkeys(passage for question in questions for passage in _passages(question)))
 
 

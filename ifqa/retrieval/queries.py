@@ -1,6 +1,7 @@
-"""What a retriever is asked: the question, one of its clauses, or the question with its names and numbers repeated.
+"""The query of a retriever: the question, one of its clauses, or the question with its names and numbers repeated.
 
-A counterfactual question says what is not so; the passage to be found says what is. `ifqa.retrieval.clauses` parts the two.
+A counterfactual question states what is not true, and the passage to be found states what is. `ifqa.retrieval.clauses`
+splits the question into its clauses.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question, Usage
 from ifqa.retrieval.clauses import content_terms, split_question
 
-VERSION = 1  # of what the clauses and names of a question are; raised when that changes
+VERSION = 1  # raised when a question's clauses or names come out differently
 
 
 def _presupposition(text: str) -> str:
@@ -29,17 +30,17 @@ def _names(text: str) -> str:
 
 QUERIES: dict[str, Callable[[str], str]] = {
     "question": str,
-    "presupposition": _presupposition,  # "Ann had not left"; the whole question where it has none
+    "presupposition": _presupposition,  # "Ann had not left"; the whole question where it has no if-clause
     "main": _main_clause,  # "who would lead?"
-    "names": _names,  # the question, and once more its names, titles, dates and numbers: a weight of 2 for BM25
+    "names": _names,  # the question, then its names, titles, dates and numbers again, which doubles their weight in BM25
 }
 
 
 def rewrite(questions: Sequence[Question], query: str) -> list[Question]:
-    """The questions with the text that a retriever is asked in place of their own; ids and annotation stay.
+    """The questions with the query as their text; ids and annotation stay.
 
     Raises:
-        IfqaError: there is no such way to ask.
+        IfqaError: `query` is none of `QUERIES`.
     """
     if not isinstance(query, str) or query not in QUERIES:
         raise unknown("query", query, QUERIES)
@@ -48,7 +49,7 @@ def rewrite(questions: Sequence[Question], query: str) -> list[Question]:
 
 @dataclass(frozen=True)
 class Part:
-    """A retriever within another: how deep it is asked, with which words, and how much it counts."""
+    """A retriever within another retriever, with its depth, its weight and its query."""
 
     retriever: Retriever
     k: int
@@ -56,15 +57,15 @@ class Part:
     query: str = "question"
 
     def search(self, questions: Sequence[Question]) -> list[list[Hit]]:
-        """Its rankings of the questions."""
+        """The retriever's rankings of the questions."""
         return self.retriever.search(rewrite(questions, self.query), self.k)
 
 
 def usage_of(parts: Sequence[Part]) -> Usage:
-    """What those parts tell that ask a language model, all of them the same: of each count the highest, and what it spent."""
-    told: dict[str, object] = {}
+    """What the parts report about the language model, which they share: the highest of each count, and the last part's spend."""
+    reported: dict[str, object] = {}
     for part in parts:
         for name, value in part.retriever.usage().items():
-            known = told.get(name, 0)
-            told[name] = max(known, value) if isinstance(value, int) and isinstance(known, int) else value
-    return cast(Usage, told)
+            known = reported.get(name, 0)
+            reported[name] = max(known, value) if isinstance(value, int) and isinstance(known, int) else value
+    return cast(Usage, reported)

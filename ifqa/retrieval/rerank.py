@@ -1,4 +1,4 @@
-"""A cross-encoder over the best passages of another retriever."""
+"""Reranks the best passages of another retriever with a cross-encoder."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-WEIGHT = 0.5  # of the model: on a held-out quarter of full-train better than the model alone (README)
+WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter of full-train (README)
 
 
 class Rerank(Retriever):
-    """The passages of its one part, as many as that is asked for, in the order a cross-encoder gives them."""
+    """Reorders the passages of its one part, as many as that part returns, with a cross-encoder."""
 
     version = 1
     not_identity = ("device",)
@@ -38,23 +38,22 @@ class Rerank(Retriever):
         model_weight: Annotated[float, Field(gt=0, le=1)] = WEIGHT,
         device: str = "auto",
     ) -> None:
-        """Take the part, and load the model.
+        """Keep the part, and load the model.
 
         Args:
-            parts: the one retriever whose best k passages are put in a new order; what it ranked lower is left out.
-            passages: gives the passages of ids.
-            model: "ifqa", a folder of `ifqa train rerank`, or a cross-encoder of the hub.
-            reads: the question's words the model is given: see `ifqa.retrieval.queries.QUERIES`.
-            model_weight: how much the model counts against the part's own ranking, 0 to 1: see `reordered`. 1 for the model
-                alone.
+            parts: a single retriever, whose best passages, as many as its `k`, are reordered.
+            passages: returns the passages of a list of ids.
+            model: "ifqa", a folder of `ifqa train rerank`, or a cross-encoder on the hub.
+            reads: the part of the question that the model reads, by its name in `ifqa.retrieval.queries.QUERIES`.
+            model_weight: weight of the model's scores, above 0 to 1; the part's own scores get the rest. See `reordered`.
             device: "cpu", "cuda", or "auto".
 
         Raises:
-            IfqaError: not exactly one part, a setting out of range, or the model cannot be had.
+            IfqaError: there is not exactly one part, a setting is out of range, or the model is missing or does not load.
         """
         if len(parts) != 1:
             raise IfqaError(
-                f'rerank wants one [[retriever.parts]], found {len(parts)}; fuse several with "fusion" first'
+                f'rerank wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
             )
         rewrite([], reads)
         self._part, self._fetch, self._reads, self._weight = parts[0], passages, reads, model_weight
@@ -64,7 +63,7 @@ class Rerank(Retriever):
 
     @classmethod
     def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:
-        """The family that the model was trained on, told without loading it; empty for one that is not ours."""
+        """The split family that the model was trained on, without loading the model; empty for a model from elsewhere."""
         return cross_encoder.family_of(model)
 
     @classmethod
@@ -76,7 +75,7 @@ class Rerank(Retriever):
         """The `k` best passages of each question, best first.
 
         Raises:
-            IfqaError: `k` is below 1, or a passage of the part's ranking is nowhere to be found.
+            IfqaError: `k` is below 1, or a passage of the part's ranking is missing.
         """
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
@@ -91,11 +90,11 @@ class Rerank(Retriever):
         return [reordered(ranking, list(islice(scores, len(ranking))), self._weight)[:k] for ranking in rankings]
 
     def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
-        """What its part makes, if that does."""
+        """The passages that its part makes; None where the part makes none."""
         return self._part.retriever.made_passages(questions)
 
     def usage(self) -> Usage:
-        """What its part tells of the language model that it asks; nothing where it does not."""
+        """What its part reports about the language model; empty where the part asks none."""
         return usage_of([self._part])
 
     def _passages(self, ranking: Sequence[Hit], made: dict[str, Passage]) -> Iterator[Passage]:
@@ -104,12 +103,12 @@ class Rerank(Retriever):
 
 
 def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = WEIGHT) -> list[Hit]:
-    """A ranking in the order of a weighted mean of the model's scores and its own, both put to mean 0 and deviation 1.
+    """A ranking, reordered by the weighted mean of its own scores and the model's, each standardised to mean 0, deviation 1.
 
     Args:
         ranking: best first.
         scores: the model's, one for each passage.
-        model_weight: of the model's; the ranking's own get the rest.
+        model_weight: weight of the model's scores; the ranking's own scores get the rest.
     """
     import numpy as np
 

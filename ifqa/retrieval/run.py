@@ -1,4 +1,4 @@
-"""Rankings that another system made: a TREC run, or the ctxs JSON of DPR and FiD, which brings its passages along."""
+"""Rankings from another system: a TREC run, or a ctxs JSON file of DPR or FiD, which holds its passages too."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,23 +12,24 @@ from ifqa.storage.files import require, sha256
 
 
 class Run(Retriever):
-    """The rankings of a file.
+    """Returns the rankings of a file.
 
-    A TREC run's question ids are ours ("ifqa/full-dev/17"), its passages those of the corpus. A ctxs file's entry is a
-    question's if its id is, else if its text is, white space and curly apostrophes aside (DPR writes "'" for "’");
-    of several entries with one text the first counts. A ctxs file makes text.
+    A TREC run names questions by ifqa's ids ("ifqa/full-dev/17") and passages by those of the corpus. An entry of a ctxs
+    file belongs to the question with its id, else to the question with its text. Texts are compared without regard to
+    white space and curly apostrophes (DPR writes "'" for "’"). Of several entries with the same text the first counts.
+    The passages of a ctxs file come from `made_passages`.
     """
 
     version = 1
 
     def __init__(self, path: Place) -> None:
-        """Read the rankings; of a ctxs file only ids and scores are kept in memory.
+        """Read the rankings. Only ids and scores of a ctxs file stay in memory.
 
         Args:
             path: the file, plain or compressed.
 
         Raises:
-            IfqaError: the file is missing or a pickle, a line of it is no line of a run, or an entry no entry of ctxs.
+            IfqaError: the file is missing or a pickle, or a line or an entry is malformed.
         """
         self.path = path
         refuse_pickle(Path(path))
@@ -48,8 +49,8 @@ class Run(Retriever):
         """The first k of each question's ranking; empty for a question that a TREC run leaves out.
 
         Raises:
-            IfqaError: the file is of other questions: a TREC run has no question id that begins as a question's does,
-                or a ctxs file lacks a question, for it has an entry even where nothing was found.
+            IfqaError: a TREC run has no ranking of the question's split, or a ctxs file has no entry for the question.
+                (A ctxs file has an entry even for a question without a result.)
         """
         if self._is_ctxs:
             return [self._entries[self._entry(question)][:k] for question in questions]
@@ -61,21 +62,21 @@ class Run(Retriever):
         return [self.rankings.get(question.id, [])[:k] for question in questions]
 
     def made_passages(self, questions: Sequence[Question]) -> Iterator[Passage] | None:
-        """The passages of a ctxs file; None of a TREC run."""
+        """The passages of a ctxs file; None for a TREC run."""
         return self._passages(questions) if self._is_ctxs else None
 
     def _passages(self, questions: Sequence[Question]) -> Iterator[Passage]:
-        """Every passage of these questions' entries, once, read from the file again."""
-        wanted = {self._entry(question) for question in questions}
+        """Every passage of these questions' entries, each once; the file is read again."""
+        entries = {self._entry(question) for question in questions}
         given: set[str] = set()
         for number, (_, ranking) in enumerate(read_ctxs(Path(self.path))):
-            for passage, _ in ranking if number in wanted else []:
+            for passage, _ in ranking if number in entries else []:
                 if passage.id not in given:
                     given.add(passage.id)
                     yield passage
 
     def _entry(self, question: Question) -> int:
-        """Which of the ctxs file's entries is a question's."""
+        """The number of the question's entry in the ctxs file."""
         number = self._of_id.get(question.id, self._of_text.get(_plain(question.text)))
         if number is None:
             raise IfqaError(

@@ -86,6 +86,21 @@ def test_a_plugin_from_outside_names_a_folder_as_it_is(tmp_path, monkeypatch):
     assert override(llm, {"llm.model": "a3:8b"}).name != override(llm, {"llm.model": "a3.8b"}).name
 
 
+def test_an_indexed_plugin_from_outside_must_name_its_index(tmp_path, monkeypatch):
+    source = (
+        "class Titles:\n    @classmethod\n    def build(cls, passages, folder): ...\n"
+        "    def __init__(self, index): ...\n    def search(self, questions, k): ...\n"
+    )
+    (tmp_path / "my_indexed_titles.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    table = {"name": "my_indexed_titles:Titles"}
+    with pytest.raises(
+        IfqaError, match=r"x.toml: \[retriever\]: set index = NAME, for the corpus's \[index.NAME\] that"
+    ):
+        parse_experiment("x", SAMPLE | {"retriever": table}, "x.toml")
+    assert parse_experiment("x", SAMPLE | {"retriever": table | {"index": "titles"}}, "x.toml").indexes == ["titles"]
+
+
 def test_values_that_no_folder_can_be_named_by_keep_their_difference():
     long = [override(load_experiment("sample"), {"reader.weights": "w" * 80 + end}).name for end in ("1", "2", "/2")]
     assert len(set(long)) == 3

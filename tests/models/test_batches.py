@@ -1,4 +1,4 @@
-"""Batches lose no text and no token, keep to their budget, and waste little on padding."""
+"""Batches lose no text and no token, keep their budget, and have little padding."""
 
 import torch
 from hypothesis import given
@@ -8,7 +8,7 @@ from ifqa.models.batches import batches, to_device
 
 
 def padded(lengths, left):
-    """Features as a tokenizer gives them: text n's tokens are n * 1000 + 1, n * 1000 + 2, ...; 0 is padding."""
+    """Features as a tokenizer returns them: text n's tokens are n * 1000 + 1, n * 1000 + 2, ...; 0 is padding."""
     ids, mask = torch.zeros(2, len(lengths), max(lengths), dtype=torch.int64)
     for text, length in enumerate(lengths):
         places = slice(max(lengths) - length, None) if left else slice(0, length)
@@ -18,7 +18,7 @@ def padded(lengths, left):
 
 
 def tokens_of(batch):
-    """Each row's own tokens."""
+    """Each row's tokens without padding."""
     return [row[kept.bool()].tolist() for row, kept in zip(batch["input_ids"], batch["attention_mask"], strict=True)]
 
 
@@ -39,7 +39,7 @@ def test_every_text_is_in_one_batch_with_all_of_its_tokens(lengths, left, budget
 
 
 @given(lengths=some_lengths, left=st.booleans(), budget=st.integers(1, 200))
-def test_a_batch_keeps_to_its_budget_and_is_no_wider_than_its_longest_text(lengths, left, budget):
+def test_a_batch_keeps_its_budget_and_is_as_wide_as_its_longest_text(lengths, left, budget):
     widths = []
     for places, batch in batches(padded(lengths, left), len(lengths), budget):
         rows, width = batch["input_ids"].shape
@@ -49,7 +49,7 @@ def test_a_batch_keeps_to_its_budget_and_is_no_wider_than_its_longest_text(lengt
     assert widths == sorted(widths, reverse=True)
 
 
-def test_texts_of_one_length_are_batched_in_their_order():
+def test_texts_of_equal_length_keep_their_order():
     found = [places for places, _ in batches(padded([2, 3, 2, 3, 2], left=False), 5, 6)]
     assert found == [[1, 3], [0, 2, 4]]
 
@@ -68,7 +68,7 @@ def test_a_text_without_a_token_takes_none_from_the_others(lengths, left):
     assert [found[text] for text in range(len(lengths))] == tokens_of(features)
 
 
-def test_features_without_a_mask_go_as_they_are():
+def test_features_without_a_mask_are_unchanged():
     bags = {"input_ids": torch.arange(5), "offsets": torch.tensor([0, 2])}
     assert list(batches(bags, 2, 1)) == [([0, 1], bags)]
     flat = {"input_ids": torch.arange(5), "attention_mask": torch.ones(5)}  # all texts in one row

@@ -1,4 +1,4 @@
-"""The encoder against transformers', with and without adapters."""
+"""MiniLM against the same network in transformers and peft, with and without adapters."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def test_dropout_comes_from_the_generator_alone() -> None:
     assert not torch.equal(first, model(*inputs()))
 
 
-def test_weights_that_are_not_the_official_ones_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_other_than_the_official_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = tmp_path / PACKAGE / "model"
     model.mkdir(parents=True)
     (tmp_path / PACKAGE / "__init__.py").touch()

@@ -1,4 +1,4 @@
-"""BM25 against its formula, and the Java it brings along: real indexes, real searches, no Java of the machine's own."""
+"""BM25 against its formula, with real indexes and searches, on the bundled Java only."""
 
 import json
 import math
@@ -20,17 +20,17 @@ from ifqa.records import Question
 from ifqa.retrieval import jvm
 from ifqa.retrieval.bm25 import BM25
 
-# words the stemmer and the stop list leave alone
+# neither the stemmer nor the stop list changes these words
 VOCABULARY = "red blue green cat dog bird sun moon tree rock fish ship gold iron salt wolf".split()
 random.seed(7)
 TEXTS = {f"{n // 3}-{n % 3}": " ".join(random.choices(VOCABULARY, k=random.randint(3, 30))) for n in range(120)}
-TEXTS |= {f"equal-{n:03d}": "tied" for n in range(150)}  # written last to first, see write_passages
+TEXTS |= {f"equal-{n:03d}": "tied" for n in range(150)}  # write_passages writes them last to first
 TITLES = {"0-0": "Zanzibar"}
 TEXTS["other"] = "Runners running to a café in Łódź 東京 😀 title"
 
 
 def write_passages(folder, texts, files=3):
-    """A folder of passages, with what else may lie in one: a manifest, an index of ids, somebody's notes."""
+    """A folder of passages, with other files: a manifest, an index of ids, somebody's notes."""
     folder.mkdir(parents=True)
     rows = [{"id": key, "title": TITLES.get(key, ""), "contents": text} for key, text in reversed(texts.items())]
     for n in range(files):
@@ -68,9 +68,9 @@ def ask(searcher, text, k=1000):
 
 
 def bm25(words, k1=0.9, b=0.4):
-    """Scores by passage after Robertson & Zaragoza (2009), without the constant factor k1 + 1, as Lucene has it."""
+    """Scores by passage after Robertson & Zaragoza (2009), without the constant factor k1 + 1, as in Lucene."""
     texts = {key: text.split() for key, text in TEXTS.items()}
-    # of the one passage that is not all vocabulary, "to", "a" and "in" are stop words and each ideograph is a token
+    # in the passage "other", "to", "a" and "in" are stop words and each ideograph is a token
     lengths = {key: len(text) for key, text in texts.items()} | {"other": 8}
     average = sum(lengths.values()) / len(lengths)
     scores = Counter()
@@ -84,28 +84,28 @@ def bm25(words, k1=0.9, b=0.4):
 
 
 @given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=6))
-def test_scores_are_those_of_the_formula(searcher, words):
-    hits, wanted = ask(searcher, " ".join(words)), bm25(words)
-    assert {hit.passage_id for hit in hits} == set(wanted)
+def test_scores_equal_the_formula(searcher, words):
+    hits, expected = ask(searcher, " ".join(words)), bm25(words)
+    assert {hit.passage_id for hit in hits} == set(expected)
     for rank, hit in enumerate(hits):
-        assert hit.score == pytest.approx(wanted[hit.passage_id], abs=1.2e-4 + 1e-6 * rank)
+        assert hit.score == pytest.approx(expected[hit.passage_id], abs=1.2e-4 + 1e-6 * rank)
 
 
-def test_k1_and_b_are_the_formula_s(index):
+def test_k1_and_b_are_those_of_the_formula(index):
     searcher = BM25(index, k1=2, b=1)
     for hit in ask(searcher, "red cat"):
         assert hit.score == pytest.approx(bm25(["red", "cat"], 2, 1)[hit.passage_id], abs=2e-4)
 
 
-def test_equal_passages_stand_in_the_order_of_their_ids_and_outlive_a_run(searcher, tmp_path):
+def test_ties_are_ordered_by_id_and_survive_a_trec_run(searcher, tmp_path):
     rankings = {"q/1": ask(searcher, "tied"), "q/2": ask(searcher, "red " * 200 + "wolf " * 300)}
     assert [hit.passage_id for hit in rankings["q/1"]] == [f"equal-{n:03d}" for n in range(150)]
-    assert rankings["q/2"][0].score > 64  # where 32-bit floats are too coarse for Anserini's steps of 1e-6
+    assert rankings["q/2"][0].score > 64  # above 64, 32-bit floats are too coarse for Anserini's steps of 1e-6
     write_run(tmp_path / "run.trec", rankings, "bm25")
     assert read_run(tmp_path / "run.trec") == rankings
 
 
-def test_rankings_come_in_the_order_of_the_questions_whatever_the_threads(index, searcher):
+def test_rankings_follow_the_questions_for_any_number_of_threads(index, searcher):
     questions = [
         Question(f"q{n}", f"{a} {b}") for n, (a, b) in enumerate(zip(VOCABULARY * 9, VOCABULARY[3:] * 9, strict=False))
     ]
@@ -138,7 +138,7 @@ def test_text_is_no_query_language(searcher, text):
     assert [hit.passage_id for hit in ask(searcher, text)] == ["other"]
 
 
-def test_a_question_may_have_more_words_than_lucene_s_limit_on_clauses(searcher):
+def test_a_question_may_exceed_lucenes_limit_on_clauses(searcher):
     question = " ".join(f"unknown{n}" for n in range(5000)) + " café"
     assert [hit.passage_id for hit in ask(searcher, question)] == ["other"]
 
@@ -148,7 +148,7 @@ def test_no_text_breaks_a_search(searcher, text):
     assert all(math.isfinite(hit.score) for hit in ask(searcher, text, 3))
 
 
-def test_titles_and_stems_count_only_where_asked_for(folder, passages, index, searcher):
+def test_titles_and_stems_count_only_where_configured(folder, passages, index, searcher):
     BM25.build(passages, folder / "titled", title=True, stemmer="none", threads=1)
     untitled, titled = BM25(folder / "titled"), BM25(folder / "titled", title_weight=2.0)
     assert ask(searcher, "Zanzibar") == ask(untitled, "Zanzibar") == []
@@ -167,7 +167,7 @@ def test_settings_out_of_range_are_refused_by_name(index, setting):
         BM25(index, **setting)
 
 
-def test_what_is_no_index_is_refused_in_one_line(searcher, index, tmp_path):
+def test_missing_and_damaged_indexes_are_refused_in_one_line(searcher, index, tmp_path):
     with pytest.raises(IfqaError, match="at least 1; found 0"):
         searcher.search([], 0)
     with pytest.raises(IfqaError, match="BM25 index not found"):
@@ -193,7 +193,7 @@ def test_what_is_no_index_is_refused_in_one_line(searcher, index, tmp_path):
         ('{"id": "x", "contents": " "}', r"00001.jsonl:\d+: 'contents'"),
     ],
 )
-def test_a_passage_that_cannot_be_indexed_is_named_by_file_and_line(tmp_path, line, message):
+def test_an_invalid_passage_is_named_by_file_and_line(tmp_path, line, message):
     folder = write_passages(tmp_path / "in", dict(list(TEXTS.items())[:9]))
     with open(folder / "passages-00001.jsonl", "a") as handle:
         handle.write(line + "\n")
@@ -201,7 +201,7 @@ def test_a_passage_that_cannot_be_indexed_is_named_by_file_and_line(tmp_path, li
         BM25.build(folder, tmp_path / "index")
 
 
-def test_nothing_to_index_and_an_unknown_stemmer_are_refused(passages, tmp_path):
+def test_no_passages_and_an_unknown_stemmer_are_refused(passages, tmp_path):
     with pytest.raises(IfqaError, match=r"no passages in .*; wanted passages-"):
         BM25.build(tmp_path, tmp_path / "index")
     with pytest.raises(IfqaError, match="'stemmer': unknown value 'poter'; did you mean 'porter'"):
@@ -209,7 +209,7 @@ def test_nothing_to_index_and_an_unknown_stemmer_are_refused(passages, tmp_path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits the size of files as POSIX does")
-def test_a_full_disk_is_one_line(passages, tmp_path):
+def test_a_full_disk_is_reported_in_one_line(passages, tmp_path):
     import resource
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -226,7 +226,7 @@ import locale, os, signal, sys
 from pathlib import Path
 from ifqa.records import Question
 from ifqa.retrieval.bm25 import BM25
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests may ignore Ctrl-C
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the runner of the tests may ignore Ctrl-C
 before = dict(os.environ), locale.setlocale(locale.LC_ALL)
 BM25.build(Path("in"), Path("ïndex 東"))
 hits = BM25(Path("ïndex 東")).search([Question("q", "café")], 5)[0]
@@ -239,7 +239,7 @@ print([hit.passage_id for hit in hits], [name for name in ("torch", "openai", "p
 """
 
 
-def test_it_is_quiet_and_takes_no_other_java(tmp_path):
+def test_it_prints_nothing_and_ignores_other_javas(tmp_path):
     write_passages(tmp_path / "in", {"other": TEXTS["other"]})
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\necho old java\nexit 1\n")
@@ -248,7 +248,7 @@ def test_it_is_quiet_and_takes_no_other_java(tmp_path):
     options = {"JAVA_TOOL_OPTIONS": "-Dx=1", "CLASSPATH": "/nowhere.jar"}
     done = python(HOSTILE, cwd=tmp_path, env=os.environ | wrong | options)
     assert done.stdout == "interrupted\n['other'] []\n"
-    assert [line for line in done.stderr.splitlines() if "BM25 index" not in line] == []  # the bar of a slow machine
+    assert [line for line in done.stderr.splitlines() if "BM25 index" not in line] == []  # a slow machine shows the bar
 
 
 def python(code, **options):
@@ -258,19 +258,19 @@ def python(code, **options):
 BLOCKED = "from ifqa.retrieval.jvm import run; run('io.anserini.index.IndexCollection', {}, 0, print)"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a named pipe for a file that has no end")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe as an endless file")
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT])
-def test_indexing_ends_with_the_process_that_asked_for_it(tmp_path, sign):
+def test_indexing_ends_with_its_parent_process(tmp_path, sign):
     (tmp_path / "in").mkdir()
     os.mkfifo(tmp_path / "in" / "passages-00000.jsonl")
     options = "-collection JsonCollection -generator DefaultLuceneDocumentGenerator -threads 1".split()
     options += ["-input", str(tmp_path / "in"), "-index", str(tmp_path / "index")]
-    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # who runs the tests may ignore Ctrl-C
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # the runner of the tests may ignore Ctrl-C
     parent = subprocess.Popen([sys.executable, "-c", BLOCKED.format(options)], stdout=-3, stderr=-3, preexec_fn=listen)
     with open(tmp_path / "in" / "passages-00000.jsonl", "wb", buffering=0) as pipe:  # opens once Java reads it
         parent.send_signal(sign)
         assert parent.wait() == -sign
-        with pytest.raises(BrokenPipeError):  # Java goes on reading until it ends, and then nobody does
+        with pytest.raises(BrokenPipeError):  # Java reads the pipe until it ends
             while True:
                 pipe.write(b"\n" * 1000)
 
@@ -296,7 +296,7 @@ def test_a_missing_package_is_named(monkeypatch, package, passages, tmp_path):
 
 
 @pytest.mark.parametrize("given", ["4g", "0", "-1", "nan", "inf", "0.01"])
-def test_a_memory_that_is_no_number_of_gigabytes_is_refused(monkeypatch, given):
+def test_an_invalid_java_memory_is_refused(monkeypatch, given):
     monkeypatch.setenv(jvm.MEMORY, given)
     with pytest.raises(IfqaError, match="wanted gigabytes for Java"):
         jvm.run("x", [], 0, print)

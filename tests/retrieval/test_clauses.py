@@ -1,3 +1,5 @@
+"""The clause rules on questions of every form, and on odd texts."""
+
 import re
 import time
 from functools import partial
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from ifqa.retrieval.clauses import Clauses, content_terms, split_question
 
-# Each question with a bar where its if-clause ends.
+# Each question has a bar where its if-clause ends.
 LEADING = {
     "plain": "If the mill had burned down,| who would have baked the bread?",
     "no comma": "If the miller had died in 1950| how old would he have been?",
@@ -80,7 +82,7 @@ def test_a_trailing_if_clause_is_the_presupposition(question, presupposition):
         "",
     ],
 )
-def test_what_does_not_fall_in_two_is_all_question(text):
+def test_a_text_without_two_clauses_is_all_main_clause(text):
     assert split_question(f" {text} ") == Clauses("", text)
 
 
@@ -89,7 +91,7 @@ def test_then_belongs_to_neither_clause():
     assert split_question("If Ada had left then who would lead?") == Clauses("If Ada had left", "who would lead?")
 
 
-def test_what_is_supposed_is_the_presupposition_without_its_conjunction():
+def test_supposed_is_the_presupposition_without_its_conjunction():
     assert Clauses("If Ada had left", "who would lead?").supposed == "Ada had left"
     assert Clauses("Suppose that Ada had left.", "Who would lead?").supposed == "Ada had left."
     assert Clauses("By law, if Ada had left", "who would lead?").supposed == "By law, Ada had left"
@@ -126,7 +128,7 @@ ODD_TEXTS = st.text() | st.lists(PIECES).map(" ".join) | st.lists(PIECES).map(""
 
 
 @given(ODD_TEXTS)
-def test_the_parts_are_stripped_pieces_of_the_text_and_lose_no_word_but_then(text):
+def test_clauses_are_stripped_substrings_and_lose_only_then(text):
     parts = split_question(text)
     for part in (parts.presupposition, parts.question, parts.supposed):
         assert part == part.strip()
@@ -154,11 +156,11 @@ def test_the_parts_are_stripped_pieces_of_the_text_and_lose_no_word_but_then(tex
         ("", []),
     ],
 )
-def test_names_titles_dates_and_numbers_are_terms_once_each_in_order(text, terms):
+def test_names_titles_dates_and_numbers_are_terms_once_in_order(text, terms):
     assert content_terms(text) == terms
 
 
-def test_a_sentences_first_word_is_a_name_only_by_other_evidence():
+def test_a_sentences_first_word_is_a_name_only_with_evidence():
     assert content_terms("Bread was dear. Mills stood still.") == []
     assert content_terms("Bread was dear, said Bread.") == ["Bread"]
     assert content_terms("Ada Brook flew. NASA paid.") == ["Ada Brook", "NASA"]
@@ -166,7 +168,7 @@ def test_a_sentences_first_word_is_a_name_only_by_other_evidence():
 
 
 @given(ODD_TEXTS)
-def test_terms_stand_in_the_text(text):
+def test_terms_are_distinct_substrings_of_the_text(text):
     terms = content_terms(text)
     assert len(set(terms)) == len(terms)
     assert all(term and term in text for term in terms)
@@ -174,7 +176,7 @@ def test_terms_stand_in_the_text(text):
 
 @pytest.mark.parametrize("split", [split_question, content_terms, partial(Clauses, question="")])
 @pytest.mark.parametrize("piece", [", ", "\n", "“", "If “ ", "__. ", "If ", "Foo, ", "Foo. ", "Ed. And Foo. "])
-def test_a_text_of_eight_times_the_length_takes_far_less_than_its_square(split, piece):
+def test_time_grows_far_below_the_square_of_the_length(split, piece):
     def seconds(times):
         begun = time.process_time()
         parts = split(piece * times)

@@ -1,4 +1,4 @@
-"""Dense retrieval through the stages: from passages by an index to rankings, and what may not be used together."""
+"""Dense retrieval through the stages, from passages to rankings, and the combinations that are refused."""
 
 import json
 import shutil
@@ -38,8 +38,8 @@ def models(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _a_place_of_its_own(tmp_path, monkeypatch, models):
     monkeypatch.chdir(tmp_path)
-    for setting in ("full", "few"):
-        path = Path(f"data/ifqa/{setting}_split/dev.json")
+    for family in ("full", "few"):
+        path = Path(f"data/ifqa/{family}_split/dev.json")
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(RECORDS))
     shutil.copytree(models, ".", dirs_exist_ok=True)
@@ -72,7 +72,7 @@ def found(split="full-dev", **retriever):
 
 
 def by_hand(model="model", **settings):
-    """Every passage scored by its inner product in half precision, as vectors are kept."""
+    """Each question's passages, scored by the inner product with vectors in half precision."""
     encoder = open_encoder(model, precision="float32", device="cpu", **settings)
     texts = list(dict.fromkeys(text for record in RECORDS for text in record["context"]))
     vectors = encoder.encode_passages([Passage("", "", text) for text in texts]).astype(np.float16).astype(np.float64)
@@ -83,40 +83,40 @@ def by_hand(model="model", **settings):
     }
 
 
-def agree(rankings, wanted):
-    """The best scores are there, and each passage has its own."""
-    assert rankings.keys() == wanted.keys()
+def agree(rankings, expected):
+    """Check that the scores are the seven best, and that each passage has its own score."""
+    assert rankings.keys() == expected.keys()
     for question, hits in rankings.items():
-        scores, own = [hit.score for hit in hits], {passage: score for score, passage in wanted[question]}
-        np.testing.assert_allclose(scores, [score for score, _ in wanted[question][:7]], atol=1e-4)
+        scores, own = [hit.score for hit in hits], {passage: score for score, passage in expected[question]}
+        np.testing.assert_allclose(scores, [score for score, _ in expected[question][:7]], atol=1e-4)
         np.testing.assert_allclose(scores, [own[hit.passage_id] for hit in hits], atol=1e-4)
 
 
 @pytest.mark.parametrize("model", ["model", "dpr/ctx_encoder"])
-def test_rankings_are_those_of_all_inner_products(model):
+def test_rankings_equal_those_of_all_inner_products(model):
     build(model=model)
     agree(found(), by_hand(model))
 
 
-def test_a_flat_index_of_faiss_ranks_alike_with_and_without_the_vectors():
+def test_a_flat_faiss_index_ranks_alike_with_and_without_vectors():
     pytest.importorskip("faiss", reason="needs the extra cpu")
-    wanted = by_hand()
+    expected = by_hand()
     build(factory="Flat")
-    agree(found(), wanted)
+    agree(found(), expected)
     folder = build(factory="Flat", keep_vectors=False)
     assert not list(folder.glob("vectors-*.npy"))
     assert list(folder.glob("ids-*.npy"))
-    agree(found(), wanted)
+    agree(found(), expected)
 
 
-def test_settings_of_the_build_are_those_of_the_search():
+def test_a_search_uses_the_settings_of_the_build():
     build(query_prefix="other: ", passage_prefix="", max_tokens=6)
     facts = open_retriever(experiment(), Session()).encoder.facts
     assert (facts["query_prefix"], facts["passage_prefix"], facts["max_tokens"]) == ("other: ", "", 6)
     agree(found(), by_hand(query_prefix="other: ", passage_prefix="", max_tokens=6))
 
 
-def test_more_than_there_are_is_all_and_none_is_refused():
+def test_a_large_k_returns_all_passages_and_k_zero_is_refused():
     retriever = Dense(build(), device="cpu")
     (hits,) = retriever.search([Question("q", "red")], 1000)
     assert len({hit.passage_id for hit in hits}) == len(hits) == len(set(TEXTS))
@@ -129,7 +129,7 @@ def test_more_than_there_are_is_all_and_none_is_refused():
     ("model", "changed"),
     [("model", "model"), ("dpr/ctx_encoder", "dpr/ctx_encoder"), ("dpr/ctx_encoder", "dpr/question_encoder")],
 )
-def test_an_index_of_other_weights_is_neither_opened_nor_searched_nor_taken_for_built(model, changed):
+def test_an_index_of_other_weights_is_refused_and_built_again(model, changed):
     folder = build(model=model)
     found()
     before = read_manifest(folder)
@@ -144,7 +144,7 @@ def test_an_index_of_other_weights_is_neither_opened_nor_searched_nor_taken_for_
     agree(found(), by_hand(model))
 
 
-def test_what_is_built_is_used_again_and_another_setting_is_another_index(capsys):
+def test_an_index_is_reused_until_a_build_setting_changes(capsys):
     build()
     found()
     build()
@@ -157,7 +157,7 @@ def test_what_is_built_is_used_again_and_another_setting_is_another_index(capsys
 
 
 @pytest.mark.parametrize("place", ["model/manifest.json", "dpr/manifest.json", "dpr/question_encoder/manifest.json"])
-def test_a_model_of_one_setting_is_refused_on_the_questions_of_the_other(place):
+def test_a_model_of_one_family_is_refused_on_the_other(place):
     sources = {"dev": sha256(Path("data/ifqa/full_split/dev.json"))}
     Path(place).write_text(json.dumps({"family": "ifqa/few", "sources": sources}))
     build(model="model" if place.startswith("model") else "dpr/ctx_encoder")
@@ -167,7 +167,7 @@ def test_a_model_of_one_setting_is_refused_on_the_questions_of_the_other(place):
 
 
 @pytest.mark.parametrize("name", ["dense", "fusion"])
-def test_a_model_that_was_trained_on_the_very_questions_is_told_of(name):
+def test_a_model_trained_on_the_same_questions_is_recorded(name):
     manifest = {"family": "ifqa/full", "sources": {"train": sha256(Path("data/ifqa/full_split/dev.json"))}}
     Path("model/manifest.json").write_text(json.dumps(manifest))
     build()
@@ -178,9 +178,9 @@ def test_a_model_that_was_trained_on_the_very_questions_is_told_of(name):
     assert read_manifest(folder)["record"]["trained_on_them"] is True
 
 
-def test_what_a_build_takes_is_told_with_the_defaults_too():
-    told = Dense.forecast(1000, model="model", device="cpu", precision="float32", factory="SQ8")
-    assert told.disk > 1000 * 32
+def test_the_forecast_also_works_with_defaults():
+    cost = Dense.forecast(1000, model="model", device="cpu", precision="float32", factory="SQ8")
+    assert cost.disk > 1000 * 32
     assert Dense.forecast(1000, device="cpu").disk > 1000 * 2 * 384  # of the default encoder
 
 
@@ -188,12 +188,12 @@ def test_what_a_build_takes_is_told_with_the_defaults_too():
     ("built", "searched", "message"),
     [
         ({}, {"nprobe": 3}, "nprobe is for a FAISS index, and .* is searched exactly; leave it out"),
-        ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; name a factory"),
+        ({"keep_vectors": False}, {}, "keep_vectors = false leaves nothing to search in; set factory"),
         ({"model": "nowhere/model/at/all"}, {}, "is neither a folder here nor a name of the hub"),
         ({"query_prefix": 5}, {}, "query_prefix"),
     ],
 )
-def test_settings_that_do_not_fit_are_one_line(built, searched, message):
+def test_wrong_settings_are_refused_in_one_line(built, searched, message):
     with pytest.raises(IfqaError, match=message) as caught:
         build(**built)
         found(**searched)

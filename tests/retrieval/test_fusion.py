@@ -1,4 +1,4 @@
-"""Rankings become one ranking as the formulas say, in a fixed order; an experiment file says of which parts."""
+"""Fusion follows its formulas, orders ties the same every time, and takes its parts from an experiment file."""
 
 import pytest
 from hypothesis import assume, given
@@ -14,11 +14,11 @@ from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
 from ifqa.retrieval.gold import Gold
 from ifqa.retrieval.queries import Part
 
-ASKED = []  # of Scripted: (text, k)
+ASKED = []  # what Scripted was asked: (text, k)
 
 
 class Scripted(Retriever):
-    """Ranks the passages it is told to; notes what it is asked."""
+    """Always returns the same ranking, and appends to ASKED what it is asked."""
 
     def __init__(self, *, ranks: str = "a b c") -> None:
         self.ranks = ranks.split()
@@ -47,9 +47,9 @@ weights = st.lists(st.floats(0, 4), min_size=4, max_size=4)
 
 
 @given(rankings=rankings, weights=weights, rrf_k=st.integers(0, 100))
-def test_rrf_is_cormack_s_sum(rankings, weights, rrf_k):
+def test_rrf_is_the_sum_of_cormack_et_al(rankings, weights, rrf_k):
     weights = weights[: len(rankings)]
-    wanted = {}
+    expected = {}
     for passage in {hit.passage_id for one in rankings for hit in one}:
         places = [[hit.passage_id for hit in one] for one in rankings]
         found = [
@@ -57,30 +57,30 @@ def test_rrf_is_cormack_s_sum(rankings, weights, rrf_k):
             for weight, place in zip(weights, places, strict=True)
             if passage in place
         ]
-        wanted[passage] = sum(weight / (rrf_k + rank) for weight, rank in found)
-    assert by_rank(rankings, weights, rrf_k) == pytest.approx(wanted)
+        expected[passage] = sum(weight / (rrf_k + rank) for weight, rank in found)
+    assert by_rank(rankings, weights, rrf_k) == pytest.approx(expected)
 
 
-def test_rrf_by_hand():
+def test_rrf_equals_a_sum_by_hand():
     fused = by_rank([[Hit("a", 9.0), Hit("b", 8.0)], [Hit("b", 0.3), Hit("c", 0.2)]], [1.0, 1.0])
     assert fused == {"a": 1 / 61, "b": 1 / 62 + 1 / 61, "c": 1 / 62}
 
 
-def test_shares_of_the_best_score_by_hand():
+def test_shares_of_the_best_score_equal_sums_by_hand():
     bm25, dense = [Hit("a", 20.0), Hit("b", 15.0), Hit("c", 5.0)], [Hit("d", 0.8), Hit("a", 0.2)]
     fused = by_score([bm25, dense], [1.0, 2.0])
-    # what a part has not found scores there as its last: 5/20 of the first, 0.2/0.8 of the second
+    # a passage that a ranking lacks gets the last score: 5/20 in the first ranking, 0.2/0.8 in the second
     assert fused == pytest.approx({"a": 1 + 0.5, "b": 0.75 + 0.5, "c": 0.25 + 0.5, "d": 0.25 + 2})
 
 
-def test_a_ranking_that_ends_before_its_depth_holds_all_that_scored():
+def test_a_passage_absent_from_a_short_ranking_scores_zero():
     few, many = [Hit("a", 20.0)], [Hit("b", 0.8), Hit("a", 0.6)]
     assert by_score([few, many], [1.0, 1.0], [5, 2]) == pytest.approx({"a": 1.75, "b": 1.0})
     assert by_score([few, many], [1.0, 1.0], [1, 2]) == pytest.approx({"a": 1.75, "b": 2.0})
 
 
 @given(rankings=rankings, weights=weights, part=st.integers(0, 3), factor=st.floats(0.01, 100))
-def test_a_part_s_scale_does_not_count(rankings, weights, part, factor):
+def test_the_scale_of_a_parts_scores_does_not_matter(rankings, weights, part, factor):
     weights, part = weights[: len(rankings)], part % len(rankings)
     scaled = [*rankings]
     scaled[part] = [Hit(hit.passage_id, hit.score * factor) for hit in rankings[part]]
@@ -88,7 +88,7 @@ def test_a_part_s_scale_does_not_count(rankings, weights, part, factor):
 
 
 @given(rankings=rankings, silent=some_ranking, weights=weights, method=st.sampled_from([by_rank, by_score]))
-def test_a_part_without_weight_moves_nothing(rankings, silent, weights, method):
+def test_a_part_of_weight_zero_changes_nothing(rankings, silent, weights, method):
     weights = weights[: len(rankings)]
     without, with_it = method(rankings, weights), method([*rankings, silent], [*weights, 0.0])
     assert {passage: with_it[passage] for passage in without} == without
@@ -97,21 +97,21 @@ def test_a_part_without_weight_moves_nothing(rankings, silent, weights, method):
 
 
 @given(fused=st.dictionaries(st.text(max_size=3), st.integers(0, 3).map(float)), k=st.integers(1, 9))
-def test_equal_scores_stay_in_the_order_in_which_they_were_met(fused, k):
+def test_equal_scores_keep_the_order_of_insertion(fused, k):
     order = list(fused)
-    wanted = sorted(fused, key=lambda passage: (-fused[passage], order.index(passage)))
-    assert [hit.passage_id for hit in best(fused, k)] == wanted[:k]
+    expected = sorted(fused, key=lambda passage: (-fused[passage], order.index(passage)))
+    assert [hit.passage_id for hit in best(fused, k)] == expected[:k]
 
 
 @given(first=some_ranking, second=some_ranking)
-def test_a_ranking_of_the_fusion_is_one(first, second):
+def test_fusion_ranks_every_passage_once_by_falling_score(first, second):
     assume(first or second)
     hits = best(by_score([first, second], [1.0, 1.0]), 99)
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert {hit.passage_id for hit in hits} == {hit.passage_id for one in (first, second) for hit in one}
 
 
-def test_a_best_score_that_is_not_above_zero_is_refused_where_it_would_divide():
+def test_by_score_refuses_a_best_score_of_zero_or_less():
     with pytest.raises(IfqaError, match='best score is above 0, found -1; take method = "rrf"'):
         by_score([[Hit("a", -1.0)], [Hit("b", 1.0)]], [1.0, 1.0])
 
@@ -134,7 +134,7 @@ NESTED = tables(
 )
 
 
-def test_parts_are_asked_with_their_own_depth_and_words_in_the_experiment_s_order():
+def test_each_part_is_asked_with_its_own_depth_and_query_in_order():
     retriever = open_retriever(parse_experiment("x", NESTED, "x.toml"), Session())
     ((*hits,),) = retriever.search([Question("q", "If it rained, who would come?")], 3)
     texts = [text.rstrip("?., ").lower() for text, _ in ASKED]
@@ -144,7 +144,7 @@ def test_parts_are_asked_with_their_own_depth_and_words_in_the_experiment_s_orde
     assert hits[0].score == pytest.approx(2 / 61 + 0.5 / 62)
 
 
-def test_a_nested_experiment_is_filled_in_and_its_variant_loads_again_as_it_is():
+def test_a_nested_experiment_gets_defaults_and_its_variant_loads_again():
     experiment = parse_experiment("x", NESTED, "x.toml")
     first, second = experiment.retriever["parts"]
     assert (first["k"], first["weight"], first["query"]) == (2, 2.0, "presupposition")
@@ -156,7 +156,7 @@ def test_a_nested_experiment_is_filled_in_and_its_variant_loads_again_as_it_is()
     assert load_experiment("x+k=3") == variant
 
 
-def test_the_sample_can_be_fused_by_a_flag():
+def test_a_flag_turns_the_sample_into_fusion():
     variant = override(load_experiment("sample"), {"retriever": "fusion"})
     assert variant.indexes == ["bm25", "dense"]
     assert [one["k"] for one in variant.retriever["parts"]] == [variant.retriever["k"]] * 2
@@ -164,7 +164,7 @@ def test_the_sample_can_be_fused_by_a_flag():
     assert load_experiment("sample+retriever=fusion") == variant
 
 
-def test_what_a_part_makes_is_passed_on_once():
+def test_passages_made_by_parts_are_returned_once():
     questions = [Question("q1", "If?", gold_passages=("one", "two")), Question("q2", "If?", gold_passages=("two",))]
     fused = Fusion(parts=[Part(Gold(), 5), Part(Scripted(), 5), Part(Gold(), 5)])
     assert [one.text for one in fused.made_passages(questions)] == ["one", "two"]
@@ -174,7 +174,7 @@ def test_what_a_part_makes_is_passed_on_once():
 
 
 @pytest.mark.parametrize("method", ["rrf", "weighted"])
-def test_nothing_found_is_nothing_and_k_is_at_least_one(method):
+def test_empty_rankings_fuse_to_nothing_and_k_zero_is_refused(method):
     fused = Fusion(parts=[Part(Scripted(ranks=""), 5)] * 2, method=method)
     assert fused.search([Question("q", "If?")], 3) == [[]]
     assert fused.search([], 3) == []
@@ -190,7 +190,7 @@ def test_nothing_found_is_nothing_and_k_is_at_least_one(method):
         ({"parts": "bm25"}, r"wants \[\[retriever.parts\]\], found 'bm25'"),
         ({"method": "rff", "parts": [part()] * 2}, "'method': unknown value 'rff'; did you mean 'rrf'"),
         ({"parts": [part(), part(weight=-1)]}, "'weight': wanted a number from 0, found -1"),
-        ({"parts": [part(weight=0)] * 2}, "weights from 0, and one weight above it"),
+        ({"parts": [part(weight=0)] * 2}, "weights from 0, and at least one weight above 0"),
         ({"rrf_k": -1, "parts": [part()] * 2}, "'rrf_k': wanted a whole number from 0, found -1"),
         ({"weight": 1.0}, "a weight is for the parts of another retriever"),
         ({"query": "main"}, r"'fusion' asks nothing itself; give 'query' to its \[\[retriever.parts\]\]"),
@@ -200,7 +200,7 @@ def test_nothing_found_is_nothing_and_k_is_at_least_one(method):
         ({"parts": [part(), part(parts=[part()])]}, "has no parts; take them out"),
     ],
 )
-def test_a_fusion_that_makes_no_sense_is_one_line(retriever, message):
+def test_wrong_fusion_settings_are_refused_in_one_line(retriever, message):
     with pytest.raises(IfqaError, match=message) as caught:
         open_retriever(parse_experiment("x", tables(**retriever), "x.toml"), Session())
     assert "\n" not in str(caught.value)

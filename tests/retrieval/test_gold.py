@@ -1,3 +1,5 @@
+"""The gold retriever ranks each question's own annotated passages."""
+
 import hashlib
 
 import pytest
@@ -12,7 +14,7 @@ from ifqa.retrieval.gold import Gold
 FIRST, SECOND = "The Thai baht was pegged to the dollar.", "Soros shorted it in 1997. – «Ünïcode»"
 
 
-def test_the_annotated_passages_come_in_their_order():
+def test_gold_passages_keep_the_annotators_order():
     hits = Gold().search([Question("q", "?", gold_passages=(SECOND, FIRST))], 10)[0]
     assert [hit.passage_id for hit in hits] == [
         "gold/" + hashlib.sha1(text.encode()).hexdigest()[:12] for text in (SECOND, FIRST)
@@ -20,7 +22,7 @@ def test_the_annotated_passages_come_in_their_order():
     assert hits[0].score > hits[1].score
 
 
-def test_a_question_gets_its_own_passages_alone_and_none_without_annotation():
+def test_a_question_gets_only_its_own_gold_passages():
     questions = [
         Question("a", "?", gold_passages=(FIRST,)),
         Question("b", "?"),
@@ -42,13 +44,13 @@ def test_k_below_one_is_refused(k):
 
 
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4), max_size=4), st.integers(1, 5))
-def test_every_hit_is_a_made_passage_and_the_ranking_outlives_a_run(tmp_path_factory, golds, k):
+def test_every_hit_is_a_made_passage_and_survives_a_trec_run(tmp_path_factory, golds, k):
     questions = [Question(f"q{n}", "?", gold_passages=tuple(texts)) for n, texts in enumerate(golds)]
     rankings = Gold().search(questions, k)
     texts = {passage.id: passage.text for passage in Gold().made_passages(questions)}
     for question, ranking in zip(questions, rankings, strict=True):
-        wanted = list(dict.fromkeys(text for text in question.gold_passages if text.strip()))[:k]
-        assert [texts[hit.passage_id] for hit in ranking] == wanted
+        expected = list(dict.fromkeys(text for text in question.gold_passages if text.strip()))[:k]
+        assert [texts[hit.passage_id] for hit in ranking] == expected
     path = tmp_path_factory.getbasetemp() / "run.trec"
     run = {question.id: ranking for question, ranking in zip(questions, rankings, strict=True) if ranking}
     write_run(path, run, "gold")

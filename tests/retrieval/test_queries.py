@@ -1,4 +1,4 @@
-"""What a retriever is asked in place of the question."""
+"""Queries: the texts that a retriever is asked in place of the question."""
 
 import pytest
 from hypothesis import given
@@ -25,14 +25,14 @@ def words(text):
 
 @pytest.mark.parametrize("query", sorted(QUERIES | ASKED))
 @pytest.mark.parametrize("number", range(3))
-def test_every_way_to_ask(query, number):
+def test_every_query_rewrites_as_expected(query, number):
     question = (LINCOLN, LAST, PLAIN)[number]
     (asked,) = rewrite([Question("q", question)], query)
     assert words(asked.text) == words(ASKED[query][number])
 
 
 @given(st.text(), st.sampled_from(sorted(QUERIES)))
-def test_ids_and_annotation_stay_and_no_question_becomes_empty(text, query):
+def test_rewriting_keeps_ids_and_annotation_and_empties_no_question(text, query):
     question = Question("b/s/1", text, ("a", "b"), ("gold",), ("x", "y"))
     (asked,) = rewrite([question], query)
     assert (asked.id, asked.answers, asked.gold_passages, asked.choices) == ("b/s/1", ("a", "b"), ("gold",), ("x", "y"))
@@ -41,7 +41,7 @@ def test_ids_and_annotation_stay_and_no_question_becomes_empty(text, query):
         assert asked == question
 
 
-def test_each_of_several_questions_is_rewritten_on_its_own():
+def test_questions_are_rewritten_independently():
     questions = [Question(f"q{n}", text) for n, text in enumerate((PLAIN, LINCOLN, LAST))]
     together = rewrite(questions, "names")
     assert together == [rewrite([one], "names")[0] for one in questions]
@@ -49,13 +49,13 @@ def test_each_of_several_questions_is_rewritten_on_its_own():
 
 
 @pytest.mark.parametrize("query", ["mian", "", 5, ["main"]])
-def test_an_unknown_way_to_ask_is_refused_in_one_line(query):
+def test_an_unknown_query_is_refused_in_one_line(query):
     with pytest.raises(IfqaError, match="query") as caught:
         rewrite([Question("q", PLAIN)], query)
     assert "\n" not in str(caught.value)
 
 
-def test_a_part_asks_its_retriever_with_its_own_words_and_depth():
+def test_a_part_searches_with_its_own_query_and_depth():
     class Echo:
         def search(self, questions, k):
             return [[Hit(question.text, float(k))] for question in questions]

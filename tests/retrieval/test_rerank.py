@@ -1,6 +1,8 @@
-"""The reranker: how scores are mixed, what it reads, and the adapter that ships."""
+"""The reranker: the mixing of scores, the texts that the model reads, and the shipped adapter."""
 
 import hashlib
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +34,7 @@ def fetch(ids):
 
 
 class Scripted(Retriever):
-    """Always the same ranking; keeps what it was asked."""
+    """Always returns the same ranking, and keeps the questions."""
 
     trained_on = ("abc",)
 
@@ -49,14 +51,14 @@ def ranking_of(values):
 
 
 @given(scores, st.data())
-def test_the_model_alone_decides_with_all_the_weight_and_ties_keep_the_ranking(values, data):
+def test_with_weight_one_the_model_decides_and_ties_keep_their_order(values, data):
     model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
     found = [hit.passage_id for hit in reordered(ranking_of(values), model, 1.0)]
     assert found == [f"p{place}" for place in sorted(range(len(values)), key=lambda place: -model[place])]
 
 
 @given(scores, st.floats(0.1, 10), st.floats(-5, 5), st.data())
-def test_neither_scale_nor_offset_of_the_scores_counts(values, factor, offset, data):
+def test_scale_and_offset_of_scores_do_not_matter(values, factor, offset, data):
     model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=len(values), max_size=len(values)))
     ranking = ranking_of(values)
     moved = [Hit(hit.passage_id, hit.score * factor + offset) for hit in ranking]
@@ -73,11 +75,11 @@ def test_a_reordered_ranking_has_the_same_passages_and_falling_scores(values, da
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
-def test_nothing_found_is_nothing_reordered():
+def test_an_empty_ranking_stays_empty():
     assert reordered([], []) == []
 
 
-def test_the_part_is_asked_its_own_depth_and_the_best_k_come_back():
+def test_the_part_is_asked_at_its_own_depth_and_the_best_k_return():
     part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
     rerank = Rerank(parts=[Part(part, 3)], passages=fetch, device="cpu", model_weight=1.0)
     found = rerank.search(QUESTIONS[:1], 2)
@@ -87,7 +89,7 @@ def test_the_part_is_asked_its_own_depth_and_the_best_k_come_back():
     assert rerank.trained_on[-1] == "abc"
 
 
-def test_the_model_reads_the_clause_it_is_told_to(monkeypatch):
+def test_the_model_reads_the_configured_clause(monkeypatch):
     read = []
     real = cross_encoder.CrossEncoder.score
 
@@ -102,7 +104,7 @@ def test_the_model_reads_the_clause_it_is_told_to(monkeypatch):
     assert part.asked == [QUESTIONS[0].text]
 
 
-def test_passages_that_the_part_makes_are_read_and_passed_on():
+def test_passages_made_by_the_part_are_read_and_returned():
     question = Question("q/0", "If?", gold_passages=(PASSAGES["a"], PASSAGES["b"]))
     rerank = Rerank(parts=[Part(Gold(), 5)], passages=lambda ids: fetch(ids), device="cpu")
     assert {hit.passage_id for hit in rerank.search([question], 5)[0]} == {
@@ -126,7 +128,7 @@ def test_settings_that_do_not_fit_are_refused_in_one_line(settings, message):
     assert "\n" not in str(caught.value)
 
 
-def test_the_adapter_that_ships_is_small_and_refused_on_ifqas_other_setting(tmp_path, monkeypatch):
+def test_the_shipped_adapter_is_small_and_refuses_the_other_family(tmp_path, monkeypatch):
     folder = cross_encoder.adapter_folder(cross_encoder.OWN)
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     monkeypatch.chdir(tmp_path)
@@ -138,7 +140,7 @@ def test_the_adapter_that_ships_is_small_and_refused_on_ifqas_other_setting(tmp_
         open_retriever(parse_experiment("mine", tables | {"split": "few-dev"}, "mine.toml"), Session())
 
 
-def test_a_pair_scores_the_same_in_any_company():
+def test_a_pair_scores_the_same_alone_and_in_a_batch():
     model = cross_encoder.CrossEncoder(device="cpu")
     model._network.float()
     pairs = [(question.text, text) for question in QUESTIONS for text in PASSAGES.values()]
@@ -147,7 +149,7 @@ def test_a_pair_scores_the_same_in_any_company():
     assert model.score([]).shape == (0,)
 
 
-def test_a_model_of_several_labels_or_a_damaged_adapter_is_refused(tmp_path, monkeypatch):
+def test_models_of_several_labels_and_damaged_adapters_are_refused(tmp_path, monkeypatch):
     from transformers import BertConfig, BertForSequenceClassification
 
     config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
@@ -168,7 +170,34 @@ def test_a_model_of_several_labels_or_a_damaged_adapter_is_refused(tmp_path, mon
         cross_encoder.CrossEncoder(str(tmp_path), "cpu")
 
 
-def test_it_is_named_with_its_parts_in_an_experiment():
+def test_an_encoder_without_a_classifier_is_no_cross_encoder(tmp_path):
+    """transformers would draw the classifier at random: other scores in each process."""
+    shutil.copytree(cross_encoder.encoder_folder(), tmp_path / "encoder")
+    config = json.loads((tmp_path / "encoder/config.json").read_text())
+    (tmp_path / "encoder/config.json").write_text(json.dumps(config | {"id2label": {"0": "L"}}))
+    with pytest.raises(IfqaError, match=r"lack 2 weights or hold them in another shape: classifier\.bias"):
+        cross_encoder.CrossEncoder(str(tmp_path / "encoder"), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("manifest.json", "[]", "manifest.json: wanted a JSON object, found list"),
+        ("manifest.json", "{}", "does not load as an adapter"),
+        ("adapter_config.json", "[]", "adapter_config.json: wanted a JSON object"),
+        ("adapter_config.json", '{"r": "x", "lora_alpha": 1}', "does not load as an adapter"),
+    ],
+)
+def test_malformed_adapter_files_are_refused_in_one_line(tmp_path, file, content, message):
+    for path in cross_encoder.adapter_folder(cross_encoder.OWN).iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / file).write_text(content)
+    with pytest.raises(IfqaError, match=message) as caught:
+        cross_encoder.CrossEncoder(str(tmp_path), "cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_experiment_fills_in_the_default_parts():
     tables = {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": {"name": "rerank", "k": 10}}
     experiment = parse_experiment("mine", tables, "mine.toml")
     fusion = experiment.retriever["parts"][0]

@@ -1,3 +1,5 @@
+"""Rankings from TREC runs and ctxs files, by the question's id or text."""
+
 import json
 import pickle
 from dataclasses import replace
@@ -24,7 +26,7 @@ def ctxs_file(path, *entries):
     return str(path)
 
 
-def test_a_trec_run_makes_no_text_and_leaves_questions_out(tmp_path):
+def test_a_trec_run_makes_no_passages_and_may_leave_questions_out(tmp_path):
     (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
     run = Run(str(tmp_path / "run"))
     assert run.search(QUESTIONS, 1) == [[Hit("q", 2.0)], []]
@@ -33,7 +35,7 @@ def test_a_trec_run_makes_no_text_and_leaves_questions_out(tmp_path):
         run.search([Question("c/dev/1", "?")], 1)
 
 
-def test_entries_are_found_by_text_as_dpr_writes_it(tmp_path):
+def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
     path = ctxs_file(
         tmp_path / "x.json",
         {"question": "If so, what?", "ctxs": [ctx(1), ctx(2)]},
@@ -50,7 +52,7 @@ def test_entries_are_found_by_text_as_dpr_writes_it(tmp_path):
     ]
 
 
-def test_an_id_of_ours_counts_before_the_text_and_another_ones_does_not(tmp_path):
+def test_a_matching_id_counts_before_the_text(tmp_path):
     path = ctxs_file(
         tmp_path / "x.json",
         {"id": "b/dev/2", "question": QUESTIONS[0].text, "ctxs": [ctx(1)]},
@@ -106,7 +108,7 @@ def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
         stages.retrieve(experiment("x.json", split="train"))
 
 
-def test_what_was_written_is_retrieved_again(tmp_path, monkeypatch):
+def test_written_ctxs_are_retrieved_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gold = replace(experiment("x.json"), retriever={"name": "gold", "k": 2})
     stages.retrieve(gold)

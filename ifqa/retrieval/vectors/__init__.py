@@ -1,1 +1,1 @@
-"""Dense retrieval's parts: texts to vectors, vectors on disk, and the nearest of them."""
+"""Parts of dense retrieval: encoders, vectors on disk, and nearest-neighbour search."""

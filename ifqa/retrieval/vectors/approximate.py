@@ -1,7 +1,7 @@
-"""Approximate search: FAISS indexes by inner product, in parts, so that one larger than the memory can be searched too.
+"""Approximate search with FAISS indexes by inner product, split into parts so that an index may exceed the memory.
 
-`trained.index` is the index before any vector is in it; `faiss-00000.index` and so on have the vectors of consecutive
-shards each, added to a copy of it; `faiss.json` says what is there and from what it was made.
+`trained.index` is the trained index without vectors. Each part, `faiss-00000.index` and so on, is a copy of it with the
+vectors of consecutive shards added. `faiss.json` lists the parts and the hash of what they were made from.
 """
 
 from contextlib import suppress
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOG, TRAINED = "faiss.json", "trained.index"
 _EF_SEARCH = 128  # of HNSW, as DPR sets it (dpr/indexer/faiss_indexers.py)
-_NPROBE = 64  # lists at least, and one in 64: of IVF4096 as many, of IVF65536 1,024
+_NPROBE = 64  # at least 64 lists, and at least 1/64 of all lists: 64 for IVF4096, 1,024 for IVF65536
 
 
 class _Part(TypedDict):
@@ -56,22 +56,22 @@ def build(
     seed: int = 0,
     key: str,
 ) -> dict[str, object]:
-    """Build an index in a folder, going on from what an earlier attempt at the same left there.
+    """Build an index in a folder, and reuse the parts that an earlier attempt at the same index left there.
 
-    Parts that are there stay. Built anew they would be the same, but for the links of an HNSW, which depend on what its
-    threads happen to do first. Memory: one part (twice while it grows), or the sample to train on
-    (`ifqa.retrieval.vectors.factory.train_bytes`).
+    A part that is built again is the same, except the links of an HNSW, which depend on the order of its threads. Memory: a
+    single part (twice its size while it grows), or the training sample (`ifqa.retrieval.vectors.factory.train_bytes`).
 
     Args:
-        vectors: what is indexed.
-        folder: where; files of another build in it are removed.
-        factory: as faiss.index_factory reads it, such as "Flat", "SQ8", "OPQ48,IVF4096,PQ48", "HNSW32".
-        train_sample, seed: vectors to train on, drawn evenly from all shards (0: 64 for each centroid); of the draw.
-        part_passages: vectors in a part at the most; only a shard that has more makes a larger one.
-        key: hash of the vectors and of all settings: parts made from another are made again.
+        vectors: the vectors to index.
+        folder: gets the index; files of another build are removed.
+        factory: a string of faiss.index_factory, such as "Flat", "SQ8", "OPQ48,IVF4096,PQ48", "HNSW32".
+        train_sample: vectors to train on, drawn evenly from all shards; 0 for 64 per centroid.
+        part_passages: maximal number of vectors in a part; only a shard with more vectors makes a larger part.
+        seed: of the draw.
+        key: hash of the vectors and of all settings. Parts made with another key are made again.
 
     Returns:
-        `factory`, `trained_on` (vectors), `parts` (how many) and `bytes` (of the parts).
+        `factory`, `trained_on` (number of vectors), `parts` (number of parts) and `bytes` (of all parts).
 
     Raises:
         IfqaError: FAISS is missing, does not know the factory, or has too few vectors to train it.
@@ -80,7 +80,7 @@ def build(
     index = create_index(faiss, factory, vectors.dimension)
     sample = sample_size(faiss, index, factory, len(vectors), train_sample)
     log: _Log | None = None
-    with suppress(IfqaError):  # none, or damaged: there is nothing to go on from
+    with suppress(IfqaError):  # missing or damaged: nothing can be reused
         log = read_json(folder / LOG)
     if log is None or log.get("key") != key or not (folder / TRAINED).exists():
         for path in (*folder.glob("faiss-*.index"), folder / TRAINED, folder / LOG):
@@ -116,7 +116,7 @@ def build(
 
 
 class Approximate:
-    """Finds near vectors with an index; if not all of its parts fit into memory, each search reads one after the other."""
+    """Finds near vectors with an index. If its parts do not all fit into memory, each search reads them in turn."""
 
     def __init__(
         self,
@@ -131,21 +131,22 @@ class Approximate:
         """Open an index.
 
         Args:
-            folder: where `build` has put it.
-            shape: how many vectors it was built from, and of how many numbers.
-            nprobe: lists of an IVF that are searched; 0 for one in 64, but no fewer than 64.
-            ef_search: candidates of an HNSW; 0 for 128.
-            device: "cpu" or "cuda", all GPUs.
-            memory_gb: what the parts may take together, 10^9 bytes; 0 for 70% of what is free now.
+            folder: the folder that `build` filled.
+            shape: number and dimension of the vectors that the index was built from.
+            nprobe: lists of an IVF that are searched; 0 for 1/64 of all lists, and at least 64.
+            ef_search: candidates that the search of an HNSW keeps; 0 for 128.
+            device: "cpu", or "cuda" for all GPUs.
+            memory_gb: memory that all parts may take together, in 10^9 bytes; 0 for 70% of the free memory.
 
         Raises:
-            IfqaError: FAISS or the GPU is missing, the index is damaged, of other vectors, or has no such setting.
+            IfqaError: FAISS or the GPU is missing; the index is damaged or of other vectors; the index is of a kind that
+                has no such setting.
         """
         self._faiss, self._folder, self._shape = load_faiss(), folder, shape
         self._nprobe, self._ef_search, self._device = nprobe, ef_search, device
         if check_device(device) == "cuda" and not self._faiss.get_num_gpus():
             raise IfqaError(
-                'device = "cuda" was asked for, and faiss finds no GPU: none is here, or faiss-cpu is installed; set it to '
+                'device = "cuda" was asked for, and faiss finds no GPU: none is here, or faiss-cpu is installed; set device = '
                 "\"cpu\", or, on Linux: pip uninstall faiss-cpu, then pip install 'ifqa[gpu]'"
             )
         log = read_json(require(folder / LOG, "FAISS index"))
@@ -157,11 +158,11 @@ class Approximate:
         self._kept = [self._open(part) for part in self._parts] if fits else []
 
     def search(self, queries: "NDArray[np.float32]", k: int) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-        """Scores and rows, [questions, min(k, vectors)] both, best first; where fewer are found, row -1 and score -inf.
+        """Scores and rows, both [questions, min(k, vectors)], best first; where fewer are found, row -1 and score -inf.
 
-        Scores are the index's own, of vectors as it has compressed them. Which of several that score the same it finds
-        is its own affair; of those found, the lower row comes first. Ask all questions at once: parts that do not fit
-        into memory are read for each call. Arguments and errors are those of `Exact.search`.
+        Scores are of the vectors as the index compresses them. Where several vectors score the same, the index decides
+        which of them it finds. Found rows of equal score are in ascending order. Ask all questions in a single call, for
+        parts that do not fit into memory are read at each call. Arguments and errors are those of `Exact.search`.
         """
         import numpy as np
 
@@ -170,7 +171,7 @@ class Approximate:
         for number, part in enumerate(self._parts):
             index = self._kept[number] if self._kept else self._open(part)
             new, at = index.search(queries, min(k, part["passages"]))
-            del index  # before the next is read
+            del index  # frees its memory before the next part is read
             scores = np.concatenate([scores, np.where(at < 0, np.float32(-np.inf), new)], 1)
             rows = np.concatenate([rows, np.where(at < 0, -1, at + part["first"])], 1)
             order = np.lexsort((rows, -scores), axis=-1)[:, :k]
@@ -195,10 +196,10 @@ class Approximate:
         graphs = [piece.hnsw for piece in every if hasattr(piece, "hnsw")]
         for name, value, has in (("nprobe", self._nprobe, lists), ("ef_search", self._ef_search, graphs)):
             if value < 0 or (value and not has):
-                wanted = "0 (the default) or more" if has else "0, as the index has no such setting"
+                wanted = "0 (the default) or more" if has else "0, for the index has no such setting"
                 raise IfqaError(f"{name} = {value} for {self._folder}; wanted {wanted}")
-        for one in lists:
-            one.nprobe = min(one.nlist, self._nprobe or max(_NPROBE, one.nlist // _NPROBE))
+        for piece in lists:
+            piece.nprobe = min(piece.nlist, self._nprobe or max(_NPROBE, piece.nlist // _NPROBE))
         for graph in graphs:
             graph.efSearch = self._ef_search or _EF_SEARCH
 

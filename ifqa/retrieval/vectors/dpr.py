@@ -1,4 +1,4 @@
-"""DPR's pair of encoders (Karpukhin et al., EMNLP 2020): one for questions, one for passages with their titles."""
+"""DPR's two encoders (Karpukhin et al., EMNLP 2020), for questions and for passages with their titles."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
-from ifqa.models.hub import model_folder, question_model
+from ifqa.models.hub import loading, model_folder, question_model, refuse_missing
 from ifqa.retrieval.vectors.encoder import Encoder, Facts, Side, check_positions
 
 TOKENS = 256  # conf/encoder/hf_bert.yaml: sequence_length
@@ -16,30 +16,27 @@ def open_dpr(
     name: str, folder: Path, query_model: str, titles: str, max_tokens: int, precision: str, device: str
 ) -> Encoder:
     import torch
-    from safetensors import SafetensorError
     from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder
 
     questions = question_model(name, query_model)
     if questions == name:
-        raise IfqaError(f"{name} is one of DPR's encoders; name the question encoder that belongs to it as query_model")
+        raise IfqaError(f"{name} is an encoder of DPR; name the question encoder that belongs to it as query_model")
     question_folder = model_folder(questions)
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     longest, with_titles = max_tokens or TOKENS, titles != "no"
 
     def side(kind: Any, place: Path) -> Side:
         plain = _plain if kind is DPRQuestionEncoder else str
-        try:
+        with loading(str(place), place, f"a {kind.__name__}"):
             tokenizer = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-            model = kind.from_pretrained(place, dtype=dtype).to(device).eval()
-            check_positions(longest, model.config)
-        except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-            raise IfqaError(
-                f"{place} does not load as {kind.__name__}: {' '.join(str(error).split())[:200]}"
-            ) from error
+            model, report = kind.from_pretrained(place, dtype=dtype, output_loading_info=True)
+            model = model.to(device).eval()
+        refuse_missing(str(place), report)
+        check_positions(longest, model.config)
 
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
             ids: list[list[int]] = [[]] * len(pairs)
-            # A pair of title and text; the text alone where there is no title (dpr/models/hf_models.py:281-317)
+            # Title and text as a pair, or the text alone where there is no title (dpr/models/hf_models.py:281-317)
             for titled in (True, False):
                 rows = [row for row, (_, title) in enumerate(pairs) if bool(title) is titled]
                 texts = [plain(pairs[row][0]) for row in rows]
@@ -48,7 +45,7 @@ def open_dpr(
                 for row, tokens in zip(rows, cut, strict=True):
                     ids[row] = tokens
             features = tokenizer.pad({"input_ids": ids}, return_tensors="pt")
-            features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # DPR's are all 0, in pairs too
+            features["token_type_ids"] = torch.zeros_like(features["input_ids"])  # all 0 in DPR, in pairs too
             return dict(features)
 
         return Side(tokenise, lambda features: model(**features).pooler_output)
@@ -62,5 +59,5 @@ def open_dpr(
 
 
 def _plain(text: str) -> str:
-    """DPR writes a question's typographic apostrophe as a typewriter's (dpr/utils/data_utils.py:63-65)."""
+    """DPR replaces curly apostrophes in questions by straight apostrophes (dpr/utils/data_utils.py:63-65)."""
     return text.replace("’", "'")

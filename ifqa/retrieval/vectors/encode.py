@@ -1,4 +1,4 @@
-"""A corpus's passages to vectors on disk, in pieces that any process here or in a cluster can make."""
+"""Encodes a corpus's passages to vectors on disk, in pieces that processes here or in a cluster can make."""
 
 import hashlib
 import json
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-VERSION = 1  # of what becomes of a piece; raised when that changes
-PIECE = 4096  # passages in a shard of vectors: what a kill can cost, and 6 MB at 768 dimensions
+VERSION = 1  # raised when the same piece is encoded to other vectors
+PIECE = 4096  # passages in a shard of vectors: the work that a kill can lose, and 6 MB at 768 dimensions
 
-_SAMPLE = 96  # passages encoded to see how fast that goes
-_SHAPES = 250e6  # bytes that torch comes to keep on a CPU for the many shapes that batches have; levels off there
-_ID_BYTES, _LINE_BYTES = 16, 2000  # of an id; of a passage in memory, as a line, a text, and tokens
+_SAMPLE = 96  # passages encoded to measure the speed
+_SHAPES = 250e6  # bytes that torch caches on a CPU for batches of many shapes; the cache levels off there
+_ID_BYTES, _LINE_BYTES = 16, 2000  # bytes of an id; bytes of a passage in memory, as line, text and tokens
 _HUNDRED_WORDS = (
     "The old bridge across the river was built in 1874 by the engineer Thomas Allardyce, who had come north from Leeds to "
     "find work on the new railway. It carried the road between the two halves of the town for ninety years, until a flood in "
@@ -43,12 +43,12 @@ _HUNDRED_WORDS = (
 )
 
 
-Settings = tuple[tuple[str, object], ...]  # of an encoder, by name
+Settings = tuple[tuple[str, object], ...]  # of an encoder: pairs of name and value
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Lines of a shard of passages, and the encoder's settings; `number` of the shard of vectors it becomes."""
+    """Lines of a shard of passages, the encoder's settings, and the `number` of the resulting shard of vectors."""
 
     number: int
     data: bytes
@@ -59,7 +59,7 @@ class Piece:
         return self.where
 
     def passages(self) -> list[Passage]:
-        """The passages in it."""
+        """The passages of the piece."""
         path, _, first = self.where.rpartition(":")
         return [
             parse(line, f"{path}:{int(first) + n}") for n, line in enumerate(self.data.splitlines()) if line.strip()
@@ -67,14 +67,16 @@ class Piece:
 
 
 def encoder_of(settings: Settings) -> Encoder:
-    """The encoder, loaded once in a process for the same files."""
+    """The encoder; a process loads it once for the same settings and files."""
     own = cast(EncoderSettings, dict(settings))
     model = own.setdefault("model", NAME)
     weights = identity_of(model, question_model(model, own.get("query_model", "")))
-    return _encoder(tuple(sorted(own.items())), weights)  # a model trained anew in its folder is another one
+    return _encoder(
+        tuple(sorted(own.items())), weights
+    )  # by weights, for a model may be trained again in the same folder
 
 
-@lru_cache(maxsize=1)  # models are large, and whoever searches with one keeps it
+@lru_cache(maxsize=1)  # models are large, and an opened retriever keeps its own
 def _encoder(settings: Settings, weights: str) -> Encoder:
     return open_encoder(**cast(EncoderSettings, dict(settings)))
 
@@ -88,27 +90,29 @@ def encode_piece(piece: Piece) -> tuple[list[str], "NDArray[np.float32]"]:
 def encode(
     passages: Path, folder: Path, settings: EncoderSettings, *, engine: Engine = "local", workers: int = 0
 ) -> dict[str, object]:
-    """Encode a folder of passages into a folder of vectors; what an earlier attempt left there is used again.
+    """Encode a folder of passages into a folder of vectors; shards of an interrupted build are reused.
 
     Args:
         passages: a folder with `passages-*.jsonl`.
         folder: gets `vectors-*.npy`, `ids-*.npy` and `vectors.jsonl` (`ifqa.retrieval.vectors.store`).
-        settings: of `open_encoder`.
+        settings: those of `open_encoder`.
         engine: "local", or "ray" for a cluster.
-        workers: processes; 0 for one a GPU, and on a CPU one, which uses all cores; with Ray, as many as it has room for.
+        workers: processes; 0 for one per GPU, or on a CPU a single process, which uses all cores; with Ray, 0 for as many as
+            the cluster has room for.
 
     Returns:
-        The encoder's facts, with "passages", and "weights", the SHA-256 of the model's files.
+        The encoder's facts, "passages" (how many) and "weights" (SHA-256 of the model's files).
 
     Raises:
-        IfqaError: no passages, or the model cannot be had.
+        IfqaError: there are no passages, or the model is missing or does not load.
     """
     shards = shards_of(require(passages, "passages folder"))
     count = sum(map(count_passages, shards.values()))
     if not count:
         raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
     precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
-    key = tuple(sorted({**settings, "precision": precision}.items()))  # one for all workers, whatever they run on
+    # "auto" is resolved here, so that all workers use the same precision
+    key = tuple(sorted({**settings, "precision": precision}.items()))
     encoder = encoder_of(key)
     weights = identity_of(settings["model"], encoder.facts.get("query_model", ""))
     facts: dict[str, object] = {**encoder.facts, "weights": weights}
@@ -141,7 +145,7 @@ def encode(
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast passages become vectors here, how many bytes each takes on disk, and what the process takes while at it."""
+    """Speed of encoding on this machine, bytes on disk for each passage, dimension, and bytes of memory while encoding."""
 
     passages_per_second: float
     bytes_each: int
@@ -150,16 +154,16 @@ class Pace:
 
 
 def pace(settings: EncoderSettings) -> Pace:
-    """Encode a few passages and look.
+    """Measure the pace by encoding a few passages.
 
     Raises:
-        IfqaError: the model cannot be had.
+        IfqaError: the model is missing or does not load.
     """
     encoder = encoder_of(tuple(sorted(settings.items())))
     words = (_HUNDRED_WORDS + " " + _HUNDRED_WORDS).split()
-    texts = [" ".join(words[: 52 + number]) for number in range(_SAMPLE)]  # 100 in the mean
+    texts = [" ".join(words[: 52 + number]) for number in range(_SAMPLE)]  # 100 words on average
     sample = [Passage("", "A title", text) for text in texts] * (1 if encoder.device == "cpu" else 64)
-    encoder.encode_passages(sample[:8])  # what happens only once
+    encoder.encode_passages(sample[:8])  # warm-up
     started = time.perf_counter()
     dimension = int(encoder.encode_passages(sample).shape[1])
     seconds = time.perf_counter() - started
@@ -172,7 +176,7 @@ def pace(settings: EncoderSettings) -> Pace:
 
 
 def _peak() -> float:
-    """Bytes that this process has taken at the most; on Windows, which does not tell, what the default encoder takes."""
+    """Peak memory of this process in bytes; on Windows, which does not report it, that of the default encoder."""
     if sys.platform == "win32":
         return 1e9
     import resource
@@ -181,7 +185,7 @@ def _peak() -> float:
 
 
 def described(facts: Facts) -> str:
-    """An encoder's facts in one line: what is done to texts is where silent errors are."""
+    """An encoder's facts in one line. They are printed because wrong treatment of texts fails silently."""
     return (
         f"{facts['model']}, {facts['dimension']} dimensions, {facts['pooling']} pooling, "
         f"{'normalised' if facts['normalised'] else 'not normalised'}, {facts['max_tokens']} tokens, "

@@ -1,7 +1,7 @@
-"""An encoder that is ready: texts to vectors, in batches of like length.
+"""Encoders turn texts into vectors, in batches of similar length.
 
-A model's own files decide pooling, prefixes and normalisation. `Encoder.facts` tells what is used, because a wrong query
-prefix breaks nothing and costs points.
+A model's own files decide pooling, prefixes and normalisation. `Encoder.facts` reports them, because a wrong query prefix
+raises no error and costs recall.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ class Facts(TypedDict):
     """The settings that decide an encoder's vectors."""
 
     model: str
-    query_model: NotRequired[str]  # of DPR
+    query_model: NotRequired[str]  # DPR only
     pooling: str
     normalised: bool
     query_prefix: str | None
@@ -30,14 +30,14 @@ class Facts(TypedDict):
     titles: bool
     max_tokens: int | None
     precision: str
-    dimension: NotRequired[int | None]  # known once it is open
+    dimension: NotRequired[int | None]  # known once the model is loaded
 
 
 class Encoder:
-    """A model that is ready. `facts` has the settings that decide its vectors, for people and for an index's file."""
+    """A loaded model. `facts` has the settings that decide its vectors; they are printed and stored in the index."""
 
     def __init__(self, facts: Facts, device: str, queries: "Side", passages: "Side", with_titles: bool) -> None:
-        """Not to be called: see `ifqa.retrieval.vectors.loading.open_encoder`."""
+        """Do not call this; use `ifqa.retrieval.vectors.loading.open_encoder`."""
         self.facts = facts
         self.device = device
         self._queries, self._passages, self._with_titles = queries, passages, with_titles
@@ -49,13 +49,13 @@ class Encoder:
     def encode_passages(
         self, passages: Sequence[Passage], advance: Callable[[int], None] = lambda done: None
     ) -> "NDArray[np.float32]":
-        """Vectors of passages, float32 [passages, dimension]; `advance` is told how many more are done."""
+        """Vectors of passages, float32 [passages, dimension]; `advance` gets the number of further passages done."""
         pairs = [(passage.text, passage.title if self._with_titles else "") for passage in passages]
         return _encode(self._passages, pairs, self.device, advance)
 
 
 class Side:
-    """One of a model's two ways in: texts to padded token ids, token ids to vectors."""
+    """How a model encodes questions, or passages: texts to padded token ids, and token ids to vectors."""
 
     def __init__(
         self, tokenise: Callable[[Sequence[tuple[str, str]]], Features], forward: Callable[[Features], "Tensor"]
@@ -64,21 +64,21 @@ class Side:
 
 
 def check_positions(max_tokens: int, config: Any) -> None:
-    """Refuse more tokens than a network has positions: it would fail at the first text that long."""
+    """Refuse more tokens than a network has positions, for it would fail at the first text that long."""
     most = getattr(config, "max_position_embeddings", max_tokens)
     if not 3 <= max_tokens <= most:
-        raise IfqaError(f"max_tokens: wanted 3 to {most}, for so many positions has the model; found {max_tokens}")
+        raise IfqaError(f"max_tokens: wanted 3 to {most}, the number of the model's positions; found {max_tokens}")
 
 
 def _whole(text: str) -> str:
-    """The text as a tokenizer takes it."""
-    return text.encode("utf-8", "replace").decode()  # half a surrogate pair is no character
+    """The text without lone surrogates, which tokenizers refuse."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _encode(
     side: Side, pairs: Sequence[tuple[str, str]], device: str, advance: Callable[[int], None] = lambda done: None
 ) -> "NDArray[np.float32]":
-    """Chunks are tokenised one ahead; within one, batches hold texts of like length, as many as a budget of tokens allows."""
+    """A thread tokenises the next chunk. A chunk's batches hold texts of similar length, up to a budget of tokens."""
     import numpy as np
     import torch
 
@@ -99,7 +99,7 @@ def _encode(
                 order += places
                 if device == "cpu":
                     advance(len(places))
-            found.append(torch.cat(vectors).cpu().numpy()[np.argsort(order)])  # a GPU is waited for once a chunk
+            found.append(torch.cat(vectors).cpu().numpy()[np.argsort(order)])  # wait for a GPU once per chunk
             if device != "cpu":
                 advance(len(chunk))
     return np.concatenate(found) if found else np.empty((0, 0), np.float32)

@@ -1,7 +1,7 @@
-"""Exact search: every query against every vector, block by block, by inner product (what DPR calls a flat index).
+"""Exact search by inner product: every query against every vector, block by block (DPR calls this a flat index).
 
-Scores are sums in float32. Two vectors that are the same may still score the last bit apart where a matrix product sums
-its edges in another order; where the scores are equal, the lower row comes first, at the k-th place too.
+Scores are sums in float32. A matrix product may sum its edges in another order, so the scores of two equal vectors may
+differ in the last bit. Where scores are equal, the lower row comes first, at the k-th place too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK = 64 << 20  # bytes: 21,845 vectors of 768 numbers, and the scores of 768 questions with them
-_SHARE = 0.7  # of the memory that is free that vectors may take; the rest is for queries, blocks and scores
+_SHARE = 0.7  # of the free memory is for vectors; the rest is for queries, blocks and scores
 
 
 class Exact:
     """Finds the nearest of all vectors, without an index."""
 
     def __init__(self, vectors: Vectors, device: str = "cpu", block: int = BLOCK) -> None:
-        """On a GPU the vectors are kept there in half precision if they fit, else sent there anew for each search.
+        """A GPU keeps the vectors in half precision if they fit into its memory, else each search copies them there.
 
         Args:
-            vectors: what is searched, mapped and not read.
+            vectors: the vectors to search, mapped into memory and not read.
             device: "cpu" (numpy) or "cuda" (torch).
-            block: bytes of vectors in float32 that are taken at a time, and of their scores.
+            block: bytes of vectors in float32 that are searched at a time; their scores take as many at most.
 
         Raises:
-            IfqaError: another device, or a GPU that is not there.
+            IfqaError: `device` is neither, or there is no GPU.
         """
         self._vectors, self._device, self._block = vectors, device, block
         self._kept: list[tuple[int, torch.Tensor]] = []
@@ -41,14 +41,14 @@ class Exact:
             self._keep(device)
 
     def search(self, queries: "NDArray[np.float32]", k: int) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-        """Scores and rows, [questions, min(k, vectors)] both, of the k best vectors, best first.
+        """Scores and rows, both [questions, min(k, vectors)], of the k best vectors, best first.
 
         Args:
             queries: [questions, dimension].
-            k: how many are wanted, at least 1.
+            k: number of vectors to find for each query, at least 1.
 
         Raises:
-            IfqaError: queries of another dimension than the vectors, or with something in them that is no number.
+            IfqaError: queries have another dimension than the vectors, or hold NaN or infinity; or k is below 1.
         """
         queries = check_queries(queries, self._vectors.dimension, k)
         return self._search_numpy(queries, k) if self._device == "cpu" else self._search_torch(queries, k, self._device)
@@ -63,7 +63,7 @@ class Exact:
             block = half.astype(np.float32).T
             for start in range(0, len(queries), batch):
                 new = queries[start : start + batch] @ block
-                # A later row that only equals the worst of those found does not displace it; rows come in order.
+                # Rows come in order, so a later row must beat the worst found score; an equal score is not enough.
                 better = new > scores[start : start + batch, -1:]
                 for one in np.flatnonzero(better.any(axis=1)):
                     at = np.flatnonzero(better[one])
@@ -82,24 +82,26 @@ class Exact:
 
         matmul, batch = torch.backends.cuda.matmul, self._batch()
         asked = torch.from_numpy(queries).to(device)
-        wanted = [asked[start : start + batch] for start in range(0, max(1, len(asked)), batch)]
-        best = [(one.new_empty(len(one), 0), torch.empty(len(one), 0, dtype=torch.int64, device=device))
-                for one in wanted]  # fmt: skip
-        before, matmul.fp32_precision = matmul.fp32_precision, "ieee"  # TF32 keeps ten bits of each number
+        batches = [asked[start : start + batch] for start in range(0, max(1, len(asked)), batch)]
+        best = [(some.new_empty(len(some), 0), torch.empty(len(some), 0, dtype=torch.int64, device=device))
+                for some in batches]  # fmt: skip
+        before, matmul.fp32_precision = matmul.fp32_precision, "ieee"  # TF32 keeps only ten bits of the mantissa
         try:
             for first, half in blocks(self._kept or self._vectors.shards(), self._block):
                 block = (half if isinstance(half, torch.Tensor) else _tensor(half, device)).float().T
-                best = [_merge(old, one @ block, first, k) for old, one in zip(best, wanted, strict=True)]
+                best = [_merge(old, some @ block, first, k) for old, some in zip(best, batches, strict=True)]
         finally:
             matmul.fp32_precision = before
-        return torch.cat([one for one, _ in best]).cpu().numpy(), torch.cat([one for _, one in best]).cpu().numpy()
+        return torch.cat([scores for scores, _ in best]).cpu().numpy(), torch.cat(
+            [rows for _, rows in best]
+        ).cpu().numpy()
 
     def _batch(self) -> int:
-        """Queries at a time, so that their scores with a block take no more bytes than the block."""
+        """Number of queries at a time; their scores with a block take no more bytes than the block."""
         return max(1, self._block // 4 // _length(self._vectors.dimension, self._block))
 
     def _keep(self, device: str) -> None:
-        """Put the vectors on a device, if they fit there."""
+        """Copy the vectors to a device if they fit into its memory."""
         size = 2 * len(self._vectors) * self._vectors.dimension
         if size < room_for_vectors(device):
             self._kept = [(first, _tensor(shard, device)) for first, shard in self._vectors.shards()]
@@ -110,12 +112,12 @@ class Exact:
         if not torch.cuda.is_available():
             raise IfqaError(
                 'device = "cuda" was asked for, and torch finds no GPU here; set device = "cpu", or install a torch '
-                "with CUDA and look whether nvidia-smi lists the GPU"
+                "with CUDA and check that nvidia-smi lists the GPU"
             )
 
 
 def blocks(shards: Iterable[tuple[int, Any]], size: int) -> Iterator[tuple[int, Any]]:
-    """(first row, vectors in half precision) of blocks of shards, `size` bytes in float32 at the most, in order."""
+    """(first row, vectors in half precision) of each block, in order; a block takes at most `size` bytes in float32."""
     for first, shard in shards:
         length = _length(shard.shape[1], size)
         for start in range(0, len(shard), length):
@@ -127,7 +129,7 @@ def _length(dimension: int, size: int) -> int:
 
 
 def room_for_vectors(device: str) -> float:
-    """Bytes that vectors may take of a GPU's memory ("cuda") or of this machine's; 0 where the system does not tell."""
+    """Bytes of a GPU's memory ("cuda") or of this machine's that vectors may take; 0 where the system reports none."""
     if device == "cuda":
         import torch
 
@@ -136,10 +138,10 @@ def room_for_vectors(device: str) -> float:
 
 
 def check_device(device: str) -> str:
-    """The name of a device, if it is one.
+    """`device`, if it is "cpu" or "cuda".
 
     Raises:
-        IfqaError: it is not.
+        IfqaError: it is neither.
     """
     if device not in ("cpu", "cuda"):
         raise IfqaError(f'device must be "cpu" or "cuda", found {device!r}')
@@ -147,16 +149,16 @@ def check_device(device: str) -> str:
 
 
 def check_queries(queries: "NDArray[np.float32]", dimension: int, k: int) -> "NDArray[np.float32]":
-    """Queries in float32, rows without gaps between them.
+    """The queries as a contiguous array of float32.
 
     Raises:
-        IfqaError: they are no vectors of `dimension` numbers, not all numbers are finite, or k is not positive.
+        IfqaError: the dimension is not `dimension`, a number is not finite, or k is below 1.
     """
     import numpy as np
 
     if queries.ndim != 2 or queries.shape[1] != dimension:
         raise IfqaError(
-            f"queries of shape {list(queries.shape)} do not fit vectors of {dimension} numbers; take the encoder that "
+            f"queries of shape {list(queries.shape)} do not fit vectors of {dimension} numbers; use the encoder that "
             "the index was built with, or build the index again with this one"
         )
     if wrong := np.flatnonzero(~np.isfinite(queries).all(axis=1)).tolist():
@@ -165,7 +167,7 @@ def check_queries(queries: "NDArray[np.float32]", dimension: int, k: int) -> "ND
             "or its numbers are too large for its precision"
         )
     if k < 1:
-        raise IfqaError(f"k must be 1 or more, found {k}; it is how many passages are wanted for a question")
+        raise IfqaError(f"k must be 1 or more, found {k}; k is the number of passages to find for each question")
     return np.ascontiguousarray(queries, dtype=np.float32)
 
 
@@ -173,17 +175,17 @@ def _tensor(half: "NDArray[np.float16]", device: str) -> "torch.Tensor":
     import numpy as np
     import torch
 
-    return torch.from_numpy(np.array(half)).to(device)  # a copy: torch wants what can be written to
+    return torch.from_numpy(np.array(half)).to(device)  # a copy, for torch wants a writable array
 
 
 def _merge(
     old: "tuple[torch.Tensor, torch.Tensor]", scores: "torch.Tensor", first: int, k: int
 ) -> "tuple[torch.Tensor, torch.Tensor]":
-    """The best k of those found before and of a block's scores [queries, vectors], whose rows begin with `first`."""
+    """The best k of `old` and of a block's scores [queries, vectors]; the block's rows begin with `first`."""
     import torch
 
     size = min(k, scores.shape[1])
-    # topk picks any of those that are equal at the last place; wanted are those above it and the first of the equal.
+    # topk chooses freely among equal scores at the k-th place. The lowest rows are wanted: all above, then the first equal.
     last = scores.topk(size).values[:, -1:]
     above, equal = scores > last, scores == last
     chosen = above | (equal & (equal.cumsum(1, dtype=torch.int32) <= size - above.sum(1, keepdim=True)))

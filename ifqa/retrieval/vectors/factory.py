@@ -1,4 +1,4 @@
-"""FAISS's index factory: what a string stands for, what it is trained on, and how large it gets."""
+"""FAISS's index factory: the index of a factory string, its training sample, and its size."""
 
 import re
 import sys
@@ -11,35 +11,35 @@ from ifqa.errors import IfqaError
 PART = (
     500_000  # vectors in a part of an index: "Flat" at 768 dimensions is 1.5 GB, which any machine with an encoder has
 )
-_LEAST, _PER_CENTROID = 39, 64  # vectors to train a centroid on: FAISS warns below 39, leaves out what is above 256
-_SAMPLE = 10_000  # vectors at least, to train what has no centroids (the ranges of "SQ8")
-_OPQ = 256  # centroids: OPQ trains a product quantizer of its own, of 8 bits
+_LEAST, _PER_CENTROID = 39, 64  # vectors to train a centroid on: FAISS warns below 39 and ignores those above 256
+_SAMPLE = 10_000  # vectors at least, to train an index without centroids (the ranges of "SQ8")
+_OPQ = 256  # centroids: OPQ trains a product quantizer of its own, with 8 bits
 _EF_CONSTRUCTION = 200  # of HNSW, as DPR sets it (dpr/indexer/faiss_indexers.py)
 
 
 def index_bytes(factory: str, passages: int, dimension: int, part_passages: int = PART) -> int | None:
-    """About how many bytes an index will have on disk and in memory; None where that cannot be told; errors as `build`."""
+    """Estimated bytes of an index, on disk and in memory; None where its kind is unknown. Raises the errors of `build`."""
     faiss = load_faiss()
     sizes = _sizes(faiss, create_index(faiss, factory, dimension))
     return None if sizes is None else int(sizes[0] * passages + sizes[1] * -(-passages // part_passages))
 
 
 def train_bytes(factory: str, passages: int, dimension: int, train_sample: int = 0) -> int:
-    """About how many bytes of memory the vectors take that an index is trained on; errors as `build`."""
+    """Estimated bytes of memory of an index's training vectors. Raises the errors of `build`."""
     faiss = load_faiss()
     index = create_index(faiss, factory, dimension)
-    copies = 2 if hasattr(index, "chain") else 1  # as they are, and transformed
+    copies = 2 if hasattr(index, "chain") else 1  # the vectors, and the transformed vectors
     return 4 * copies * dimension * sample_size(faiss, index, factory, passages, train_sample)
 
 
 def load_faiss() -> Any:
-    """The module.
+    """The module `faiss`.
 
     Raises:
-        IfqaError: it is not installed.
+        IfqaError: faiss is not installed.
     """
     if sys.platform == "darwin":
-        import torch  # noqa: F401 - before faiss: both bring a libomp, and only this order is known to work
+        import torch  # noqa: F401 - both bring a libomp, and only torch before faiss is known to work
     try:
         import faiss
     except ImportError as error:
@@ -48,7 +48,7 @@ def load_faiss() -> Any:
             f'GPU); or search exactly: factory = "" ({error})'
         ) from error
     if sys.platform == "darwin":
-        faiss.omp_set_num_threads(1)  # two libomp in one process crash when both have threads
+        faiss.omp_set_num_threads(1)  # two libomp in a process crash when both use threads
     return faiss
 
 
@@ -72,23 +72,23 @@ def create_index(faiss: Any, factory: str, dimension: int) -> Any:
 
 @contextmanager
 def in_one_line(factory: str) -> Iterator[None]:
-    """FAISS's refusals as errors of the user's."""
+    """Turn FAISS's errors about a factory into one-line messages."""
     try:
         yield
     except RuntimeError as error:
         raise IfqaError(
-            f'factory = "{factory}": faiss cannot build it for inner product ({reason(error)}); wanted one such as '
+            f'factory = "{factory}": faiss cannot build it for inner product ({reason(error)}); wanted a factory such as '
             '"Flat", "SQ8", "IVF4096,PQ48x8", "HNSW32"; or search exactly: factory = ""'
         ) from error
 
 
 def reason(error: Exception) -> str:
-    """What FAISS says without where in its source it says it."""
+    """FAISS's message without the place in its source."""
     return " ".join(re.sub(r"^.*\.(cpp|h|cu|cuh):\d+: ", "", str(error), flags=re.DOTALL).split())
 
 
 def pieces(faiss: Any, index: Any) -> Iterator[Any]:
-    """An index, its transforms, and the indexes in it but for coarse quantizers; none may be used after it is gone."""
+    """An index, its transforms and inner indexes, but not coarse quantizers. Use them only while the index is alive."""
     yield index
     if chain := getattr(index, "chain", None):
         yield from (faiss.downcast_VectorTransform(chain.at(at)) for at in range(chain.size()))
@@ -98,7 +98,7 @@ def pieces(faiss: Any, index: Any) -> Iterator[Any]:
 
 
 def sample_size(faiss: Any, index: Any, factory: str, passages: int, train_sample: int) -> int:
-    """How many vectors to train on: what was asked for, or enough for each centroid; none where nothing is trained."""
+    """How many vectors to train on: `train_sample`, or enough for each centroid; 0 for an index that needs no training."""
     if index.is_trained:
         return 0
     centroids, dimensions = 0, 0
@@ -109,7 +109,7 @@ def sample_size(faiss: Any, index: Any, factory: str, passages: int, train_sampl
     least = max(_LEAST * centroids, dimensions, 1)
     size = min(passages, train_sample or max(_PER_CENTROID * max(centroids, dimensions), _SAMPLE))
     if size < least:
-        smaller = 'take one with fewer centroids, or search exactly: factory = ""'
+        smaller = 'take a factory with fewer centroids, or search exactly: factory = ""'
         raise IfqaError(
             f'factory = "{factory}" is trained on {least:,} vectors or more ({_LEAST} for each centroid), '
             f"found {size:,} of {passages:,}; {smaller if passages < least else f'set train_sample to 0 or {least:,}'}"
@@ -118,12 +118,13 @@ def sample_size(faiss: Any, index: Any, factory: str, passages: int, train_sampl
 
 
 def _sizes(faiss: Any, index: Any) -> tuple[float, float] | None:
-    """Bytes for each vector of an index, and for all that it learns in training."""
+    """(bytes for each vector of an index, bytes that it learns in training); None for an unknown kind of index."""
     each, once = 0.0, 0.0
     for piece in pieces(faiss, index):
         if (graph := getattr(piece, "hnsw", None)) is not None:
-            links = graph.nb_neighbors(0) / 2  # on each level but the lowest, which has twice as many
-            each += 4 * (2 * links + links / (links - 1)) + 8 + 4  # one in `links` is on the next; place, level
+            links = graph.nb_neighbors(0) / 2  # per level; the lowest level has twice as many
+            # one vector in `links` is on the next level; 8 bytes of offset, 4 of level
+            each += 4 * (2 * links + links / (links - 1)) + 8 + 4
         elif hasattr(piece, "code_size"):
             each += piece.code_size
         elif hasattr(piece, "d_in"):

@@ -1,4 +1,4 @@
-"""A sentence-transformers model whose transformer runs in 8-bit integers by ONNX Runtime, for a CPU."""
+"""Runs a sentence-transformers model's transformer in 8-bit integers with ONNX Runtime, on a CPU."""
 
 import copy
 import logging
@@ -15,9 +15,10 @@ _SAMPLE = ["two texts", "of which one is a little longer"]
 
 
 def quantised(model: Any) -> Any:
-    """A copy of the model, its transformer replaced; pooling and what follows stay torch's.
+    """A copy of the model with a quantised transformer; pooling and the later modules stay in torch.
 
-    Weights are quantised once, per output channel; activations at each run (ONNX Runtime's dynamic quantisation).
+    Weights are quantised here, per output channel. Activations are quantised at each run (ONNX Runtime's dynamic
+    quantisation).
 
     Raises:
         IfqaError: onnx is not installed, or the network cannot be exported.
@@ -80,7 +81,7 @@ def _export(model: Any, names: list[str], path: Path) -> None:
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """Without the exporter's and the quantiser's advice to those who write them."""
+    """Silence the warnings of the exporter and the quantiser, which are meant for their developers."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -97,7 +98,7 @@ def _network() -> Any:
     from transformers.modeling_outputs import BaseModelOutput
 
     class Network(torch.nn.Module):
-        """ONNX Runtime under the transformer's own call."""
+        """Calls ONNX Runtime where the transformer would be called."""
 
         def __init__(self, session: Any, names: list[str], config: Any) -> None:
             super().__init__()

@@ -1,4 +1,4 @@
-"""From a model's name to an encoder that is ready: any sentence-transformers model, or DPR's pair of encoders."""
+"""Opens an encoder by its model's name: any sentence-transformers model, or DPR's two encoders."""
 
 import importlib.util
 from typing import Literal, Required, TypedDict
@@ -14,7 +14,7 @@ from ifqa.storage.files import read_json
 
 
 class EncoderSettings(TypedDict, total=False):
-    """What `open_encoder` takes."""
+    """The arguments of `open_encoder`."""
 
     model: Required[str]
     query_model: str
@@ -26,7 +26,7 @@ class EncoderSettings(TypedDict, total=False):
     passage_prefix: str | None
 
 
-@checked("setting of the encoder", given=["max_tokens"])  # which a model of word vectors has without end
+@checked("setting of the encoder", given=["max_tokens"])  # without a limit in a model of word vectors
 def open_encoder(
     model: str,
     *,
@@ -38,20 +38,20 @@ def open_encoder(
     query_prefix: str | None = None,
     passage_prefix: str | None = None,
 ) -> Encoder:
-    """Load a model.
+    """Load an encoder.
 
     Args:
-        model: a sentence-transformers model, or DPR's context encoder: a folder, or a name of the hub.
-        query_model: DPR's question encoder; empty for the one that belongs to the context encoder by its name.
-        titles: whether a passage's title goes before its text: "yes", "no", or "auto" (DPR yes, others no).
-        max_tokens: of a text, the rest is cut off; 0 for the model's own (DPR: 256).
-        precision: "float32", "bfloat16", "int8" (passages alone, on a CPU, by ONNX Runtime), or "auto": bfloat16 where the
-            hardware multiplies in it, else on a CPU int8 if the extra onnx is installed, else float32.
-        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
-        query_prefix, passage_prefix: set before each text; None for what the model's own files say.
+        model: a sentence-transformers model, or DPR's context encoder: a folder, or a name on the hub.
+        query_model: DPR's question encoder; empty for the encoder whose name matches that of the context encoder.
+        titles: whether to put a passage's title before its text: "yes", "no", or "auto" (yes for DPR, else no).
+        max_tokens: tokens after which a text is cut off; 0 for the model's own limit (256 for DPR).
+        precision: "float32", "bfloat16", "int8" (passages alone, on a CPU, with ONNX Runtime), or "auto". "auto" is
+            bfloat16 where the hardware multiplies in it, else int8 on a CPU if the extra onnx is installed, else float32.
+        device: "cpu", "cuda", "mps", or "auto" (CUDA where there is a GPU, else the CPU).
+        query_prefix, passage_prefix: put before each text; None for the prefix in the model's own files.
 
     Raises:
-        IfqaError: the model is not to be had, does not load, or a setting does not fit it.
+        IfqaError: the model is missing or does not load, or a setting does not fit the model.
     """
     quiet()
     device, folder = resolve_device(device), model_folder(model)
@@ -65,21 +65,21 @@ def open_encoder(
         raise IfqaError(f"{folder / 'config.json'}: wanted a table, found {type(config).__name__}")
     if config.get("model_type") == "dpr":
         if resolved == "int8" or query_prefix or passage_prefix:
-            raise IfqaError("DPR's encoders take no prefix, and no precision int8; leave the settings out")
+            raise IfqaError("DPR's encoders take no prefix, and no precision int8; leave these settings out")
         return open_dpr(model, folder, query_model, titles, max_tokens, resolved, device)
     if query_model:
-        raise IfqaError(f"query_model is for DPR's pair of encoders; {model} encodes questions itself")
+        raise IfqaError(f"query_model is for DPR's two encoders; {model} encodes questions itself")
     return open_sentence_transformer(
         model, folder, titles, max_tokens, resolved, device, query_prefix, passage_prefix
     )  # fmt: skip
 
 
 def resolve_precision(precision: str, device: str, model: str) -> str:
-    """The precision that "auto" stands for on a device, or the one that was asked for."""
+    """`precision`, or on "auto" the precision that suits the device and the model."""
     if precision != "auto":
         return precision
     half = str(half_precision(device)).removeprefix("torch.")
     if half == "bfloat16" or device != "cpu" or question_model(model):
         return half
-    # 8-bit integers are as fast as bfloat16 and cost no more recall (README); a CPU without the one has the other
-    return "int8" if all(importlib.util.find_spec(one) for one in ("onnx", "onnxruntime", "onnxscript")) else half
+    # A CPU that lacks bfloat16 uses 8-bit integers, which are as fast and cost no more recall (README)
+    return "int8" if all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript")) else half

@@ -1,14 +1,16 @@
-"""Any sentence-transformers model as an encoder; its own files decide pooling, prefixes and normalisation."""
+"""Opens any sentence-transformers model as an encoder; its files decide pooling, prefixes and normalisation."""
 
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
+from ifqa.models.hub import loading, refuse_missing
 from ifqa.progress import say
 from ifqa.retrieval.vectors.encoder import Encoder, Facts, Side, check_positions
+from ifqa.storage.files import read_json
 
 _NEEDS_PREFIX = re.compile(r"(^|[/_-])(e5|bge|gte-qwen|nomic-embed|arctic-embed|dkrr)", re.I)
 
@@ -17,21 +19,18 @@ def open_sentence_transformer(
     name: str, folder: Path, titles: str, max_tokens: int, precision: str, device: str, query_prefix: str | None,
     passage_prefix: str | None,
 ) -> Encoder:  # fmt: skip
-    """The encoder of a model that lies in `folder`; settings as `ifqa.retrieval.vectors.loading.open_encoder` takes them.
+    """The encoder of the model in `folder`; the settings are those of `ifqa.retrieval.vectors.loading.open_encoder`.
 
     Raises:
-        IfqaError: it does not load, or has not as many positions as `max_tokens`.
+        IfqaError: the model does not load, or has fewer positions than `max_tokens`.
     """
     import torch
-    from safetensors import SafetensorError
     from sentence_transformers import SentenceTransformer
 
-    try:
+    with loading(name, folder, "a sentence-transformers model"):
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise IfqaError(
-            f"{name} does not load as a sentence-transformers model: {' '.join(str(error).split())[:200]}"
-        ) from error
+        report = _load_report(folder, model[0])
+    refuse_missing(name, report, unused="pooler.")  # pooling here is of the tokens' vectors
     if max_tokens and max_tokens != model.max_seq_length:
         transformer: Any = model[0]
         check_positions(max_tokens, transformer.model.config)
@@ -39,9 +38,9 @@ def open_sentence_transformer(
     prompts = {"query": query_prefix, "document": passage_prefix}
     for task, names in (("query", ("query",)), ("document", ("document", "passage", "corpus"))):
         if prompts[task] is None:
-            prompts[task] = next((model.prompts[one] for one in names if model.prompts.get(one)), "")
+            prompts[task] = next((model.prompts[key] for key in names if model.prompts.get(key)), "")
     if not any(prompts.values()) and _NEEDS_PREFIX.search(name):
-        say(f"{name}: its files name no prefix, and models of its family are trained with one; see query_prefix")
+        say(f"{name}: its files name no prefix, but models of its family are trained with a prefix; see query_prefix")
 
     def side(task: str, used: Any) -> Side:
         def tokenise(pairs: Sequence[tuple[str, str]]) -> Features:
@@ -59,11 +58,11 @@ def open_sentence_transformer(
         from ifqa.retrieval.vectors.int8 import quantised
 
         passages = quantised(model)
-    pooling = next((str(one.pooling_mode) for one in model if hasattr(one, "pooling_mode")), "the model's own")
+    pooling = next((str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")), "the model's own")
     facts: Facts = {
         "model": name,
         "pooling": pooling,
-        "normalised": any(type(one).__name__ == "Normalize" for one in model),
+        "normalised": any(type(part).__name__ == "Normalize" for part in model),
         "query_prefix": prompts["query"],
         "passage_prefix": prompts["document"],
         "titles": titles == "yes",
@@ -74,8 +73,23 @@ def open_sentence_transformer(
     return Encoder(facts, device, side("query", model), side("document", passages), titles == "yes")
 
 
+def _load_report(folder: Path, transformer: Any) -> Any:
+    """What transformers reports of the weights it found, which sentence-transformers keeps to itself.
+
+    On the meta device, which takes accelerate, the second loading costs neither time nor memory.
+    """
+    network: Any = getattr(transformer, "model", None)
+    if not hasattr(network, "from_pretrained"):  # word vectors, which load whole or not at all
+        return {"missing_keys": (), "mismatched_keys": ()}
+    modules = folder / "modules.json"
+    place = folder / read_json(modules)[0]["path"] if modules.exists() else folder
+    meta = {"device_map": "meta"} if find_spec("accelerate") else {}
+    loaded = type(network).from_pretrained(place, output_loading_info=True, local_files_only=True, **meta)
+    return loaded[1]
+
+
 def _in_float(module: Any, given: Any, features: Features) -> Features:
-    """Pooling and normalisation in bfloat16 would leave vectors of length 0.996."""
+    """Features in float32, for pooling and normalisation in bfloat16 would give vectors of length 0.996."""
     return {
         k: v.float() if hasattr(v, "is_floating_point") and v.is_floating_point() else v for k, v in features.items()
     }

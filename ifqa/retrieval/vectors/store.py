@@ -1,7 +1,7 @@
-"""Vectors of passages on disk: one shard for each shard of passages, half precision, mapped into memory and not read.
+"""Vectors of passages on disk: shards in half precision, mapped into memory and not read.
 
-`vectors-00000.npy` is a float16 array [passages, dimension] for `passages-00000.jsonl`; `ids-00000.npy` has the passages'
-ids as bytes, in the same order; `vectors.jsonl` a line for each pair that is whole, with the hash of what it was made from.
+`vectors-00000.npy` is a float16 array [passages, dimension]. `ids-00000.npy` has the passages' ids as bytes, in the same
+order. `vectors.jsonl` has a line for each finished pair, with the hash of what it was made from and the files' SHA-256.
 """
 
 import os
@@ -12,33 +12,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import create, json_line, keep_whole_lines, read_jsonl, require, write, write_jsonl
+from ifqa.storage.files import create, json_line, keep_whole_lines, read_jsonl, require, sha256, write, write_jsonl
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 LOG = "vectors.jsonl"
+_KINDS = {"shard": int, "key": str, "passages": int, "sha256": list}  # types of a line's values
 
 
 def vectors_path(folder: Path, number: int) -> Path:
-    """Where the vectors of shard `number` stand."""
+    """The file of the vectors of shard `number`."""
     return folder / f"vectors-{number:05d}.npy"
 
 
 def ids_path(folder: Path, number: int) -> Path:
-    """Where the ids of shard `number` stand."""
+    """The file of the ids of shard `number`."""
     return folder / f"ids-{number:05d}.npy"
 
 
 class Ids:
-    """Passage ids of a finished folder. Rows are counted through all shards, in the order of their numbers."""
+    """The passage ids of a finished folder. Row numbers run through all shards, in the order of the shards."""
 
     def __init__(self, folder: Path) -> None:
-        """Read the list of shards; a file is opened when it is asked for, since there may be thousands.
+        """Read the list of shards. Files are opened on demand, since there may be thousands.
 
         Raises:
-            IfqaError: there are none.
+            IfqaError: the list is missing or empty.
         """
         import numpy as np
 
@@ -68,20 +69,20 @@ class Ids:
 
 
 class Vectors:
-    """The vectors of a finished folder, in the same rows."""
+    """The vectors of a finished folder, with the same row numbers as `Ids`."""
 
     def __init__(self, folder: Path) -> None:
-        """Look into every file, and keep none open.
+        """Check the shape of every file, and keep none open.
 
         Raises:
-            IfqaError: a file is missing, damaged, or of another dimension than the rest.
+            IfqaError: a file is missing, damaged, or of another dimension than the others.
         """
         import numpy as np
 
         self.folder = folder
         ids = Ids(folder)
         self._numbers, self._starts = ids.numbers, ids.starts
-        self.keys = ids.keys  # what each shard was made from
+        self.keys = ids.keys  # hash of what each shard was made from
         self.dimension = 0
         for number, count in zip(ids.numbers, np.diff(ids.starts).tolist(), strict=True):
             path = vectors_path(folder, number)
@@ -106,7 +107,7 @@ class Vectors:
         return list(pairwise(self._starts.tolist()))
 
     def shards(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, "NDArray[np.float16]"]]:
-        """(first row, vectors [passages, dimension] in float16) of the shards within rows, mapped and not read."""
+        """(first row, vectors [passages, dimension] in float16) of the shards between two rows, mapped and not read."""
         for (first, last), number in zip(self.rows(), self._numbers, strict=True):
             if first >= start and (stop is None or last <= stop):
                 yield first, _open(vectors_path(self.folder, number))
@@ -116,22 +117,22 @@ class Vectors:
         import numpy as np
 
         found = np.empty((len(rows), self.dimension), np.float16)
-        wanted, whose = np.asarray(rows, dtype=np.int64), np.asarray(owners(self._starts, rows))
-        for owner in np.unique(whose).tolist():
-            mine = whose == owner
-            found[mine] = _open(vectors_path(self.folder, self._numbers[owner]))[wanted[mine] - self._starts[owner]]
+        numbers, shards = np.asarray(rows, dtype=np.int64), np.asarray(owners(self._starts, rows))
+        for shard in np.unique(shards).tolist():
+            own = shards == shard
+            found[own] = _open(vectors_path(self.folder, self._numbers[shard]))[numbers[own] - self._starts[shard]]
         return found
 
 
 def owners(starts: "NDArray[np.int64]", rows: Sequence[int]) -> list[int]:
-    """For each row, which shard it is in; `starts` as `Ids.starts`."""
+    """The index of each row's shard; `starts` is that of `Ids`."""
     import numpy as np
 
     found: list[int] = (np.searchsorted(starts, np.asarray(rows, dtype=np.int64), "right") - 1).tolist()
     return found
 
 
-def _open(path: Path) -> "NDArray[Any]":  # of half floats, or of bytes
+def _open(path: Path) -> "NDArray[Any]":  # float16, or bytes
     import numpy as np
 
     try:
@@ -142,7 +143,7 @@ def _open(path: Path) -> "NDArray[Any]":  # of half floats, or of bytes
 
 
 def parts_of(vectors: Vectors, passages: int) -> list[tuple[int, int]]:
-    """(first row, row after the last) of parts of whole shards, none but a single shard of more than `passages`."""
+    """(first row, row after the last) of parts of whole shards; only a part of a single shard may exceed `passages`."""
     parts: list[tuple[int, int]] = []
     for first, last in vectors.rows():
         if parts and last - parts[-1][0] <= passages:
@@ -153,7 +154,7 @@ def parts_of(vectors: Vectors, passages: int) -> list[tuple[int, int]]:
 
 
 def draw(vectors: Vectors, size: int, seed: int) -> "NDArray[np.float32]":
-    """Vectors [size, dimension] drawn without return from every shard by its share of all; the same for the same seed."""
+    """Vectors [size, dimension], drawn without replacement from each shard by its share; the same for the same seed."""
     import numpy as np
 
     rng, drawn = np.random.default_rng(seed), np.empty((size, vectors.dimension), np.float32)
@@ -164,30 +165,29 @@ def draw(vectors: Vectors, size: int, seed: int) -> "NDArray[np.float32]":
 
 
 class Filling:
-    """A folder of vectors while it fills up: what an earlier attempt left there and is still of use stays."""
+    """A folder of vectors while it is filled; whole shards of an interrupted build are reused."""
 
     def __init__(self, folder: Path) -> None:
-        """Takes up what is there."""
+        """Read which shards are there."""
         self.folder = folder
         keep_whole_lines(folder / LOG)
-        self._lines: dict[int, dict[str, Any]] = {}
-        if (folder / LOG).exists():
-            self._lines = {line["shard"]: line for _, line in read_jsonl(folder / LOG)}
+        lines = read_jsonl(folder / LOG) if (folder / LOG).exists() else ()
+        # Other lines are ignored, and their shards encoded again
+        self._lines = {line["shard"]: line for _, line in lines if _is_line(line)}
 
     def has(self, number: int, key: str) -> int | None:
-        """How many passages a shard has that was made from exactly what `key` is the hash of; None where it is not here."""
+        """The number of passages of shard `number`, if it is whole and was made with the same `key`; else None."""
         line = self._lines.get(number)
         paths = [vectors_path(self.folder, number), ids_path(self.folder, number)]
-        if line is None or line["key"] != key:
+        if line is None or line["key"] != key or not all(path.exists() for path in paths):
             return None
-        sizes = [path.stat().st_size for path in paths if path.exists()]
-        return int(line["passages"]) if sizes == line["bytes"] else None
+        return int(line["passages"]) if [sha256(path) for path in paths] == line["sha256"] else None
 
     def add(self, number: int, key: str, ids: Sequence[str], vectors: "NDArray[np.float32]") -> None:
-        """Write a shard, and then that it is there.
+        """Write a shard, then its line in the log.
 
         Raises:
-            IfqaError: a vector holds something that is no number, or is too large for half precision.
+            IfqaError: a vector holds NaN or infinity, or a number too large for half precision.
         """
         import numpy as np
 
@@ -197,15 +197,15 @@ class Filling:
                 f"the vector of passage {ids[wrong[0]]} holds NaN or infinity (one of {len(wrong):,} in shard {number}): "
                 'the model is damaged, or its numbers are too large for half precision; try precision = "float32"'
             )
-        if number in self._lines:  # or a kill before the line below leaves these vectors under the old key
+        if number in self._lines:  # else a kill before the new line is written leaves the new vectors under the old key
             self._lines.pop(number)
             write_jsonl(self.folder / LOG, list(self._lines.values()))
-        encoded = np.array([one.encode("utf-8", "surrogatepass") for one in ids], dtype=np.bytes_)
+        encoded = np.array([text.encode("utf-8", "surrogatepass") for text in ids], dtype=np.bytes_)
         for path, array in ((vectors_path(self.folder, number), half), (ids_path(self.folder, number), encoded)):
             with create(path) as handle:
                 np.save(handle, array, allow_pickle=False)
-        sizes = [path(self.folder, number).stat().st_size for path in (vectors_path, ids_path)]
-        line = {"shard": number, "key": key, "passages": len(ids), "bytes": sizes}
+        hashes = [sha256(path(self.folder, number)) for path in (vectors_path, ids_path)]
+        line = {"shard": number, "key": key, "passages": len(ids), "sha256": hashes}
         with open(self.folder / LOG, "ab") as handle:
             write(handle, json_line(line))
             handle.flush()
@@ -213,7 +213,7 @@ class Filling:
         self._lines[number] = line
 
     def finish(self, keys: dict[int, str]) -> int:
-        """Put the log in order and remove the vectors of shards that are no more; returns how many passages there are."""
+        """Sort the log, and remove the files of other shards than those in `keys`. Returns the number of passages."""
         lines = [self._lines[number] for number in sorted(keys)]
         kept = {path(self.folder, number) for number in keys for path in (vectors_path, ids_path)}
         for pattern in ("vectors-*.npy", "ids-*.npy"):
@@ -221,3 +221,7 @@ class Filling:
                 path.unlink()
         write_jsonl(self.folder / LOG, lines)
         return sum(line["passages"] for line in lines)
+
+
+def _is_line(line: dict[str, Any]) -> bool:
+    return all(type(line.get(key)) is kind for key, kind in _KINDS.items())

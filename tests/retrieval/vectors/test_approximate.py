@@ -1,4 +1,4 @@
-"""FAISS indexes in parts: what they find, what a killed build leaves, and what is refused."""
+"""FAISS indexes in parts: their recall, builds that resume after a kill, and refused settings."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ DIMENSION = 32
 
 @pytest.fixture(autouse=True)
 def one_thread():
-    """On a busy machine small work in several threads takes many times as long."""
+    """Several threads make small searches many times slower on a busy machine."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -44,8 +44,8 @@ def queries(vectors):
     return (vectors.at(rows) + 0.1 * noise).astype(np.float32)
 
 
-def recall(found, wanted):
-    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found.tolist(), wanted.tolist(), strict=True)])
+def recall(found, expected):
+    return np.mean([len(set(a) & set(b)) / len(b) for a, b in zip(found.tolist(), expected.tolist(), strict=True)])
 
 
 def stamps(folder):
@@ -53,18 +53,18 @@ def stamps(folder):
 
 
 @pytest.mark.parametrize("part_passages", [1, 5100, 10**6])
-def test_flat_in_any_number_of_parts_finds_what_exact_search_finds(vectors, queries, tmp_path, part_passages):
+def test_flat_in_any_number_of_parts_equals_exact_search(vectors, queries, tmp_path, part_passages):
     facts = build(vectors, tmp_path, "Flat", part_passages=part_passages, key="a")
     assert facts["parts"] == len(list(tmp_path.glob("faiss-*.index"))) == {1: 6, 5100: 3, 10**6: 1}[part_passages]
     assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.glob("faiss-*.index"))
     assert facts["trained_on"] == 0
     for k in (1, 10, 20_000) if part_passages == 5100 else (10,):
         scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, k)
-        wanted_scores, wanted_rows = Exact(vectors).search(queries, k)
+        expected_scores, expected_rows = Exact(vectors).search(queries, k)
         assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
-        np.testing.assert_allclose(scores, wanted_scores, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=1e-5)
         if k < 20_000:
-            np.testing.assert_array_equal(rows, wanted_rows)
+            np.testing.assert_array_equal(rows, expected_rows)
 
 
 FACTORIES = {
@@ -74,7 +74,7 @@ FACTORIES = {
 
 
 @pytest.mark.parametrize(("factory", "floor"), FACTORIES.items())
-def test_every_kind_of_index_is_built_opened_and_finds_its_share(vectors, queries, tmp_path, factory, floor):
+def test_every_kind_of_index_reaches_its_recall(vectors, queries, tmp_path, factory, floor):
     facts = build(vectors, tmp_path, factory, part_passages=6000, train_sample=1300, key="a")
     scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10)
     assert facts["parts"] == 2
@@ -82,10 +82,10 @@ def test_every_kind_of_index_is_built_opened_and_finds_its_share(vectors, querie
     assert (np.diff(scores, axis=1) <= 0).all()
     guessed = index_bytes(factory, len(vectors), DIMENSION, part_passages=6000)
     assert guessed == pytest.approx(facts["bytes"], rel=0.2)
-    assert index_bytes("NSG16,Flat", 1000, DIMENSION) is None  # a graph whose size is not told
+    assert index_bytes("NSG16,Flat", 1000, DIMENSION) is None  # a graph of unknown size
 
 
-def test_the_training_sample_is_bounded_told_and_drawn_from_all_shards(vectors, tmp_path):
+def test_the_training_sample_is_bounded_reported_and_seeded(vectors, tmp_path):
     assert build(vectors, tmp_path, "IVF64,Flat", key="a")["trained_on"] == 10_000
     for factory, passages, asked, size in (
         ("IVF64,Flat", 10**9, 0, 10_000), ("IVF4096,SQ8", 10**9, 0, 4096 * 64), ("IVF4096,SQ8", 200_000, 0, 200_000),
@@ -97,28 +97,28 @@ def test_the_training_sample_is_bounded_told_and_drawn_from_all_shards(vectors, 
     np.testing.assert_array_equal(draw(vectors, len(vectors), 1), vectors.at(range(len(vectors))))
 
 
-def test_a_killed_build_goes_on_and_answers_the_same(vectors, queries, tmp_path):
+def test_a_killed_build_resumes_to_the_same_answers(vectors, queries, tmp_path):
     build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
-    wanted, before = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), stamps(tmp_path)
+    expected, before = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), stamps(tmp_path)
 
     (tmp_path / "faiss-00001.index").unlink()  # a part is gone
     (tmp_path / "faiss-00009.index").write_bytes(b"of another build")
     build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
     after = stamps(tmp_path)
     assert {name for name, _ in before.items() ^ after.items()} == {"faiss-00001.index"}
-    np.testing.assert_equal(Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), wanted)
+    np.testing.assert_equal(Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), expected)
 
-    log = json.loads((tmp_path / "faiss.json").read_text())  # killed before the last part was entered, and torn there
+    log = json.loads((tmp_path / "faiss.json").read_text())  # killed before the last part was logged
     last = log["parts"].pop()["file"]
     (tmp_path / "faiss.json").write_text(json.dumps(log))
     with pytest.raises(IfqaError, match="wanted 10,200 of 32; build the index again"):
         Approximate(tmp_path, (len(vectors), vectors.dimension))
     build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
     assert {name for name, _ in after.items() ^ stamps(tmp_path).items()} == {last}
-    np.testing.assert_equal(Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), wanted)
+    np.testing.assert_equal(Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), expected)
 
 
-def test_a_build_killed_in_the_midst_of_a_part_goes_on(vectors, queries, tmp_path, monkeypatch):
+def test_a_build_killed_within_a_part_resumes(vectors, queries, tmp_path, monkeypatch):
     from ifqa.retrieval.vectors import approximate
 
     build(vectors, tmp_path / "whole", "IVF32,SQ8", part_passages=3000, key="a")
@@ -146,7 +146,7 @@ def test_a_build_killed_in_the_midst_of_a_part_goes_on(vectors, queries, tmp_pat
 
 
 @pytest.mark.parametrize("harm", ["other key", "torn log", "no trained index"])
-def test_what_was_made_from_something_else_is_made_anew(vectors, queries, tmp_path, harm):
+def test_parts_of_another_build_are_built_again(vectors, queries, tmp_path, harm):
     build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="a")
     before = stamps(tmp_path)
     if harm == "torn log":
@@ -160,7 +160,7 @@ def test_what_was_made_from_something_else_is_made_anew(vectors, queries, tmp_pa
     assert Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10)[1].min() >= 0
 
 
-def test_an_index_larger_than_the_memory_answers_the_same(vectors, queries, tmp_path):
+def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path):
     build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="a")
     large, small = (
         Approximate(tmp_path, (len(vectors), vectors.dimension)),
@@ -175,17 +175,17 @@ def test_an_index_larger_than_the_memory_answers_the_same(vectors, queries, tmp_
 
 
 @pytest.mark.parametrize(("factory", "name"), [("PCA24,IVF128,SQ8", "nprobe"), ("HNSW4", "ef_search")])
-def test_more_lists_and_more_candidates_find_more(vectors, queries, tmp_path, factory, name):
-    wanted = Exact(vectors).search(queries, 10)[1]
+def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, factory, name):
+    expected = Exact(vectors).search(queries, 10)[1]
     build(vectors, tmp_path, factory, key="a")
     less, more = (
         Approximate(tmp_path, (len(vectors), vectors.dimension), **{name: value}).search(queries, 10)[1]
         for value in (1, 500)
     )
-    assert recall(less, wanted) < recall(more, wanted)
+    assert recall(less, expected) < recall(more, expected)
 
 
-def test_fewer_found_than_wanted_end_in_minus_one(vectors, queries, tmp_path):
+def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
     build(vectors, tmp_path, "IVF128,Flat", part_passages=3000, key="a")
     scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension), nprobe=1).search(queries, 2000)
     assert (rows[:, -1] == -1).all()
@@ -196,12 +196,12 @@ def test_fewer_found_than_wanted_end_in_minus_one(vectors, queries, tmp_path):
 @pytest.mark.parametrize(
     ("factory", "settings", "message"),
     [
-        ("bogus", {}, '= "bogus": faiss cannot build it .*could not parse index string bogus.*; wanted one such'),
+        ("bogus", {}, '= "bogus": faiss cannot build it .*could not parse index string bogus.*; wanted a factory such'),
         ("LSH", {}, "for inner product .*METRIC_L2"),
         ("PQ5", {}, "multiple"),
         ("IDMap,Flat", {}, "add_with_ids"),
         ("HNSW1", {}, "too small; wanted HNSW2"),
-        ("IVF4096,Flat", {}, "on 159,744 vectors or more .39 for each .*found 10,200 of 10,200; take one with"),
+        ("IVF4096,Flat", {}, "on 159,744 vectors or more .39 for each .*found 10,200 of 10,200; take a factory with"),
         ("PQ8", {"train_sample": 200}, "9,984 vectors .*found 200 of 10,200; set train_sample to 0 or 9,984"),
         ("OPQ8,PQ8x4", {"train_sample": 200}, "9,984 vectors"),
     ],
@@ -215,14 +215,14 @@ def test_a_factory_that_cannot_be_built_is_refused_in_one_line(vectors, tmp_path
 @pytest.mark.parametrize(
     ("factory", "settings", "message"),
     [
-        ("Flat", {"nprobe": 4}, "nprobe = 4 .*wanted 0, as the index has no such setting"),
+        ("Flat", {"nprobe": 4}, "nprobe = 4 .*wanted 0, for the index has no such setting"),
         ("IVF32,SQ8", {"ef_search": 4}, "ef_search = 4"),
         ("IVF32,SQ8", {"nprobe": -1}, r"nprobe = -1 .*wanted 0 \(the default\) or more"),
         ("Flat", {"device": "gpu"}, 'must be "cpu" or "cuda"'),
         ("Flat", {"device": "cuda"}, "faiss finds no GPU.*faiss-cpu is installed.*pip install 'ifqa.gpu.'"),
     ],
 )
-def test_settings_that_an_index_does_not_have_are_refused(vectors, tmp_path, monkeypatch, factory, settings, message):
+def test_settings_that_do_not_fit_the_index_are_refused(vectors, tmp_path, monkeypatch, factory, settings, message):
     import faiss
 
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
@@ -242,7 +242,7 @@ def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
         assert "\n" not in str(caught.value)
     path.write_bytes(whole)
     log.write_text(text.replace('"passages": 5001', '"passages": 5000').replace('"passages": 5199', '"passages": 5200'))
-    with pytest.raises(IfqaError, match="vectors of 32 numbers, wanted"):
+    with pytest.raises(IfqaError, match="vectors of 32 numbers, expected"):
         Approximate(tmp_path, (len(vectors), vectors.dimension))
     other = folder_of(tmp_path / "other", np.eye(3))
     with pytest.raises(IfqaError, match="10,200 vectors of 32 numbers, wanted 3 of 3"):
@@ -252,7 +252,7 @@ def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
         Approximate(tmp_path, (len(vectors), vectors.dimension))
 
 
-def test_a_missing_faiss_is_named_with_what_to_install(vectors, tmp_path, monkeypatch):
+def test_missing_faiss_is_an_error_with_the_command_to_install_it(vectors, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     for call in (
         lambda: build(vectors, tmp_path, "Flat", key="a"),

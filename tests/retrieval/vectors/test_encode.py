@@ -1,4 +1,4 @@
-"""Passages become the same vectors, in the same rows, whoever encodes them and however often they are stopped."""
+"""Encoding gives the same vectors in the same rows with any number of processes and after interruptions."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def passages(tmp_path, monkeypatch):
 
 @pytest.fixture
 def encoded(monkeypatch):
-    """The pieces that are encoded, by number; `encoded.stop_after(n)` interrupts what follows."""
+    """The numbers of the encoded pieces; after `encoded.left` pieces the next piece is interrupted."""
 
     class Encoded(list):
         left = 10**6
@@ -78,11 +78,11 @@ def test_rows_and_ids_are_those_of_the_passages(tmp_path, passages, model, encod
     assert len(facts["weights"]) == 64
     assert encoded == list(range(PIECES))
     assert Ids(tmp_path / "out").of(range(len(every))) == [one.id for one in every]
-    wanted = open_encoder(**settings(model)).encode_passages(every)
-    np.testing.assert_allclose(Vectors(tmp_path / "out").at(range(len(every))), wanted, atol=1e-3)
+    expected = open_encoder(**settings(model)).encode_passages(every)
+    np.testing.assert_allclose(Vectors(tmp_path / "out").at(range(len(every))), expected, atol=1e-3)
 
 
-def test_after_a_kill_only_the_rest_is_encoded_and_the_bytes_are_the_same(tmp_path, passages, model, encoded, capsys):
+def test_after_a_kill_only_the_rest_is_encoded_to_the_same_bytes(tmp_path, passages, model, encoded, capsys):
     encode(passages, tmp_path / "whole", settings(model))
     encoded.clear()
     encoded.left = 2
@@ -95,7 +95,7 @@ def test_after_a_kill_only_the_rest_is_encoded_and_the_bytes_are_the_same(tmp_pa
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
-def test_what_is_lost_or_cut_is_encoded_again(tmp_path, passages, model, encoded):
+def test_missing_and_truncated_shards_are_encoded_again(tmp_path, passages, model, encoded):
     encode(passages, tmp_path / "out", settings(model))
     whole = files(tmp_path / "out")
     encoded.clear()
@@ -108,7 +108,7 @@ def test_what_is_lost_or_cut_is_encoded_again(tmp_path, passages, model, encoded
     assert files(tmp_path / "out") == whole
 
 
-def test_only_changed_passages_are_encoded_again_and_those_that_are_gone_go(tmp_path, passages, model, encoded):
+def test_only_changed_passages_are_encoded_again(tmp_path, passages, model, encoded):
     encode(passages, tmp_path / "out", settings(model))
     encoded.clear()
     write(passages, 1, [*SHARDS[1][:3], Passage("new", "", "ship")])
@@ -119,18 +119,18 @@ def test_only_changed_passages_are_encoded_again_and_those_that_are_gone_go(tmp_
     assert Ids(tmp_path / "out").of([12]) == ["new"]
 
 
-def test_another_way_to_encode_passages_encodes_all_again(tmp_path, passages, model, encoded):
+def test_changed_passage_settings_encode_everything_again(tmp_path, passages, model, encoded):
     for change in ({}, {"titles": "yes"}, {"passage_prefix": "other: "}, {"max_tokens": 5}, {"precision": "bfloat16"}):
         encode(passages, tmp_path / "out", settings(model, **change))
         assert len(encoded) == PIECES
         encoded.clear()
     encode(
         passages, tmp_path / "out", settings(model, **change, query_prefix="other: ")
-    )  # another one for questions alone
+    )  # which changes questions alone
     assert encoded == []
 
 
-def test_other_weights_under_the_same_name_encode_all_again(tmp_path, passages, model, encoded):
+def test_other_weights_of_the_same_name_encode_everything_again(tmp_path, passages, model, encoded):
     other = str(tmp_path / "model")
     shutil.copytree(model, other)
     encode(passages, tmp_path / "out", settings(other))
@@ -143,12 +143,12 @@ def test_other_weights_under_the_same_name_encode_all_again(tmp_path, passages, 
     encoded.clear()
     encode(passages, tmp_path / "out", settings(other))
     assert len(encoded) == PIECES
-    wanted = open_encoder(**settings(other)).encode_passages(SHARDS[0][:1])
-    assert not np.allclose(before, wanted, atol=1e-2)
-    np.testing.assert_allclose(Vectors(tmp_path / "out").at([0]), wanted, atol=1e-3)
+    expected = open_encoder(**settings(other)).encode_passages(SHARDS[0][:1])
+    assert not np.allclose(before, expected, atol=1e-2)
+    np.testing.assert_allclose(Vectors(tmp_path / "out").at([0]), expected, atol=1e-3)
 
 
-def test_several_processes_make_the_same_bytes(tmp_path, passages, model):
+def test_two_processes_make_the_same_bytes(tmp_path, passages, model):
     encode(passages, tmp_path / "one", settings(model))
     encode(passages, tmp_path / "two", settings(model), workers=2)
     assert files(tmp_path / "two") == files(tmp_path / "one")
@@ -156,11 +156,11 @@ def test_several_processes_make_the_same_bytes(tmp_path, passages, model):
 
 def test_blank_lines_are_no_passages(tmp_path, passages, model):
     encode(passages, tmp_path / "out", settings(model))
-    wanted = Vectors(tmp_path / "out").at(range(14))
+    expected = Vectors(tmp_path / "out").at(range(14))
     path = passages / "passages-00001.jsonl"
-    path.write_bytes(path.read_bytes() + b"\n \n")  # a piece of its own, with nothing in it
+    path.write_bytes(path.read_bytes() + b"\n \n")  # an empty piece of its own
     assert encode(passages, tmp_path / "out", settings(model))["passages"] == 14
-    np.testing.assert_array_equal(Vectors(tmp_path / "out").at(range(14)), wanted)
+    np.testing.assert_array_equal(Vectors(tmp_path / "out").at(range(14)), expected)
 
 
 def test_a_bad_line_is_named_by_file_and_line(tmp_path, passages, model):
@@ -171,7 +171,7 @@ def test_a_bad_line_is_named_by_file_and_line(tmp_path, passages, model):
     assert "\n" not in str(caught.value)
 
 
-def test_nothing_to_encode_is_refused(tmp_path, model):
+def test_a_folder_without_passages_is_refused(tmp_path, model):
     with pytest.raises(IfqaError, match="passages folder not found"):
         encode(tmp_path / "nowhere", tmp_path / "out", settings(model))
     (tmp_path / "empty").mkdir()
@@ -179,7 +179,7 @@ def test_nothing_to_encode_is_refused(tmp_path, model):
         encode(tmp_path / "empty", tmp_path / "out", settings(model))
 
 
-def test_damaged_weights_are_refused_by_the_first_passage(tmp_path, passages, model):
+def test_damaged_weights_are_refused_at_the_first_passage(tmp_path, passages, model):
     shutil.copytree(model, tmp_path / "model")
     weights = load_file(tmp_path / "model" / "model.safetensors")
     weights["embeddings.LayerNorm.bias"][:] = float("nan")

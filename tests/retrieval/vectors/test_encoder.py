@@ -1,13 +1,16 @@
-"""Vectors are those of sentence-transformers and of DPR, however texts are batched; what cannot be used is one line."""
+"""Encoders give the vectors of sentence-transformers and DPR in any batches, and refuse settings in one line."""
 
 import json
+import shutil
 from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tiny_encoder import tiny, tiny_dpr, tokenizer
@@ -65,19 +68,19 @@ def test_vectors_are_those_of_sentence_transformers(model, budget, monkeypatch):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(order=st.permutations(range(len(TEXTS))), budget=st.integers(1, 200), chunk=st.integers(1, 9))
-def test_neither_order_nor_batches_change_a_vector(bert, monkeypatch, order, budget, chunk):
+def test_neither_order_nor_batch_size_changes_a_vector(bert, monkeypatch, order, budget, chunk):
     encoder = encoder_once(bert)
-    wanted = encoder.encode_passages(PASSAGES)[list(order)]
+    expected = encoder.encode_passages(PASSAGES)[list(order)]
     with monkeypatch.context() as patch:
         patch.setitem(module.BUDGET, "cpu", budget)
         patch.setattr(module, "CHUNK", chunk)
         done = []
         found = encoder.encode_passages([PASSAGES[one] for one in order], done.append)
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
     assert sum(done) == len(TEXTS)
 
 
-def test_the_default_encoder_is_sentence_transformers_own():
+def test_the_default_encoder_equals_sentence_transformers():
     texts = ["If Ann had not left, who would lead?", "A passage. " * 80, "x", "naïve 東京"]
     ours, theirs = open_float(NAME), SentenceTransformer(str(encoder_folder()), device="cpu")
     passages = [Passage("p", "a title", text) for text in texts]
@@ -86,7 +89,7 @@ def test_the_default_encoder_is_sentence_transformers_own():
     assert (ours.facts["max_tokens"], ours.facts["dimension"], ours.facts["normalised"]) == (256, 384, True)
 
 
-def test_what_is_done_to_texts_can_be_set_and_is_told(bert):
+def test_prefixes_titles_and_length_can_be_set_and_are_reported(bert):
     theirs = SentenceTransformer(bert, device="cpu")
     own = open_float(bert)
     assert own.facts == FACTS | {"model": bert}
@@ -98,26 +101,50 @@ def test_what_is_done_to_texts_can_be_set_and_is_told(bert):
     np.testing.assert_allclose(ours.encode_queries(TEXTS), one_by_one(theirs.encode, TEXTS), atol=1e-5)
 
 
-def test_a_missing_prefix_of_a_family_that_has_one_is_said(tmp_path, capsys):
+def test_a_missing_prefix_is_reported_for_families_trained_with_one(tmp_path, capsys):
     open_float(tiny(tmp_path / "e5-small", prompts=None))
     assert "its files name no prefix" in capsys.readouterr().err
     open_float(tiny(tmp_path / "bge-small"))
     assert "prefix" not in capsys.readouterr().err
 
 
-def test_no_texts_have_no_vectors(bert, dpr):
+def test_no_texts_give_an_empty_array(bert, dpr):
     for folder in (bert, dpr):
         assert (
             encoder_once(folder).encode_queries([]).shape == encoder_once(folder).encode_passages([]).shape == (0, 32)
         )
 
 
-def test_half_a_character_breaks_nothing(bert):
+def test_a_lone_surrogate_can_be_encoded(bert):
     assert np.isfinite(encoder_once(bert).encode_queries(["red \ud800 cat"])).all()
 
 
+def without(weight, folder, copy):
+    """A copy of a model's folder whose file lacks a weight."""
+    shutil.copytree(folder, copy)
+    [path] = copy.glob("**/model.safetensors")
+    tensors = load_file(path)
+    save_file({name: tensor for name, tensor in tensors.items() if weight not in name}, path, {"format": "pt"})
+    return str(copy)
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_a_weight_that_the_files_lack_is_refused(bert, accelerate, tmp_path, monkeypatch):
+    """transformers would draw it at random: other vectors in each process."""
+    monkeypatch.setattr("ifqa.retrieval.vectors.sentence_transformer.find_spec", lambda _: accelerate or None)
+    with pytest.raises(IfqaError, match=r"lack 1 weights or hold them in another shape: .*attention.self.query.weight"):
+        open_float(without("layer.0.attention.self.query.weight", bert, tmp_path / "half"))
+    open_float(without("pooler.", bert, tmp_path / "no pooler"))
+
+
+def test_a_weight_that_an_encoder_of_dpr_lacks_is_refused(dpr, tmp_path):
+    shutil.copytree(Path(dpr).with_name("question_encoder"), tmp_path / "question_encoder")
+    with pytest.raises(IfqaError, match="lack 1 weights"):
+        open_float(without("layer.1.output.dense.bias", dpr, tmp_path / "ctx_encoder"))
+
+
 def by_hand(kind, folder, *texts, longest=256):
-    """DPR's vectors in plain transformers: one text or pair at a time, token types all 0."""
+    """DPR's vectors by plain transformers: a single text or pair at a time, with all token types 0."""
     network, found = kind.from_pretrained(folder).eval(), []
     for one in zip(*texts, strict=True):
         ids = tokenizer()(*one, truncation=True, max_length=longest, return_tensors="pt").input_ids
@@ -132,8 +159,10 @@ def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, mo
     encoder = open_float(dpr, max_tokens=40)
     questions = dpr.replace("ctx_encoder", "question_encoder")
     pairs = [(one.title, one.text) if one.title else (one.text,) for one in PASSAGES]
-    wanted = np.concatenate([by_hand(DPRContextEncoder, dpr, *([text] for text in pair), longest=40) for pair in pairs])
-    np.testing.assert_allclose(encoder.encode_passages(PASSAGES), wanted, atol=1e-5)
+    expected = np.concatenate(
+        [by_hand(DPRContextEncoder, dpr, *([text] for text in pair), longest=40) for pair in pairs]
+    )
+    np.testing.assert_allclose(encoder.encode_passages(PASSAGES), expected, atol=1e-5)
     alone = by_hand(DPRQuestionEncoder, questions, TEXTS, longest=40)
     np.testing.assert_allclose(encoder.encode_queries(TEXTS), alone, atol=1e-5)
     untitled = open_float(dpr, max_tokens=40, titles="no").encode_passages(PASSAGES)
@@ -147,29 +176,29 @@ def test_dpr_reads_title_and_text_as_a_pair_and_a_question_alone(dpr, budget, mo
 def test_half_precision_keeps_length_and_direction(bert, dpr):
     for folder in (bert, dpr):
         exact, half = encoder_once(folder), open_encoder(folder, precision="bfloat16", device="cpu")
-        for found, wanted in (
+        for found, expected in (
             (half.encode_passages(PASSAGES[:3]), exact.encode_passages(PASSAGES[:3])),
             (half.encode_queries(TEXTS[:3]), exact.encode_queries(TEXTS[:3])),
         ):
             assert found.dtype == np.float32
-            assert (torch.cosine_similarity(*map(torch.tensor, (found, wanted))) > 0.999).all()
-            assert not np.array_equal(found, wanted)
+            assert (torch.cosine_similarity(*map(torch.tensor, (found, expected))) > 0.999).all()
+            assert not np.array_equal(found, expected)
             if folder == bert:
                 np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-3)
 
 
-def test_eight_bits_come_close_and_questions_stay_exact(bert):
+def test_int8_passages_are_close_and_questions_stay_exact(bert):
     for package in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(package, reason="needs the extra onnx")
     exact, small = encoder_once(bert), open_encoder(bert, precision="int8", device="cpu")
     assert small.facts == exact.facts | {"precision": "int8"}
     np.testing.assert_array_equal(small.encode_queries(TEXTS), exact.encode_queries(TEXTS))
-    found, wanted = small.encode_passages(PASSAGES), exact.encode_passages(PASSAGES)
-    assert (torch.cosine_similarity(*map(torch.tensor, (found, wanted))) > 0.97).all()
-    assert not np.allclose(found, wanted, atol=1e-6)
+    found, expected = small.encode_passages(PASSAGES), exact.encode_passages(PASSAGES)
+    assert (torch.cosine_similarity(*map(torch.tensor, (found, expected))) > 0.97).all()
+    assert not np.allclose(found, expected, atol=1e-6)
 
 
-def test_a_model_of_word_vectors_opens_again_by_its_own_facts(tmp_path):
+def test_a_model_of_word_vectors_opens_again_with_its_facts(tmp_path):
     SentenceTransformer(modules=[StaticEmbedding(tokenizer(), embedding_dim=32)], device="cpu").save(str(tmp_path))
     first = open_float(str(tmp_path))
     again = open_float(str(tmp_path), max_tokens=json.loads(json.dumps(first.facts))["max_tokens"])
@@ -183,7 +212,7 @@ def test_a_model_of_word_vectors_opens_again_by_its_own_facts(tmp_path):
         ({"device": "cdua"}, "unknown device 'cdua'; did you mean 'cuda'"),
         ({"device": "cuda"}, "'cuda' was asked for, and torch finds none here"),
         ({"max_tokens": -1}, "max_tokens: wanted 3 to"),
-        ({"max_tokens": 1}, "max_tokens"),  # too few for a text and its marks
+        ({"max_tokens": 1}, "max_tokens"),  # too few for a text and its special tokens
         ({"max_tokens": 1000}, "max_tokens"),  # more than the model has positions
         ({"query_model": "x"}, "query_model is for DPR"),
         ({"query_prefix": 5}, "query_prefix"),
@@ -192,7 +221,7 @@ def test_a_model_of_word_vectors_opens_again_by_its_own_facts(tmp_path):
         ({"max_tokens": 301, "model": "dpr"}, "max_tokens"),
     ],
 )
-def test_a_setting_that_does_not_fit_is_one_line(bert, dpr, change, message, monkeypatch):
+def test_a_setting_that_does_not_fit_is_refused_in_one_line(bert, dpr, change, message, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     given = {"model": dpr if "model" in change else bert, "device": "cpu", "precision": "float32"}
     with pytest.raises(IfqaError, match=message) as caught:
@@ -200,7 +229,7 @@ def test_a_setting_that_does_not_fit_is_one_line(bert, dpr, change, message, mon
     assert "\n" not in str(caught.value)
 
 
-def test_auto_is_what_the_hardware_has(monkeypatch):
+def test_auto_precision_follows_hardware_and_packages(monkeypatch):
     for half, installed, found in (
         ("bfloat16", True, "bfloat16"),
         ("float32", True, "int8"),

@@ -1,4 +1,4 @@
-"""Exact search finds what brute force finds, in every way it can be run."""
+"""Exact search equals brute force with numpy, and with torch from files or from kept vectors."""
 
 import hashlib
 
@@ -13,7 +13,7 @@ from ifqa.retrieval.vectors.exact import Exact
 
 
 def brute_force(shards, queries, k):
-    """Every inner product in float64, all of them sorted."""
+    """Every inner product in float64, sorted."""
     all_vectors = np.concatenate(shards).astype(np.float64)
     scores = queries.astype(np.float64) @ all_vectors.T
     rows = np.array([sorted(range(len(all_vectors)), key=lambda row, s=s: (-s[row], row))[:k] for s in scores])
@@ -22,7 +22,7 @@ def brute_force(shards, queries, k):
 
 
 def ways(vectors, block):
-    """On numpy; on torch from the files; on torch with all vectors kept on the device."""
+    """Search with numpy, with torch from the files, and with torch where the device keeps all vectors."""
     exact, kept = Exact(vectors, block=block), Exact(vectors, block=block)
     kept._keep("cpu")
     assert len(kept._kept) == len(list(vectors.shards()))
@@ -37,20 +37,20 @@ def ways(vectors, block):
     k=st.integers(1, 50),
     block=st.integers(8, 200),
 )
-def test_every_way_finds_what_brute_force_finds_equal_scores_in_the_order_of_rows(
+def test_every_search_equals_brute_force_with_ties_in_row_order(
     tmp_path_factory, seed, sizes, dimension, questions, k, block
 ):
-    rng = np.random.default_rng(seed)  # few whole numbers: many vectors are the same, and every score is exact
+    rng = np.random.default_rng(seed)  # few whole numbers, so that many vectors are equal and every score is exact
     shards = [rng.integers(-1, 2, (size, dimension)).astype(np.float32) for size in sizes]
     queries = rng.integers(-2, 3, (questions, dimension)).astype(np.float32)
-    wanted_scores, wanted_rows = brute_force(shards, queries, k)
+    expected_scores, expected_rows = brute_force(shards, queries, k)
     vectors = folder_of(tmp_path_factory.mktemp("v"), *shards)
     for search in ways(vectors, block):
         scores, rows = search(queries, k)
         assert scores.dtype == np.float32
         assert rows.dtype == np.int64
-        np.testing.assert_array_equal(rows, wanted_rows)
-        np.testing.assert_array_equal(scores, wanted_scores)
+        np.testing.assert_array_equal(rows, expected_rows)
+        np.testing.assert_array_equal(scores, expected_scores)
 
 
 @pytest.mark.parametrize("block", [1 << 13, 1 << 26])
@@ -58,20 +58,20 @@ def test_real_numbers_score_as_in_float64(tmp_path, block):
     rng = np.random.default_rng(0)
     shards = [rng.standard_normal((size, 48)).astype(np.float16) for size in (300, 1, 500)]
     queries = rng.standard_normal((20, 48)).astype(np.float32)
-    wanted_scores, wanted_rows = brute_force(shards, queries, 10)
+    expected_scores, expected_rows = brute_force(shards, queries, 10)
     for search in ways(folder_of(tmp_path, *shards), block):
         scores, rows = search(queries, 10)
-        np.testing.assert_array_equal(rows, wanted_rows)
-        np.testing.assert_allclose(scores, wanted_scores, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(rows, expected_rows)
+        np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=1e-5)
 
 
-def test_no_questions_get_no_answers(tmp_path):
+def test_no_queries_give_empty_arrays(tmp_path):
     for search in ways(folder_of(tmp_path, np.eye(3)), 64):
         scores, rows = search(np.empty((0, 3), np.float32), 2)
         assert scores.shape == rows.shape == (0, 2)
 
 
-def test_a_search_leaves_the_vectors_and_the_queries_as_they_are(tmp_path):
+def test_a_search_changes_neither_vectors_nor_queries(tmp_path):
     vectors = folder_of(tmp_path, np.eye(3))
     queries = np.ones((2, 3), np.float32)
     before = {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()}
@@ -81,7 +81,7 @@ def test_a_search_leaves_the_vectors_and_the_queries_as_they_are(tmp_path):
     assert {path.name: hashlib.sha256(path.read_bytes()).digest() for path in tmp_path.iterdir()} == before
 
 
-def test_the_precision_of_matrix_products_is_as_before_after_a_search(tmp_path):
+def test_a_search_restores_the_precision_of_matrix_products(tmp_path):
     import torch
 
     before = torch.backends.cuda.matmul.fp32_precision
@@ -92,20 +92,20 @@ def test_the_precision_of_matrix_products_is_as_before_after_a_search(tmp_path):
 @pytest.mark.parametrize(
     ("queries", "k", "message"),
     [
-        (np.ones((2, 4), np.float32), 1, r"shape \[2, 4\] do not fit vectors of 3 numbers; take the encoder"),
+        (np.ones((2, 4), np.float32), 1, r"shape \[2, 4\] do not fit vectors of 3 numbers; use the encoder"),
         (np.ones(3, np.float32), 1, r"shape \[3\] do not fit"),
         (np.array([[0, 0, 0], [0, np.nan, 0]], np.float32), 1, "query 1 .* holds NaN"),
         (np.array([[0, np.inf, 0]], np.float32), 1, "query 0 .* infinity"),
         (np.ones((2, 3), np.float32), 0, "k must be 1 or more"),
     ],
 )
-def test_queries_that_cannot_be_searched_with_are_refused(tmp_path, queries, k, message):
+def test_malformed_queries_are_refused(tmp_path, queries, k, message):
     with pytest.raises(IfqaError, match=message) as caught:
         Exact(folder_of(tmp_path, np.eye(3))).search(queries, k)
     assert "\n" not in str(caught.value)
 
 
-def test_a_device_that_is_not_here_is_refused(tmp_path, monkeypatch):
+def test_an_absent_or_unknown_device_is_refused(tmp_path, monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

@@ -1,4 +1,4 @@
-"""Folders of vectors: what was put in comes out, what was half done is done again, what is damaged is one line."""
+"""Folders of vectors: vectors come back as stored, unfinished shards are made again, damage is refused in one line."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from ifqa.retrieval.vectors.store import Filling, Ids, Vectors, draw, ids_path, 
 
 
 def rows_of(count, first=0):
-    """Vectors [first, 1], [first + 1, 1], ..., as far as half precision counts in ones."""
+    """Vectors [first, 1], [first + 1, 1], ...; half precision holds whole numbers up to 2048."""
     return np.stack([np.arange(first, first + count), np.ones(count)], 1).astype(np.float32)
 
 
@@ -28,7 +28,7 @@ some_sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 @settings(max_examples=20)
 @given(sizes=some_sizes, data=st.data())
-def test_rows_are_counted_through_all_shards(tmp_path_factory, sizes, data):
+def test_row_numbers_run_through_all_shards(tmp_path_factory, sizes, data):
     folder = tmp_path_factory.mktemp("v")
     vectors, ids = folder_of(folder, *shards(*sizes)), Ids(folder)
     assert len(vectors) == len(ids) == sum(sizes)
@@ -47,7 +47,7 @@ def test_parts_are_whole_shards_in_order(tmp_path_factory, sizes, most):
     vectors = folder_of(tmp_path_factory.mktemp("v"), *shards(*sizes))
     parts = parts_of(vectors, most)
     assert [parts[0][0], *(last for _, last in parts)] == [first for first, _ in parts] + [sum(sizes)]
-    bounds = {bound for one in vectors.rows() for bound in one}
+    bounds = {bound for rows in vectors.rows() for bound in rows}
     for first, last in parts:
         assert {first, last} <= bounds
         assert last - first <= most or (first, last) in vectors.rows()
@@ -56,7 +56,7 @@ def test_parts_are_whole_shards_in_order(tmp_path_factory, sizes, most):
 
 @settings(max_examples=20)
 @given(sizes=some_sizes, seed=st.integers(0, 99), data=st.data())
-def test_a_sample_has_no_vector_twice_and_is_the_same_for_the_same_seed(tmp_path_factory, sizes, seed, data):
+def test_a_sample_repeats_no_vector_and_follows_its_seed(tmp_path_factory, sizes, seed, data):
     vectors = folder_of(tmp_path_factory.mktemp("v"), *shards(*sizes))
     size = data.draw(st.integers(0, sum(sizes)))
     drawn = draw(vectors, size, seed)
@@ -69,7 +69,7 @@ def test_owners_are_the_shards_of_rows():
     assert owners(np.array([0, 2, 2, 5]), [0, 1, 2, 4]) == [0, 0, 2, 2]  # the second shard is empty
 
 
-def test_ids_are_any_text(tmp_path):
+def test_ids_may_be_any_text(tmp_path):
     ids = ["a", "東京-0", "wiki/Łódź#3", "\ud800", "😀" * 40]
     filling = Filling(tmp_path)
     filling.add(3, "key", ids, rows_of(5))
@@ -77,9 +77,9 @@ def test_ids_are_any_text(tmp_path):
     assert Ids(tmp_path).of([4, 0, 1, 2, 3]) == [ids[4], *ids[:4]]
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, 70_000.0])  # the last is too large for half precision
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 70_000.0])  # 70,000 is too large for half precision
 @pytest.mark.filterwarnings("ignore:overflow encountered in cast")
-def test_what_is_no_number_in_half_precision_is_refused_by_its_id(tmp_path, wrong):
+def test_a_vector_not_finite_in_half_precision_is_refused_by_id(tmp_path, wrong):
     vectors = rows_of(3)
     vectors[1, 0] = wrong
     with pytest.raises(
@@ -90,7 +90,7 @@ def test_what_is_no_number_in_half_precision_is_refused_by_its_id(tmp_path, wron
     assert Filling(tmp_path).has(7, "key") is None
 
 
-def test_only_a_whole_shard_of_the_same_key_is_used_again(tmp_path):
+def test_only_a_whole_shard_of_the_same_key_is_reused(tmp_path):
     filling = Filling(tmp_path)
     for number in range(4):
         filling.add(number, f"key{number}", ["a", "b"], rows_of(2))
@@ -103,7 +103,29 @@ def test_only_a_whole_shard_of_the_same_key_is_used_again(tmp_path):
     assert again.has(0, "another key") is None
 
 
-def test_finishing_keeps_what_is_wanted_alone(tmp_path):
+@pytest.mark.parametrize("foreign", ['{"foo": 1}', '{"shard": 0, "key": "x"}', '{"shard": [0], "key": "key0"}', "[]"])
+def test_a_foreign_line_in_the_log_counts_as_absent(tmp_path, foreign):
+    filling = Filling(tmp_path)
+    filling.add(0, "key0", ["a", "b"], rows_of(2))
+    log = tmp_path / module.LOG
+    log.write_text(foreign + "\n" + log.read_text() if foreign != "[]" else foreign + "\n")
+    again = Filling(tmp_path)
+    assert again.has(0, "key0") == (None if foreign == "[]" else 2)
+    again.add(1, "key1", ["c", "d"], rows_of(2, 2))
+    again.add(0, "key0", ["a", "b"], rows_of(2))
+    assert again.finish({0: "key0", 1: "key1"}) == 4
+    assert Ids(tmp_path).of(range(4)) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("path_of", [vectors_path, ids_path])
+def test_a_shard_altered_at_equal_size_is_not_reused(tmp_path, path_of):
+    Filling(tmp_path).add(0, "key", ["a", "b"], rows_of(2))
+    data = path_of(tmp_path, 0).read_bytes()
+    path_of(tmp_path, 0).write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    assert Filling(tmp_path).has(0, "key") is None
+
+
+def test_finishing_removes_other_shards(tmp_path):
     filling = Filling(tmp_path)
     for number in (2, 0, 1):
         filling.add(number, "key", [f"{number}a", f"{number}b"], rows_of(2, number))
@@ -114,7 +136,7 @@ def test_finishing_keeps_what_is_wanted_alone(tmp_path):
     assert Ids(tmp_path).of(range(4)) == ["0a", "0b", "2a", "2b"]
 
 
-def test_a_kill_between_the_vectors_and_their_line_leaves_no_shard_under_its_old_name(tmp_path, monkeypatch):
+def test_a_kill_before_the_log_line_leaves_no_shard_under_its_old_key(tmp_path, monkeypatch):
     Filling(tmp_path).add(0, "old", ["a", "b"], rows_of(2))
 
     def killed(handle, data):
@@ -155,7 +177,7 @@ def damage(folder, kind):
         ("flat", r"found \(2,\)"),
     ],
 )
-def test_damaged_vectors_are_one_line(tmp_path, kind, message):
+def test_damaged_vectors_are_refused_in_one_line(tmp_path, kind, message):
     folder_of(tmp_path, *shards(2, 2))
     damage(tmp_path, kind)
     with pytest.raises(IfqaError, match=message) as caught:
@@ -163,7 +185,7 @@ def test_damaged_vectors_are_one_line(tmp_path, kind, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_without_vectors_or_with_damaged_ids_is_one_line(tmp_path):
+def test_missing_vectors_and_damaged_ids_are_refused(tmp_path):
     with pytest.raises(IfqaError, match="list of vector shards not found"):
         Ids(tmp_path)
     (tmp_path / module.LOG).write_text("")
