@@ -5,6 +5,7 @@ appended to right after a shard is in its place; so a build that was killed, or 
 fetched again, goes on with the blocks that have no line or another hash.
 """
 
+import hashlib
 import json
 import os
 from collections import Counter
@@ -17,10 +18,10 @@ from ifqa.corpus.blocks import Block, Shard
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
 from ifqa.storage.artifacts import INPUTS
-from ifqa.storage.files import create, json_line, keep_whole_lines, write, write_jsonl
+from ifqa.storage.files import create, json_line, keep_whole_lines, sha256, write, write_jsonl
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
-_KINDS = {"block": int, "key": str, "bytes": int, "left_out": dict, "bad": list}
+_KINDS = {"block": int, "key": str, "bytes": int, "sha256": str, "left_out": dict, "bad": list}
 _KINDS |= dict.fromkeys(("pages", "passages", "words"), int)
 
 
@@ -31,6 +32,7 @@ class _Line(TypedDict):
     passages: int
     words: int
     bytes: int
+    sha256: str
     left_out: dict[str, int]
     bad: list[dict[str, str]]
 
@@ -74,7 +76,8 @@ class Shards:
                 write(handle, shard.data)
         line: _Line = {
             "block": number, "key": self._keys[number], "pages": shard.pages, "passages": shard.passages,
-            "words": shard.words, "bytes": len(shard.data), "left_out": shard.tally.left_out, "bad": shard.tally.bad,
+            "words": shard.words, "bytes": len(shard.data), "sha256": hashlib.sha256(shard.data).hexdigest(),
+            "left_out": shard.tally.left_out, "bad": shard.tally.bad,
         }  # fmt: skip
         with open(self.folder / LOG, "ab") as handle:
             write(handle, json_line(line))
@@ -111,7 +114,7 @@ class Shards:
         line, path = self._lines.get(number), shard_path(self.folder, number)
         if line is None or line["key"] != self._keys[number]:
             return False
-        return not line["passages"] or (path.exists() and path.stat().st_size == line["bytes"])
+        return not line["passages"] or (path.exists() and sha256(path) == line["sha256"])
 
 
 def _read_log(path: Path) -> Iterator[_Line]:

@@ -115,6 +115,22 @@ def test_what_another_setting_left_is_not_used(monkeypatch, capsys):
     assert "finished by an earlier build" not in capsys.readouterr().err
 
 
+def test_a_shard_that_was_changed_since_the_build_stopped_is_made_again(monkeypatch, capsys):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    undisturbed = build(name="u")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stages, "write_id_index", interrupt)
+        build()
+    shard = Path("indexes/c/.passages.partial/passages-00001.jsonl")
+    changed = shard.read_bytes().replace(b"x1 ", b"x9 ")
+    assert changed != shard.read_bytes()
+    shard.write_bytes(changed)
+    blocks_made = len(undisturbed["blocks.jsonl"].splitlines())
+    capsys.readouterr()
+    assert build() == undisturbed
+    assert f"{blocks_made - 1} blocks had been finished by an earlier build" in capsys.readouterr().err
+
+
 def interrupt(folder):
     raise KeyboardInterrupt
 
