@@ -52,8 +52,14 @@ class Shards:
     """A folder that fills up with shards."""
 
     def __init__(self, folder: Path) -> None:
-        """Takes up what an earlier build left there."""
+        """Takes up what an earlier build left there.
+
+        Raises:
+            IfqaError: a folder is in it, which no build put there.
+        """
         self.folder = folder
+        if strange := next((path for path in sorted(folder.iterdir()) if path.is_dir()), None):
+            raise IfqaError(f"{strange} is a folder; {folder} holds only the files of an unfinished build; move it away")
         keep_whole_lines(folder / LOG)
         self._lines = {line["block"]: line for line in _read_log(folder / LOG)}
         self._keys: list[str] = []

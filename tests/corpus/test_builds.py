@@ -259,6 +259,15 @@ def test_a_damaged_log_costs_only_its_blocks(line):
     assert build() == undisturbed
 
 
+def test_a_folder_in_an_unfinished_build_is_refused_before_any_work(monkeypatch):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    Path("indexes/c/.passages.partial/mine").mkdir(parents=True)
+    monkeypatch.setattr(stages, "make_shard", None)
+    with pytest.raises(IfqaError, match=r"\.passages\.partial/mine is a folder; .*move it away"):
+        build()
+    assert Path("indexes/c/.passages.partial/mine").is_dir()
+
+
 def test_a_link_in_the_place_of_the_passages_is_refused():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     Path("elsewhere").mkdir()
