@@ -17,7 +17,7 @@ from ifqa.errors import IfqaError
 
 _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _MAGIC = 10  # bytes
-_PAGE = re.compile(rb"\s*<(?:\w+:)?page[\s>]")
+_PAGE = re.compile(rb"<(?:\w+:)?page[\s>]")
 _CHUNK = 1 << 20
 _BLOCK = 1 << 20  # bytes of XML unpacked at a time: what bzip2 packs at once, so that its tables stay in the cache
 _LONGEST = 1 << 24  # bytes of a stream; published ones have about a tenth of that
@@ -60,7 +60,10 @@ def header(path: Path) -> bytes | None:
         page = bz2.BZ2Decompressor().decompress(start[second.start() :], max_length=BLOCK)
     except OSError:  # damaged; reading it from the front says where
         return None
-    return _PAGE.split(opening, maxsplit=1)[0] if b"<mediawiki" in opening and _PAGE.match(page) else None
+    if b"<mediawiki" not in opening or not _PAGE.match(page.lstrip()):
+        return None
+    first = _PAGE.search(opening)
+    return opening[: first.start()].rstrip() if first else opening
 
 
 def cut(path: Path, header: bytes, size: int) -> Iterator[Streams]:

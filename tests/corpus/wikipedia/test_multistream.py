@@ -1,6 +1,7 @@
 """Dumps of many bz2 streams, made here as Wikimedia publishes them."""
 
 import bz2
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,19 @@ def test_the_header_with_the_namespaces_goes_before_every_piece(tmp_path: Path) 
 def test_what_cannot_be_read_stream_by_stream_is_usage_of_its_start(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "d.xml.bz2").write_bytes(data)
     assert header(tmp_path / "d.xml.bz2") is None
+
+
+def test_blanks_before_the_first_page_are_read_in_linear_time(tmp_path: Path) -> None:
+    opening = b"<mediawiki>" + b" " * (1 << 15)
+    (tmp_path / "d.xml.bz2").write_bytes(bz2.compress(opening) + bz2.compress(b" <page></page></mediawiki>"))
+    started = time.process_time()
+    assert header(tmp_path / "d.xml.bz2") == opening
+    assert time.process_time() - started < 1  # 8 s where each blank is tried as the first of those before a page
+
+
+def test_the_header_ends_where_the_first_page_begins(tmp_path: Path) -> None:
+    (tmp_path / "d.xml.bz2").write_bytes(bz2.compress(b"<mediawiki>\n  <page>") + bz2.compress(b"\n<page>"))
+    assert header(tmp_path / "d.xml.bz2") == b"<mediawiki>"
 
 
 @pytest.mark.parametrize(
