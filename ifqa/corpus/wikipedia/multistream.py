@@ -21,6 +21,8 @@ _PAGE = re.compile(rb"<(?:\w+:)?page[\s>]")
 _CHUNK = 1 << 20
 _BLOCK = 1 << 20  # bytes of XML unpacked at a time: what bzip2 packs at once, so that its tables stay in the cache
 _LONGEST = 1 << 24  # bytes of a stream; published ones have about a tenth of that
+_UNPACKED = 1 << 28  # bytes of XML in the streams of a block; 4 MB of a published dump unpack to about 20 MB
+_FROM_THE_FRONT = 'unpack the file and name it without .bz2, or pipe it in: bzcat FILE, with path = "-"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,21 @@ class Streams:
         """The header and the pages, in blocks; the document ends only in the last streams of a dump.
 
         Raises:
+            IfqaError: they unpack to more than any published dump does, which would fill the memory.
             OSError: a stream is damaged.
             EOFError: the last one ends too early.
         """
         if not self.first:
             yield self.header
-        yield from _unpack(self.data)
+        size = 0
+        for xml in _unpack(self.data):
+            size += len(xml)
+            if size > _UNPACKED:
+                raise IfqaError(
+                    f"{self.where}: {len(self.data):,} bytes unpack to over {_UNPACKED >> 20} MB, which those of no "
+                    f"published dump do; {_FROM_THE_FRONT}"
+                )
+            yield xml
 
 
 def header(path: Path) -> bytes | None:
@@ -87,7 +98,7 @@ def cut(path: Path, header: bytes, size: int) -> Iterator[Streams]:
             if len(buffer) > size + _LONGEST:
                 raise IfqaError(
                     f"{path}, from byte {position:,}: a stream of over {_LONGEST >> 20} MB, which no published dump "
-                    'has; unpack the file and name it without .bz2, or pipe it in: bzcat FILE, with path = "-"'
+                    f"has; {_FROM_THE_FRONT}"
                 )
     yield Streams(header, buffer, position == 0, True, f"{path}, from byte {position:,}")
 

@@ -86,6 +86,16 @@ def test_a_damaged_dump_is_refused_with_its_place(tmp_path: Path, damage, messag
     assert "\n" not in str(caught.value)
 
 
+def test_streams_that_unpack_to_too_much_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = multistream(tmp_path / "d.xml.bz2", PAGES, 5)
+    size = len((HEAD + "".join(PAGES) + TAIL).encode())
+    monkeypatch.setattr("ifqa.corpus.wikipedia.multistream._UNPACKED", size)
+    assert len(titles(path, 10**9)) == 59
+    monkeypatch.setattr("ifqa.corpus.wikipedia.multistream._UNPACKED", size - 1)
+    with pytest.raises(IfqaError, match=r"from byte 0: [\d,]+ bytes unpack to over .* unpack the file and name it"):
+        titles(path, 10**9)
+
+
 def test_a_sample_is_of_whole_streams_from_all_over(tmp_path: Path) -> None:
     path = multistream(tmp_path / "d.xml.bz2", PAGES, 2)
     head = header(path)
