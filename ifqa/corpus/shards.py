@@ -59,7 +59,9 @@ class Shards:
         """
         self.folder = folder
         if strange := next((path for path in sorted(folder.iterdir()) if path.is_dir()), None):
-            raise IfqaError(f"{strange} is a folder; {folder} holds only the files of an unfinished build; move it away")
+            raise IfqaError(
+                f"{strange} is a folder; {folder} holds only the files of an unfinished build; move it away"
+            )
         keep_whole_lines(folder / LOG)
         self._lines = {line["block"]: line for line in _read_log(folder / LOG)}
         self._keys: list[str] = []

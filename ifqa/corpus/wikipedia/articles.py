@@ -15,7 +15,8 @@ from ifqa.storage.files import field, read_jsonl, require, text_field, unicode_t
 
 _ARTICLE_FILE = re.compile(r"[^.].*\.(jsonl(\.(bz2|gz|xz))?|parquet)|wiki_\d+(\.bz2)?")
 _COLUMNS = ["id", "title", "text"]
-_ROWS = 1000  # of a parquet file, in memory at a time
+_ROWS = 10  # of a parquet file, in memory at a time: a value that stands once in the file may be in all of them
+_ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit have 20 MB
 
 
 def article_files(path: Path) -> list[Path]:
@@ -110,6 +111,10 @@ def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object
         if missing := sorted(set(_COLUMNS) - set(table.schema_arrow.names)):
             raise IfqaError(f"{file}: no column {missing[0]!r}; found {', '.join(table.schema_arrow.names)}")
         for batch in table.iter_batches(_ROWS, columns=_COLUMNS, use_threads=False):
+            if batch.nbytes > _ROWS_SIZE:
+                raise IfqaError(
+                    f"{file}:{number + 1}: {len(batch)} rows of over {_ROWS_SIZE >> 20} MB; wanted articles"
+                )
             for record in batch.to_pylist():
                 number += 1
                 yield number, record, size * number // table.metadata.num_rows

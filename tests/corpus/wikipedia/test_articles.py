@@ -5,6 +5,8 @@ import csv
 import gzip
 import json
 import lzma
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow
@@ -84,6 +86,35 @@ def test_the_parquet_files_of_hugging_face_are_read(tmp_path: Path) -> None:
 def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path, table: dict[str, list[str]], message: str) -> None:
     parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
     with pytest.raises(IfqaError, match=message):
+        articles(tmp_path / "a.parquet")
+
+
+ONE_TEXT_FOR_ALL = """
+import resource, sys, pathlib
+from ifqa.corpus.wikipedia.articles import read_articles
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
+print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]))))
+"""
+
+
+def test_a_text_that_parquet_keeps_once_for_all_rows_does_not_fill_the_memory(tmp_path: Path) -> None:
+    texts = pyarrow.array(["x" * 4_000_000]).dictionary_encode().take(pyarrow.array([0] * 200))
+    ids = [str(number) for number in range(200)]
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"id": ids, "title": ids, "text": texts}), path, compression="zstd")
+    assert path.stat().st_size < 10_000
+    done = subprocess.run([sys.executable, "-c", ONE_TEXT_FOR_ALL, path], capture_output=True, text=True, check=False)
+    assert done.stdout == "800000000\n", done.stderr
+
+
+def test_parquet_rows_that_are_too_large_for_articles_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ifqa.corpus.wikipedia.articles._ROWS_SIZE", 1000)
+    texts = ["x" * 40] * 10 + ["x" * 200] * 10
+    ids = [str(number) for number in range(20)]
+    parquet.write_table(pyarrow.table({"id": ids, "title": ids, "text": texts}), tmp_path / "a.parquet")
+    with pytest.raises(IfqaError, match=r"a\.parquet:11: 10 rows of over"):
         articles(tmp_path / "a.parquet")
 
 
