@@ -249,10 +249,18 @@ def made_up(file):
     return {str(file): [stat.st_size, stat.st_mtime_ns, "made up"]}
 
 
-def test_a_hash_known_before_is_taken_while_size_and_time_of_change_are_the_same(tmp_path):
+def test_a_hash_known_before_is_taken_while_size_and_time_of_change_are_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_SMALL", 0)
     file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
     stat = file.stat()
     assert sources.file_facts(file, facts) == (stat.st_size, stat.st_mtime_ns, "made up")
+    assert sources.identify(dump(), facts)["files"] == ["made up"]
+
+
+def test_a_small_source_is_hashed_whatever_was_known_of_it(tmp_path, monkeypatch):
+    facts = made_up(tmp_path / "d.xml")
+    assert sources.identify(dump(), facts)["files"] == [hashlib.sha256(DUMP).hexdigest()]
+    monkeypatch.setattr(sources, "_SMALL", len(DUMP) - 1)
     assert sources.identify(dump(), facts)["files"] == ["made up"]
 
 
@@ -279,7 +287,8 @@ def test_a_hash_known_of_another_file_or_in_no_table_is_not_taken(tmp_path):
     assert sources.file_facts(tmp_path / "d.xml", [1, 2])[2] == true  # a manifest that somebody wrote by hand
 
 
-def test_facts_written_down_say_the_same_of_each_source():
+def test_facts_written_down_say_the_same_of_each_source(monkeypatch):
+    monkeypatch.setattr(sources, "_SMALL", 0)
     several = [dump(), {"format": "articles", "path": "a.jsonl"}]
     facts = json.loads(json.dumps(sources.facts(several, None)))
     assert [known(one, facts) for one in several] == [known(one) for one in several]

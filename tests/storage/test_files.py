@@ -63,7 +63,9 @@ def test_the_dearest_line_of_json_takes_half_a_gigabyte(tmp_path):
         "resource.setrlimit(resource.RLIMIT_DATA, (5 << 27, 5 << 27))\n"
         "[(number, record)] = read_jsonl(pathlib.Path(sys.argv[1])); print(len(record['a']))"
     )
-    done = subprocess.run([sys.executable, "-c", code, tmp_path / "x.jsonl"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "x.jsonl"], capture_output=True, text=True, check=False
+    )
     assert done.stdout == f"{line.count(b'{}') + 1}\n", done.stderr
 
 
