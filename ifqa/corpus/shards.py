@@ -1,8 +1,8 @@
-"""The shards of a passages folder while they are made: which are finished, and from which block of the input.
+"""Writes the shards of a passages folder, and logs from which block each is made, so that a stopped build resumes.
 
-`blocks.jsonl` has a line for each finished block: its number, the hash of what went into it, and what came out. It is
-appended to right after a shard is in its place; so a build that was killed, or whose input was cut short and has been
-fetched again, goes on with the blocks that have no line or another hash.
+`blocks.jsonl` has a line for each finished block: its number, the hash of its input, and the hash and counts of its
+shard. The line is appended right after the shard is in its place. A resumed build makes only the blocks that have no line
+or another hash, also when the input was cut short at first and has been fetched again.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class _Line(TypedDict):
 
 
 class Sums(TypedDict):
-    """What all shards of a folder hold, and what was passed over on the way."""
+    """Totals of all shards of a folder, and of the pages that were left out."""
 
     pages: int
     passages: int
@@ -49,13 +49,13 @@ class Sums(TypedDict):
 
 
 class Shards:
-    """A folder that fills up with shards."""
+    """A folder to which shards are added."""
 
     def __init__(self, folder: Path) -> None:
-        """Takes up what an earlier build left there.
+        """Read the log that an earlier build left.
 
         Raises:
-            IfqaError: a folder is in it, which no build put there.
+            IfqaError: the folder has a subfolder, which no build makes.
         """
         self.folder = folder
         if strange := next((path for path in sorted(folder.iterdir()) if path.is_dir()), None):
@@ -68,7 +68,7 @@ class Shards:
         self.reused = 0
 
     def unfinished(self, blocks: Iterable[Block], advance: Callable[[float], None]) -> Iterator[Block]:
-        """The blocks, numbered, whose shards are not here; `advance` is told how many bytes of input the others took."""
+        """Number the blocks, and keep those without a shard; `advance` gets the bytes of input of the others."""
         for number, block in enumerate(blocks):
             self._keys.append(block.key())
             if self._is_here(number):
@@ -78,7 +78,7 @@ class Shards:
                 yield replace(block, number=number)
 
     def add(self, number: int, shard: Shard) -> None:
-        """Write a shard, and then that it is there; a block without passages has none."""
+        """Write a shard, then its line of the log; a block without passages has a line only."""
         if shard.passages:
             with create(shard_path(self.folder, number)) as handle:
                 write(handle, shard.data)
@@ -94,13 +94,17 @@ class Shards:
         self._lines[number] = line
 
     def finish(self) -> Sums:
-        """Put the log in order, list the bad pages, remove what no block made; returns the sums."""
+        """Sort the log, list the bad pages, and remove files that belong to no block; returns the totals.
+
+        Raises:
+            IfqaError: a shard is missing or has another size than was written.
+        """
         lines = [self._lines[number] for number in range(len(self._keys))]
-        made = {shard_path(self.folder, line["block"]): line["bytes"] for line in lines if line["passages"]}
-        for path, size in made.items():
+        shards = {shard_path(self.folder, line["block"]): line["bytes"] for line in lines if line["passages"]}
+        for path, size in shards.items():
             if not path.exists() or path.stat().st_size != size:
                 raise IfqaError(f"{path} was taken away or changed while others were made; run the same command again")
-        for path in set(self.folder.iterdir()) - made.keys() - {self.folder / LOG, self.folder / INPUTS}:
+        for path in set(self.folder.iterdir()) - shards.keys() - {self.folder / LOG, self.folder / INPUTS}:
             path.unlink()
         write_jsonl(self.folder / LOG, lines)
         bad = [page for line in lines for page in line["bad"]]
@@ -113,7 +117,7 @@ class Shards:
             "pages": sum(line["pages"] for line in lines),
             "passages": sum(line["passages"] for line in lines),
             "words": sum(line["words"] for line in lines),
-            "shards": len(made),
+            "shards": len(shards),
             "left_out": dict(left_out),
             "bad": len(bad),
         }
@@ -126,7 +130,7 @@ class Shards:
 
 
 def _read_log(path: Path) -> Iterator[_Line]:
-    """The lines as `add` writes them; others are as good as none, their blocks are worked on again."""
+    """The lines that `add` wrote; malformed lines are ignored, so their blocks are made again."""
     for raw in path.read_bytes().splitlines() if path.exists() else ():
         try:
             line = json.loads(raw)
