@@ -27,8 +27,8 @@ _NEVER_MORE = 12  # bytes of passages from a byte of input; the most tightly pac
 class Forecast:
     """Numbers of pages and passages, bytes on disk, CPU seconds, and the share of the input in the sample.
 
-    One process spends the `reading` seconds: it alone unpacks any file that is not a multistream dump. All workers share
-    the `working` seconds.
+    One process spends the `reading` seconds: it alone unpacks any file that is not a multistream dump. All workers
+    share the `working` seconds.
     """
 
     pages: float

@@ -1,8 +1,8 @@
 """Writes the shards of a passages folder, and logs from which block each is made, so that a stopped build resumes.
 
 `blocks.jsonl` has a line for each finished block: its number, the hash of its input, and the hash and counts of its
-shard. The line is appended right after the shard is in its place. A resumed build makes only the blocks that have no line
-or another hash, also when the input was cut short at first and has been fetched again.
+shard. The line is appended right after the shard is in its place. A resumed build makes only the blocks that have no
+line or another hash, also when the input was cut short at first and has been fetched again.
 """
 
 import hashlib
