@@ -71,7 +71,7 @@ def test_one_stream_and_many_hold_the_same_passages():
     assert passages[0] == passages[1]
 
 
-def test_a_build_that_was_stopped_goes_on_with_what_is_not_finished(monkeypatch, capsys):
+def test_a_stopped_build_resumes_with_the_unfinished_blocks(monkeypatch, capsys):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     undisturbed = build(name="u")
     made = []
@@ -91,7 +91,7 @@ def test_a_build_that_was_stopped_goes_on_with_what_is_not_finished(monkeypatch,
     assert "3 blocks had been finished by an earlier build" in capsys.readouterr().err
 
 
-def test_a_dump_that_was_cut_short_is_gone_on_with_when_it_is_whole(capsys):
+def test_a_build_from_a_cut_dump_resumes_when_the_dump_is_whole(capsys):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     undisturbed, data = build(name="u"), Path("d.xml.bz2").read_bytes()
     Path("d.xml.bz2").write_bytes(data[: len(data) * 2 // 3])
@@ -104,7 +104,7 @@ def test_a_dump_that_was_cut_short_is_gone_on_with_when_it_is_whole(capsys):
     assert " blocks had been finished by an earlier build" in capsys.readouterr().err
 
 
-def test_what_another_setting_left_is_not_used(monkeypatch, capsys):
+def test_shards_of_another_number_of_words_are_not_reused(monkeypatch, capsys):
     Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
     undisturbed = build(name="u", path="e.xml", words=50)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -115,7 +115,7 @@ def test_what_another_setting_left_is_not_used(monkeypatch, capsys):
     assert "finished by an earlier build" not in capsys.readouterr().err
 
 
-def test_a_shard_that_was_changed_since_the_build_stopped_is_made_again(monkeypatch, capsys):
+def test_a_shard_that_changed_after_the_build_stopped_is_made_again(monkeypatch, capsys):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     undisturbed = build(name="u")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -135,7 +135,7 @@ def interrupt(folder):
     raise KeyboardInterrupt
 
 
-def test_shards_that_no_block_makes_any_more_are_removed(monkeypatch):
+def test_shards_of_removed_blocks_are_deleted(monkeypatch):
     Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(stages, "write_id_index", interrupt)
@@ -144,7 +144,7 @@ def test_shards_that_no_block_makes_any_more_are_removed(monkeypatch):
     assert build(path="e.xml") == build(name="u", path="e.xml")
 
 
-def test_an_article_that_changed_is_built_again_and_the_rest_is_kept(monkeypatch, capsys):
+def test_only_the_block_of_a_changed_article_is_made_again(monkeypatch, capsys):
     def write(first):
         rows = [{"id": str(n), "title": "T", "text": f"{first if n == 0 else 'w'} " * 500} for n in range(100)]
         Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -179,7 +179,7 @@ def piped(data, *arguments):
 
 
 @pytest.mark.parametrize("pack", [bytes, bz2.compress], ids=["plain", "bz2"])
-def test_a_pipe_is_read_and_is_known_by_what_came_through_it(pack):
+def test_a_pipe_has_the_identity_of_the_bytes_that_came_through_it(pack):
     whole = (HEAD + "".join(PAGES) + TAIL).encode()
     corpus(path="-")
     cut = piped(pack(whole)[: len(pack(whole)) // 2], "passages", "c")
@@ -213,7 +213,7 @@ def test_a_build_that_cannot_fit_is_refused_before_it_begins(monkeypatch):
         build()
 
 
-def test_a_forecast_is_near_what_is_built():
+def test_a_forecast_is_near_the_built_numbers():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     loaded = corpus()
     expected = forecast.forecast(loaded.sources)
@@ -231,7 +231,7 @@ def test_a_dump_of_few_streams_is_forecast_too(each):
     assert forecast.forecast(loaded.sources).passages == pytest.approx(made["passages"], rel=0.5)
 
 
-def test_a_build_whose_shard_was_taken_away_is_not_called_done(monkeypatch):
+def test_a_build_with_a_missing_shard_is_not_finished(monkeypatch):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     undisturbed = build(name="u")
 

@@ -34,14 +34,14 @@ def change(path):
     files._sha256.cache_clear()  # as in another process
 
 
-def test_an_untouched_corpus_is_fine(corpus):
+def test_an_untouched_corpus_passes(corpus):
     assert list(verify(corpus)) == [
         "  indexes/c/passages: none of 4 files damaged",
         "  sources of indexes/c/passages: none of 1 files changed",
     ]
 
 
-def test_a_source_that_was_changed_in_secret_is_named(corpus):
+def test_a_source_with_a_hidden_change_is_named(corpus):
     change(Path("d.xml"))
     found = verify(corpus)
     assert [next(found), next(found)][1] == "  sources of indexes/c/passages: 1 of 1 files changed"
@@ -49,13 +49,13 @@ def test_a_source_that_was_changed_in_secret_is_named(corpus):
         next(found)
 
 
-def test_a_small_source_that_was_changed_in_secret_is_read_again(corpus, capsys):
+def test_a_small_source_with_a_hidden_change_is_read_again(corpus, capsys):
     change(Path("d.xml"))
     assert "Apollo 99" in (stages.build_passages(corpus) / "passages-00000.jsonl").read_text()
     list(verify(corpus))
 
 
-def test_a_large_source_that_was_changed_in_secret_is_read_again_once_touched(corpus, monkeypatch):
+def test_a_large_source_with_a_hidden_change_is_read_again_once_touched(corpus, monkeypatch):
     monkeypatch.setattr(sources, "_SMALL", 0)
     change(Path("d.xml"))
     assert "Apollo 11" in (stages.build_passages(corpus) / "passages-00000.jsonl").read_text()

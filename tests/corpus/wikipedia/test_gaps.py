@@ -34,13 +34,13 @@ def test_gaps_are_closed(wikitext: str, text: str) -> None:
 
 @given(SOUP)
 @example("main() { f(, , 1); } ( ) ,, :-) .. ;)")
-def test_text_without_dropped_templates_is_left_as_it_is(text: str) -> None:
+def test_text_without_dropped_templates_is_unchanged(text: str) -> None:
     assert without_gaps(text) == without_gaps(text, lone=False) == text
     assert to_text(f"a {text}") == to_text(f"a {text}", "release")
 
 
 @given(SOUP, SOUP, st.booleans())
-def test_what_does_not_touch_a_gap_is_left_as_it_is(before: str, after: str, lone: bool) -> None:
+def test_text_that_touches_no_gap_is_unchanged(before: str, after: str, lone: bool) -> None:
     assert without_gaps(f"{before} a {GAP} b {after}", lone=lone) == f"{before} a  b {after}"
 
 
@@ -54,7 +54,7 @@ def test_no_gap_is_left_and_closing_again_changes_nothing(text: str, lone: bool)
 @pytest.mark.parametrize(
     "piece", [",", f",{GAP}", f", {GAP} ", f"({GAP},", f"{GAP} and ", f"''{GAP}", f":{GAP};", f"${GAP}"]
 )
-def test_a_long_page_of_gaps_takes_far_less_than_its_square(piece: str) -> None:
+def test_a_long_page_of_gaps_takes_far_less_than_quadratic_time(piece: str) -> None:
     began = time.process_time()
     without_gaps(piece * (100_000 // len(piece)))
     assert time.process_time() - began < 2

@@ -61,12 +61,12 @@ def test_indented_prose_is_kept(wikitext: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("wikitext", NO_PROSE.values(), ids=NO_PROSE)
-def test_other_indented_lines_are_dropped_as_the_release_drops_them(wikitext: str) -> None:
+def test_other_indented_lines_are_dropped_as_in_the_release(wikitext: str) -> None:
     assert to_text(wikitext) == to_text(wikitext, "release")
 
 
 @pytest.mark.parametrize("wikitext", [*NO_PROSE.values(), *(wikitext for wikitext, _ in PROSE.values())])
-def test_the_release_has_none_of_it(wikitext: str) -> None:
+def test_the_release_drops_all_indented_lines(wikitext: str) -> None:
     unindented = "\n".join(line for line in wikitext.split("\n") if line[:1] not in (":", ";", "*"))
     assert to_text(wikitext, "release") == to_text(unindented, "release")
 
@@ -75,18 +75,18 @@ LINES = st.lists(st.sampled_from(["", "Words end.", "Words go on", "== A ==", "*
 
 
 @given(LINES)
-def test_pages_without_such_lines_are_in_ifqa_as_in_the_release(lines: list[str]) -> None:
+def test_pages_without_indented_lines_are_equal_in_ifqa_and_release(lines: list[str]) -> None:
     assert to_text("\n".join(lines)) == to_text("\n".join(lines), "release")
 
 
 @given(st.lists(st.text("ab:;*# .='\"[", max_size=9), max_size=9))
-def test_no_line_without_a_mark_is_lost_or_moved(lines: list[str]) -> None:
+def test_lines_without_a_mark_are_kept_in_order(lines: list[str]) -> None:
     kept = iter(without_lists("\n" + "\n".join(lines), prose=True).split("\n"))
     assert all(line in kept for line in lines if line[:1] not in (":", ";", "*", "#"))
 
 
 @pytest.mark.parametrize("line", ["\n:a b", "\n;a", "\n:for see ", '\n:"', "\n: redirects", "\n:'''a"])
-def test_a_long_page_of_such_lines_comes_to_an_end(line: str) -> None:
+def test_a_long_page_of_indented_lines_ends_in_seconds(line: str) -> None:
     began = time.process_time()
     to_text('"' * 100_000 + line * 10_000 + "\n:" + line[2:] * 10_000)
     assert time.process_time() - began < 5

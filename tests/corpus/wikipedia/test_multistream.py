@@ -33,7 +33,7 @@ def test_all_pages_come_however_the_streams_are_cut(
     assert titles(path, size) == [f"Page {n}" for n in range(1, 60)]
 
 
-def test_the_header_with_the_namespaces_goes_before_every_piece(tmp_path: Path) -> None:
+def test_the_header_with_the_namespaces_precedes_every_piece(tmp_path: Path) -> None:
     old = [text.replace("<ns>0</ns>", "") for text in (*PAGES[:3], page(99, "Template:X", "x"))]
     assert titles(multistream(tmp_path / "d.xml.bz2", old, 1), 1) == ["Page 1", "Page 2", "Page 3"]
 
@@ -50,7 +50,7 @@ def test_the_header_with_the_namespaces_goes_before_every_piece(tmp_path: Path) 
     ],
     ids=["one stream", "streams that cut pages", "plain", "no dump", "damaged", "empty"],
 )
-def test_what_cannot_be_read_stream_by_stream_is_usage_of_its_start(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_no_multistream_dump_has_no_header(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "d.xml.bz2").write_bytes(data)
     assert header(tmp_path / "d.xml.bz2") is None
 
