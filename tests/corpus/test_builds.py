@@ -1,4 +1,4 @@
-"""Building passages: the same bytes whoever builds them, however often they are stopped."""
+"""Building passages: every build gives the same bytes, also after stops, with any number of workers."""
 
 import bz2
 import json
@@ -50,10 +50,10 @@ def build(**settings):
 
 def test_the_bytes_do_not_depend_on_the_number_of_workers():
     multistream(Path("d.xml.bz2"), PAGES, 5)
-    one = build()
-    assert len([name for name in one if name.startswith("passages-")]) > 3
+    local = build()
+    assert len([name for name in local if name.startswith("passages-")]) > 3
     shutil.rmtree("indexes/c")
-    assert content(stages.build_passages(load_corpus("c", workers=3))) == one
+    assert content(stages.build_passages(load_corpus("c", workers=3))) == local
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -74,12 +74,12 @@ def test_one_stream_and_many_hold_the_same_passages():
 def test_a_stopped_build_resumes_with_the_unfinished_blocks(monkeypatch, capsys):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     undisturbed = build(name="u")
-    made = []
+    finished = []
 
     def make_three(block):
-        if len(made) == 3:
+        if len(finished) == 3:
             raise KeyboardInterrupt
-        made.append(block.number)
+        finished.append(block.number)
         return blocks.make_shard(block)
 
     monkeypatch.setattr(stages, "make_shard", make_three)
@@ -167,10 +167,10 @@ def test_bad_pages_are_listed_and_counted(capsys):
     Path("e.xml").write_bytes((HEAD + PAGES[0]).encode() + bad + nameless + TAIL.encode())
     folder = stages.build_passages(corpus(path="e.xml"))
     listed = [json.loads(line) for line in (folder / "bad_pages.jsonl").read_text().splitlines()]
-    assert [(one["id"], one["title"]) for one in listed] == [("7", "Bad"), ("8", "page 3")]
+    assert [(bad["id"], bad["title"]) for bad in listed] == [("7", "Bad"), ("8", "page 3")]
     assert "2 bad pages: indexes/c/passages/bad_pages.jsonl" in capsys.readouterr().err
-    made = read_manifest(folder)["record"]
-    assert (made["pages"], made["bad"], made["left_out"]) == (2, 2, {"bad": 1})
+    record = read_manifest(folder)["record"]
+    assert (record["pages"], record["bad"], record["left_out"]) == (2, 2, {"bad": 1})
 
 
 def piped(data, *arguments):
@@ -193,7 +193,7 @@ def test_a_pipe_has_the_identity_of_the_bytes_that_came_through_it(pack):
     again = piped(b"another", "passages", "c")
     assert again.returncode == 0
     assert "came by a pipe; remove it to build it from another one" in again.stderr.decode()
-    stages.build_passages(load_corpus("c"))  # later stages take it as it is
+    stages.build_passages(load_corpus("c"))  # without a pipe, the finished passages are used
 
 
 def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
@@ -202,7 +202,7 @@ def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
         Path(f"parts/{name}.bz2").write_bytes(bz2.compress((HEAD + PAGES[part] + TAIL).encode()))
     Path("parts/x-index.txt.bz2").write_bytes(b"not a dump")
     for name in ("parts", "parts/x*.xml-p*.bz2"):
-        titles = [one.title for one in PassageStore(stages.build_passages(corpus("p", name)))]
+        titles = [passage.title for passage in PassageStore(stages.build_passages(corpus("p", name)))]
         assert list(dict.fromkeys(titles)) == ["Page 1", "Page 2", "Page 3"]
 
 
@@ -217,9 +217,9 @@ def test_a_forecast_is_near_the_built_numbers():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     loaded = corpus()
     expected = forecast.forecast(loaded.sources)
-    made = read_manifest(stages.build_passages(loaded))["record"]
-    assert expected.pages == pytest.approx(made["pages"], rel=0.3)
-    assert expected.passages == pytest.approx(made["passages"], rel=0.3)
+    record = read_manifest(stages.build_passages(loaded))["record"]
+    assert expected.pages == pytest.approx(record["pages"], rel=0.3)
+    assert expected.passages == pytest.approx(record["passages"], rel=0.3)
     assert 0 < expected.seen < 1
 
 
@@ -227,8 +227,8 @@ def test_a_forecast_is_near_the_built_numbers():
 def test_a_dump_of_few_streams_is_forecast_too(each):
     multistream(Path("d.xml.bz2"), PAGES, each)
     loaded = corpus()
-    made = read_manifest(stages.build_passages(loaded))["record"]
-    assert forecast.forecast(loaded.sources).passages == pytest.approx(made["passages"], rel=0.5)
+    record = read_manifest(stages.build_passages(loaded))["record"]
+    assert forecast.forecast(loaded.sources).passages == pytest.approx(record["passages"], rel=0.5)
 
 
 def test_a_build_with_a_missing_shard_is_not_finished(monkeypatch):

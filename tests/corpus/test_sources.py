@@ -1,4 +1,4 @@
-"""Where passages come from: what is refused, what is read in which order, and by what it is known."""
+"""Sources of passages: which are refused, in which order they are read, and what their identity is."""
 
 import bz2
 import gzip
@@ -49,7 +49,7 @@ def write_questions(answer="five", indent=None, split="dev"):
 
 
 def gold(**changes):
-    """A source of gold passages with its questions, as the pipeline hands them to the builder."""
+    """A source of gold passages with the questions that the pipeline fills in."""
     source = GOLD | changes
     return source | {"questions": [open_benchmark(source["benchmark"]).questions(one) for one in source["splits"]]}
 
@@ -218,7 +218,7 @@ def test_a_source_with_its_defaults_written_out_is_the_same_source():
 def test_gold_has_the_identity_of_its_questions_in_any_folder(monkeypatch):
     write_questions()
     before = known(gold())
-    write_questions(indent=4)  # the file's layout says nothing
+    write_questions(indent=4)  # the layout of the file does not matter
     assert known(gold()) == before
     write_questions("six")
     assert known(gold()) != before
@@ -284,7 +284,7 @@ def test_a_hash_of_another_file_or_outside_a_table_is_not_used(tmp_path):
     os.utime("e.xml", ns=(0, 0))
     true = hashlib.sha256(DUMP).hexdigest()
     assert sources.file_facts(tmp_path / "d.xml", made_up(tmp_path / "e.xml"))[2] == true
-    assert sources.file_facts(tmp_path / "d.xml", [1, 2])[2] == true  # a manifest that somebody wrote by hand
+    assert sources.file_facts(tmp_path / "d.xml", [1, 2])[2] == true  # a manifest written by hand
 
 
 def test_facts_read_back_from_json_give_the_same_identities(monkeypatch):
@@ -293,7 +293,7 @@ def test_facts_read_back_from_json_give_the_same_identities(monkeypatch):
     facts = json.loads(json.dumps(sources.facts(several, None)))
     assert [known(one, facts) for one in several] == [known(one) for one in several]
     made_up = {path: [*fact[:2], "made up"] for path, fact in facts.items()}
-    assert [sources.identify(one, made_up)["files"] for one in several] == [["made up"]] * 2  # none is hashed again
+    assert [sources.identify(one, made_up)["files"] for one in several] == [["made up"]] * 2  # no file is hashed again
 
 
 def test_sources_have_the_size_of_their_files_and_a_pipe_has_none():
@@ -335,7 +335,7 @@ def test_standard_input_has_the_identity_of_a_file_with_the_same_bytes(monkeypat
 
 
 class Trickle(BytesIO):
-    """A pipe that never gives more than three bytes at once."""
+    """A pipe that gives at most three bytes at a time."""
 
     def read(self, size=-1):
         return super().read(min(size, 3))

@@ -51,8 +51,8 @@ def test_an_empty_id_or_an_id_with_white_space_is_refused(tmp_path: Path, passag
 
 
 def test_passages_come_in_the_order_of_the_ids(folder: Path) -> None:
-    wanted = ["gold/ab12", "1-0", "gold/ab12", "1-1"]
-    assert PassageStore(folder).get(wanted) == passages(*wanted)
+    ids = ["gold/ab12", "1-0", "gold/ab12", "1-1"]
+    assert PassageStore(folder).get(ids) == passages(*ids)
     assert PassageStore(folder).get([]) == []
 
 

@@ -1,4 +1,4 @@
-"""Articles of plain text, and passages that are cut already, in the formats people have them in."""
+"""Articles of plain text, and passages that are cut already, in the formats they are published in."""
 
 import bz2
 import csv
@@ -53,7 +53,7 @@ def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path: Path) -> 
     assert article_files(tmp_path / "mine") == [tmp_path / "mine/deep/a.jsonl", tmp_path / "mine/link/b.jsonl"]
     (tmp_path / "mine" / "around").symlink_to(".")
     assert len(article_files(tmp_path / "mine")) == 2
-    (tmp_path / "mine" / "round").symlink_to("..")  # a second makes the number of paths grow beyond any end
+    (tmp_path / "mine" / "round").symlink_to("..")  # with a second such link, the number of paths is endless
     assert len(article_files(tmp_path / "mine")) == 2
 
 
@@ -83,7 +83,9 @@ def test_the_parquet_files_of_hugging_face_are_read(tmp_path: Path) -> None:
     ("table", "message"),
     [({"id": ["1"], "text": ["t"]}, "no column 'title'; found id, text"), ({"id": ["1"], "title": ["A"]}, "no column 'text'; found id, title")],
 )  # fmt: skip
-def test_a_parquet_file_without_the_columns_of_articles_is_refused(tmp_path: Path, table: dict[str, list[str]], message: str) -> None:
+def test_a_parquet_file_without_the_columns_of_articles_is_refused(
+    tmp_path: Path, table: dict[str, list[str]], message: str
+) -> None:
     parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
     with pytest.raises(IfqaError, match=message):
         articles(tmp_path / "a.parquet")
@@ -107,9 +109,7 @@ def test_a_text_shared_by_all_parquet_rows_does_not_fill_the_memory(tmp_path: Pa
     assert done.stdout == "800000000\n", done.stderr
 
 
-def test_parquet_rows_too_large_for_articles_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parquet_rows_too_large_for_articles_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ifqa.corpus.wikipedia.articles._ROWS_SIZE", 1000)
     texts = ["x" * 40] * 10 + ["x" * 200] * 10
     ids = [str(number) for number in range(20)]

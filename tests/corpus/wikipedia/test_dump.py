@@ -1,4 +1,4 @@
-"""Dumps, made here as they are downloaded."""
+"""The pages of dumps like those of Wikimedia, whole and damaged."""
 
 import bz2
 import gzip
@@ -88,7 +88,7 @@ def test_old_dumps_show_namespaces_and_redirects_by_title_and_text(tmp_path: Pat
 
 
 def multistream(xml: str) -> bytes:
-    """Head, pages by twos and tail as streams of their own, as Wikimedia publishes them."""
+    """Head, pairs of pages, and tail as separate streams, as Wikimedia publishes them."""
     cuts = [
         xml.index("<page>"),
         *(xml.index(f"<page><title>{title}") for title in ("Template:X", "D")),

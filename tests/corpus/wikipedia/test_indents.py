@@ -1,4 +1,4 @@
-"""Which lines that begin with `:` or `;` are prose: one kind of line a test, as it stands on real pages."""
+"""Lines that begin with `:` or `;`: each kind as on real pages, kept if it is prose, else dropped."""
 
 import time
 
@@ -31,7 +31,7 @@ PROSE = {
     "term over text": ("x\n; The [[end]]:\nIt ended.", "x\nThe end.\nIt ended."),
     "term and definition in one line": ("x\n; Factors: What one changes.", "x\nFactors: What one changes."),
     "prose with a formula": ("x\n:for all <math>n</math> it is so.", "x\nfor all formula_1 it is so."),
-    "prose behind a file": ("It is\n[[File:A.jpg|b]]\n:the end of it", "It is\nthe end of it"),
+    "prose after a file": ("It is\n[[File:A.jpg|b]]\n:the end of it", "It is\nthe end of it"),
 }
 
 NO_PROSE = {
@@ -45,7 +45,7 @@ NO_PROSE = {
     "equation of words": "It ends with\n:RCH=CH2 + H2 → RCH2CH3(R = alkyl)",
     "code": "It ends with\n:{ a[i] = 'n'; }",
     "items of a list": "It ends:\n:* One of them.\n:# Another of them.",
-    "what goes on with an item": "It ends:\n* One of them.\n\n:This item goes on.\n::And on.",
+    "continued list item": "It ends:\n* One of them.\n\n:This item goes on.\n::And on.",
     "talk": "It ends,\n:I do not think so. --[[User:X|X]] 12:03, 3 May 2005\n:Nor do I. 12:04, 3 May 2005 (UTC)",
     "table of contents": "== Contents ==\n:1 The beginning\n::1.1 The very beginning\n:2 The end",
     "terms over lists": "It ends.\n;Books\n* A book.\n;Films\n* A film.\n[[Category:A]]",

@@ -1,4 +1,4 @@
-"""What templates show: one template a case, with the exact text expected; those of numbers in test_quantities.py."""
+"""Templates: one template a case, with the exact text expected. test_quantities.py has the templates of numbers."""
 
 import pytest
 from hypothesis import given
