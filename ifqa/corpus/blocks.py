@@ -1,4 +1,4 @@
-"""Blocks: pieces of a source, each of which becomes the same shard of passages on every machine and in every run."""
+"""Blocks: pieces of a source; a block becomes the same shard of passages in every run on every machine."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Writes the shards of a passages folder, and logs from which block each is made, so that a stopped build resumes.
+"""Writes the shards of a passages folder, with a log of their blocks from which a stopped build resumes.
 
 `blocks.jsonl` has a line for each finished block: its number, the hash of its input, and the hash and counts of its
 shard. The line is appended right after the shard is in its place. A resumed build makes only the blocks that have no

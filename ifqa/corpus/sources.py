@@ -1,4 +1,4 @@
-"""Sources of passages: MediaWiki dumps, articles, passages that are cut already, and gold passages of a benchmark."""
+"""Sources of passages: MediaWiki dumps, articles, passages cut already, and a benchmark's gold passages."""
 
 import hashlib
 import re

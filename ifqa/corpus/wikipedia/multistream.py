@@ -1,4 +1,4 @@
-"""Reads dumps that Wikimedia publishes for random access (`…-multistream.xml.bz2`): bz2 streams of 100 pages each.
+"""Reads Wikimedia's dumps for random access (`…-multistream.xml.bz2`): bz2 streams of 100 pages each.
 
 Each stream can be unpacked by itself, so all cores can work. Ten bytes open each stream; they occur in packed data by
 chance once in 10^24 bytes. So a search for them finds the streams, and the published index file is not needed.

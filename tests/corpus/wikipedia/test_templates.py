@@ -1,4 +1,4 @@
-"""Templates: one template a case, with the exact text expected. test_quantities.py has the templates of numbers."""
+"""Templates: one template a case, with the exact text expected; test_quantities.py has those of numbers."""
 
 import pytest
 from hypothesis import given
