@@ -103,7 +103,7 @@ class Shards:
         shards = {shard_path(self.folder, line["block"]): line["bytes"] for line in lines if line["passages"]}
         for path, size in shards.items():
             if not path.exists() or path.stat().st_size != size:
-                raise IfqaError(f"{path} was taken away or changed while others were made; run the same command again")
+                raise IfqaError(f"{path} is missing or changed while the build went on; run the same command again")
         for path in set(self.folder.iterdir()) - shards.keys() - {self.folder / LOG, self.folder / INPUTS}:
             path.unlink()
         write_jsonl(self.folder / LOG, lines)

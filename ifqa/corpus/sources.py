@@ -185,7 +185,7 @@ def check(sources: Sequence[Source]) -> None:
     for source in sources:
         _check(source)
     if sum(map(is_pipe, sources)) > 1:
-        raise IfqaError('two sources are standard input (path = "-"), which can be read only once; give one of them')
+        raise IfqaError('two sources are standard input (path = "-"), which can be read only once; keep one of them')
 
 
 def _check(source: Source) -> None:

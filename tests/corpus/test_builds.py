@@ -241,7 +241,7 @@ def test_a_build_with_a_missing_shard_is_not_finished(monkeypatch):
         return blocks.make_shard(block)
 
     corpus()
-    with monkeypatch.context() as patch, pytest.raises(IfqaError, match="taken away or changed"):
+    with monkeypatch.context() as patch, pytest.raises(IfqaError, match="is missing or changed"):
         patch.setattr(stages, "make_shard", thief)
         stages.build_passages(load_corpus("c", workers=1))
     assert not Path("indexes/c/passages").exists()

@@ -63,7 +63,7 @@ def read_articles(file: Path, tally: Tally | None = None) -> Iterator[tuple[Page
     """
     tally = tally or Tally()
     if not require(file, "articles").stat().st_size:
-        raise IfqaError(f"{file} is empty; fetch it again, or take it out")
+        raise IfqaError(f"{file} is empty; fetch it again, or remove it")
     with open(file, "rb") as handle:
         if file.suffix == ".parquet":
             records = _rows(file, handle)
