@@ -1,1 +1,1 @@
-"""Sources to passages: blocks, shards, a store of passages by id."""
+"""Turns sources into passages: blocks, shards, and a store of passages by id."""

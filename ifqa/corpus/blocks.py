@@ -1,4 +1,4 @@
-"""Blocks: pieces of a source that give the same shard of passages wherever, whenever and by whomever they are worked on."""
+"""Blocks: pieces of a source; a block becomes the same shard of passages in every run on every machine."""
 
 import hashlib
 import json
@@ -14,17 +14,20 @@ from ifqa.corpus.wikipedia.splitter import split
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.records import Passage
 
-VERSION = 3  # of what becomes of a block; raised when that changes, so that nothing made before is used
+VERSION = 3  # raised when a block becomes other passages, so that older shards and corpora are not used again
 PACKED = 1 << 22  # bytes of bz2 streams in a block: about 5,000 passages of enwiki
 TEXT = 1 << 23  # characters of pages in a block
-_EMPTY = 200  # characters that a page without any counts for: it takes memory, too
-PASSAGES = 20_000  # in a block of passages that are passages already
+_EMPTY = 200  # characters added for each page: an empty page takes memory, too
+PASSAGES = 20_000  # passages in a block, where the source is cut already
 
-_One = TypeVar("_One", Page, Passage)
+_Item = TypeVar("_Item", Page, Passage)
 
 
 class BlockSettings(TypedDict, total=False):
-    """What becomes of pages: "words" and "wrap"; of wikitext "profile", of streams "disambiguation"; of passages none."""
+    """How pages become passages: "words" and "wrap", for wikitext also "profile", for streams also "disambiguation".
+
+    Empty for passages that are cut already.
+    """
 
     profile: Profile
     disambiguation: Disambiguation
@@ -34,15 +37,15 @@ class BlockSettings(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Block:
-    """Whole pages, packed, as wikitext or as plain text; or passages.
+    """Whole pages (packed, as wikitext or as plain text), or passages.
 
     Attributes:
         content: the streams, pages or passages.
-        where: the file they come from, and from which byte on.
-        read: bytes of input they take.
-        settings: what becomes of them.
-        tally: what was passed over to get at them.
-        number: of its shard.
+        where: the file and the byte at which the block begins; opens error messages.
+        read: bytes of input in the block.
+        settings: how pages become passages; empty for passages.
+        tally: pages that were left out while the block was read.
+        number: the number of its shard.
     """
 
     content: Streams | list[Page] | list[Passage]
@@ -56,20 +59,20 @@ class Block:
         return self.where
 
     def key(self) -> str:
-        """Hex SHA-256 of all that decides what becomes of it."""
+        """Hex SHA-256 of everything that decides the block's passages."""
         digest = hashlib.sha256(json.dumps([VERSION, self.settings, self.tally.left_out, self.tally.bad]).encode())
         if isinstance(self.content, Streams):
             digest.update(b"%d %d " % (self.content.first, self.content.last) + self.content.header)
             digest.update(self.content.data)
         else:
-            for one in self.content:
-                digest.update(f"{one.id}\n{one.title}\n{len(one.text)}\n{one.text}\n".encode())
+            for item in self.content:
+                digest.update(f"{item.id}\n{item.title}\n{len(item.text)}\n{item.text}\n".encode())
         return digest.hexdigest()
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The passages of a block as lines of JSON, and how many they are."""
+    """The passages of a block as lines of JSON, with counts of pages, passages and words, and the pages left out."""
 
     data: bytes
     pages: int
@@ -79,10 +82,10 @@ class Shard:
 
 
 def make_shard(block: Block) -> Shard:
-    """The passages of a block.
+    """Make the passages of a block.
 
     Raises:
-        IfqaError: a stream in it is damaged.
+        IfqaError: a stream of the block is damaged or unpacks to too much.
     """
     tally = Tally(Counter(block.tally.left_out), list(block.tally.bad))
     lines: list[bytes] = []
@@ -115,14 +118,14 @@ def _pages(block: Block, tally: Tally) -> Iterable[Page]:
 
 
 def cut(
-    items: Iterable[tuple[_One, int]], where: str, settings: BlockSettings, tally: Tally | None = None
+    items: Iterable[tuple[_Item, int]], where: str, settings: BlockSettings, tally: Tally | None = None
 ) -> Iterator[Block]:
-    """Pages or passages, each with the bytes read so far, in blocks of 8 million characters or 20,000 passages.
+    """Cut pages or passages, each with the bytes read so far, into blocks of 8 million characters or 20,000 passages.
 
-    What `tally` holds when a block is full goes with it.
+    When a block is full, it takes the counts in `tally` with it.
     """
     tally = tally or Tally()
-    content: list[_One] = []
+    content: list[_Item] = []
     size = start = position = 0
     limit = TEXT if settings else PASSAGES
 

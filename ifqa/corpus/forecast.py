@@ -1,4 +1,4 @@
-"""What a corpus's passages will take, told from a sample of its sources before any of the work is done."""
+"""Estimates time, disk and memory for building a corpus's passages from a sample of its sources."""
 
 import shutil
 import time
@@ -15,20 +15,20 @@ from ifqa.corpus.wikipedia import multistream
 from ifqa.errors import IfqaError
 from ifqa.settings import settings_of
 
-_PLACES = 12  # of a multistream dump that are looked at: it begins with its oldest, longest articles
-_WORKER_MEMORY = 150e6  # bytes: what a process with a block in it was seen to take
-_PASSAGE_MEMORY = 36  # bytes for each passage while their ids are sorted
-_INDEX_BYTES = 16  # of the index of ids, a passage
-_ID_SECONDS = 5e-6  # to sort the ids, a passage
-_NEVER_MORE = 12  # bytes of passages from a byte of input: articles packed as tightly as they can be give 6
+_PLACES = 12  # places of a multistream dump to sample: it begins with its oldest, longest articles
+_WORKER_MEMORY = 150e6  # bytes, measured for a process with one block
+_PASSAGE_MEMORY = 36  # bytes a passage while the ids are sorted
+_INDEX_BYTES = 16  # bytes a passage in the index of ids
+_ID_SECONDS = 5e-6  # seconds a passage to sort the ids
+_NEVER_MORE = 12  # bytes of passages from a byte of input; the most tightly packed articles give 6
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Numbers of pages and passages, bytes on disk, CPU seconds, and the share of the input they were told from.
+    """Numbers of pages and passages, bytes on disk, CPU seconds, and the share of the input in the sample.
 
-    `reading` seconds are spent by one process (what is no multistream dump is unpacked from its first byte on), `working`
-    seconds by all workers.
+    One process spends the `reading` seconds: it alone unpacks any file that is not a multistream dump. All workers
+    share the `working` seconds.
     """
 
     pages: float
@@ -39,16 +39,16 @@ class Forecast:
     seen: float
 
     def seconds(self, workers: int) -> float:
-        """At the least, with as many cores as workers."""
+        """Lower bound of the build's seconds, with a core for each worker."""
         return max(self.reading, (self.reading + self.working) / workers) + self.passages * _ID_SECONDS
 
     def memory(self, workers: int) -> float:
-        """Bytes, about: the workers' and this process's, which keeps blocks at hand for them."""
+        """Approximate bytes of the workers and of this process, which keeps blocks ready for them."""
         return (workers + 1) * _WORKER_MEMORY + self.passages * _PASSAGE_MEMORY
 
 
 def forecast(several: Sequence[Source]) -> Forecast | None:
-    """What building the passages of sources will take; None where a pipe is among them, which can be read only once."""
+    """Estimate what building the passages of sources takes; None if a source is a pipe, which can be read only once."""
     if any(map(sources.is_pipe, several)):
         return None
     total = sources.size(several) or 0
@@ -67,22 +67,22 @@ def forecast(several: Sequence[Source]) -> Forecast | None:
             working = time.process_time() - started - reading
             read += block.read
             new = (shard.pages, shard.passages, len(shard.data), reading, working)
-            own = [old + one for old, one in zip(own, new, strict=True)]
-        sums = [old + one * (size / read if read else 1.0) for old, one in zip(sums, own, strict=True)]
+            own = [old + more for old, more in zip(own, new, strict=True)]
+        sums = [old + part * (size / read if read else 1.0) for old, part in zip(sums, own, strict=True)]
         seen += read
     pages, passages, disk, reading, working = sums
     return Forecast(pages, passages, disk + passages * _INDEX_BYTES, reading, working, seen / total if total else 1.0)
 
 
 def require_room(several: Sequence[Source], folder: Path) -> None:
-    """Refuse a build that will not fit on the disk, before hours are spent on it.
+    """Refuse a build that will not fit on the disk, before any work is done.
 
     Args:
-        several: what is to be built.
-        folder: where it is being built; what an earlier build left in it counts as room.
+        several: the sources to build.
+        folder: the folder of the build; shards that an earlier build left there count as free room.
 
     Raises:
-        IfqaError: a sample says that it will not fit.
+        IfqaError: the estimate from a sample is larger than the room on the disk.
     """
     free = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.glob("passages-*.jsonl"))
     size = sources.size(several)
@@ -99,7 +99,7 @@ def require_room(several: Sequence[Source], folder: Path) -> None:
 
 
 def _sample(source: Source) -> Iterator[Block]:
-    """Blocks from all over a multistream dump; of what can only be read from the front, the first of each file."""
+    """Blocks from all over a multistream dump; for other files, the first block of each."""
     if source["format"] == "gold":
         yield from sources.blocks(source)
         return

@@ -1,4 +1,4 @@
-"""The index of a folder's passages by id, made once all shards are written; `PassageStore` looks things up in it."""
+"""Writes the index of passages by id, once all shards of a folder are written; `PassageStore` reads it."""
 
 import re
 from array import array
@@ -19,12 +19,12 @@ _ID_FIRST = re.compile(rb'\{"id": "([^"\\]+)"')  # how passage_line() begins
 
 
 def write_id_index(folder: Path) -> int:
-    """Index the shards of a folder by id, once all are written; returns how many passages there are.
+    """Index the shards of a folder by id; returns the number of passages.
 
-    Memory: 32 bytes a passage while it sorts.
+    Memory: 32 bytes a passage while the ids are sorted.
 
     Raises:
-        IfqaError: there are no passages, a line is no passage, or an id stands twice (named with both places).
+        IfqaError: there are no passages, a line is not a passage, or two passages have the same id (both are named).
     """
     import numpy as np
 
@@ -45,22 +45,22 @@ def write_id_index(folder: Path) -> int:
         raise IfqaError(f"{folder} holds no passages; wanted passages-00000.jsonl, … with a passage a line")
     order = np.argsort(np.frombuffer(hashes, dtype=np.uint64), kind="stable")
     ordered = np.frombuffer(hashes, dtype=np.uint64)[order]
-    del hashes  # 220 MB of 27.5 million passages
+    del hashes  # 220 MB for 27.5 million passages
     ordered_locations = np.frombuffer(locations, dtype=np.uint64)[order]
-    _refuse_twins(folder, ordered, ordered_locations)
+    _refuse_duplicates(folder, ordered, ordered_locations)
     _write_array(folder / HASHES, ordered)
     _write_array(folder / LOCATIONS, ordered_locations)
     return len(ordered)
 
 
-def _refuse_twins(folder: Path, hashes: "NDArray[np.uint64]", locations: "NDArray[np.uint64]") -> None:
-    """Equal hashes are nearly always equal ids (27.5 million different ones: one chance in 50,000), but look."""
+def _refuse_duplicates(folder: Path, hashes: "NDArray[np.uint64]", locations: "NDArray[np.uint64]") -> None:
+    """Refuse equal ids among equal hashes. Two of 27.5 million ids share a hash by chance in 1 of 50,000 corpora."""
     import numpy as np
 
     shards = shards_of(folder)
     first_at: dict[str, str] = {}
-    twins = np.flatnonzero(hashes[1:] == hashes[:-1])
-    for location in sorted(set(locations[twins].tolist() + locations[twins + 1].tolist())):
+    duplicates = np.flatnonzero(hashes[1:] == hashes[:-1])
+    for location in sorted(set(locations[duplicates].tolist() + locations[duplicates + 1].tolist())):
         path = shards[location >> OFFSET_BITS]
         with open(path, "rb") as handle:
             passage = read_at(handle, location)
@@ -69,7 +69,7 @@ def _refuse_twins(folder: Path, hashes: "NDArray[np.uint64]", locations: "NDArra
         if passage.id in first_at:
             raise IfqaError(
                 f"passage id {passage.id!r} stands twice: {first_at[passage.id]} and {path}:{number} "
-                f"({passage.title!r}); if two sources hold the same article, take one out"
+                f"({passage.title!r}); if two sources have the same article, remove it from one source"
             )
         first_at[passage.id] = f"{path}:{number}"
 

@@ -1,10 +1,11 @@
-"""The shards of a passages folder while they are made: which are finished, and from which block of the input.
+"""Writes the shards of a passages folder, with a log of their blocks from which a stopped build resumes.
 
-`blocks.jsonl` has a line for each finished block: its number, the hash of what went into it, and what came out. It is
-appended to right after a shard is in its place; so a build that was killed, or whose input was cut short and has been
-fetched again, goes on with the blocks that have no line or another hash.
+`blocks.jsonl` has a line for each finished block: its number, the hash of its input, and the hash and counts of its
+shard. The line is appended right after the shard is in its place. A resumed build makes only the blocks that have no
+line or another hash, also when the input was cut short at first and has been fetched again.
 """
 
+import hashlib
 import json
 import os
 from collections import Counter
@@ -17,10 +18,10 @@ from ifqa.corpus.blocks import Block, Shard
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
 from ifqa.storage.artifacts import INPUTS
-from ifqa.storage.files import create, json_line, keep_whole_lines, write, write_jsonl
+from ifqa.storage.files import create, json_line, keep_whole_lines, sha256, write, write_jsonl
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
-_KINDS = {"block": int, "key": str, "bytes": int, "left_out": dict, "bad": list}
+_KINDS = {"block": int, "key": str, "bytes": int, "sha256": str, "left_out": dict, "bad": list}
 _KINDS |= dict.fromkeys(("pages", "passages", "words"), int)
 
 
@@ -31,12 +32,13 @@ class _Line(TypedDict):
     passages: int
     words: int
     bytes: int
+    sha256: str
     left_out: dict[str, int]
     bad: list[dict[str, str]]
 
 
 class Sums(TypedDict):
-    """What all shards of a folder hold, and what was passed over on the way."""
+    """Totals of all shards of a folder, and of the pages that were left out."""
 
     pages: int
     passages: int
@@ -47,18 +49,26 @@ class Sums(TypedDict):
 
 
 class Shards:
-    """A folder that fills up with shards."""
+    """A folder to which shards are added."""
 
     def __init__(self, folder: Path) -> None:
-        """Takes up what an earlier build left there."""
+        """Read the log that an earlier build left.
+
+        Raises:
+            IfqaError: the folder has a subfolder, which no build makes.
+        """
         self.folder = folder
+        if strange := next((path for path in sorted(folder.iterdir()) if path.is_dir()), None):
+            raise IfqaError(
+                f"{strange} is a folder; {folder} holds only the files of an unfinished build; move it away"
+            )
         keep_whole_lines(folder / LOG)
         self._lines = {line["block"]: line for line in _read_log(folder / LOG)}
         self._keys: list[str] = []
         self.reused = 0
 
     def unfinished(self, blocks: Iterable[Block], advance: Callable[[float], None]) -> Iterator[Block]:
-        """The blocks, numbered, whose shards are not here; `advance` is told how many bytes of input the others took."""
+        """Number the blocks, and keep those without a shard; `advance` gets the bytes of input of the others."""
         for number, block in enumerate(blocks):
             self._keys.append(block.key())
             if self._is_here(number):
@@ -68,13 +78,14 @@ class Shards:
                 yield replace(block, number=number)
 
     def add(self, number: int, shard: Shard) -> None:
-        """Write a shard, and then that it is there; a block without passages has none."""
+        """Write a shard, then its line of the log; a block without passages has a line only."""
         if shard.passages:
             with create(shard_path(self.folder, number)) as handle:
                 write(handle, shard.data)
         line: _Line = {
             "block": number, "key": self._keys[number], "pages": shard.pages, "passages": shard.passages,
-            "words": shard.words, "bytes": len(shard.data), "left_out": shard.tally.left_out, "bad": shard.tally.bad,
+            "words": shard.words, "bytes": len(shard.data), "sha256": hashlib.sha256(shard.data).hexdigest(),
+            "left_out": shard.tally.left_out, "bad": shard.tally.bad,
         }  # fmt: skip
         with open(self.folder / LOG, "ab") as handle:
             write(handle, json_line(line))
@@ -83,13 +94,17 @@ class Shards:
         self._lines[number] = line
 
     def finish(self) -> Sums:
-        """Put the log in order, list the bad pages, remove what no block made; returns the sums."""
+        """Sort the log, list the bad pages, and remove files that belong to no block; returns the totals.
+
+        Raises:
+            IfqaError: a shard is missing or has another size than was written.
+        """
         lines = [self._lines[number] for number in range(len(self._keys))]
-        made = {shard_path(self.folder, line["block"]): line["bytes"] for line in lines if line["passages"]}
-        for path, size in made.items():
+        shards = {shard_path(self.folder, line["block"]): line["bytes"] for line in lines if line["passages"]}
+        for path, size in shards.items():
             if not path.exists() or path.stat().st_size != size:
-                raise IfqaError(f"{path} was taken away or changed while others were made; run the same command again")
-        for path in set(self.folder.iterdir()) - made.keys() - {self.folder / LOG, self.folder / INPUTS}:
+                raise IfqaError(f"{path} is missing or changed while the build went on; run the same command again")
+        for path in set(self.folder.iterdir()) - shards.keys() - {self.folder / LOG, self.folder / INPUTS}:
             path.unlink()
         write_jsonl(self.folder / LOG, lines)
         bad = [page for line in lines for page in line["bad"]]
@@ -102,7 +117,7 @@ class Shards:
             "pages": sum(line["pages"] for line in lines),
             "passages": sum(line["passages"] for line in lines),
             "words": sum(line["words"] for line in lines),
-            "shards": len(made),
+            "shards": len(shards),
             "left_out": dict(left_out),
             "bad": len(bad),
         }
@@ -111,11 +126,11 @@ class Shards:
         line, path = self._lines.get(number), shard_path(self.folder, number)
         if line is None or line["key"] != self._keys[number]:
             return False
-        return not line["passages"] or (path.exists() and path.stat().st_size == line["bytes"])
+        return not line["passages"] or (path.exists() and sha256(path) == line["sha256"])
 
 
 def _read_log(path: Path) -> Iterator[_Line]:
-    """The lines as `add` writes them; others are as good as none, their blocks are worked on again."""
+    """The lines that `add` wrote; malformed lines are ignored, so their blocks are made again."""
     for raw in path.read_bytes().splitlines() if path.exists() else ():
         try:
             line = json.loads(raw)

@@ -1,4 +1,4 @@
-"""Where passages come from: a dump, articles, ready passages, a benchmark's gold contexts; several make a corpus."""
+"""Sources of passages: MediaWiki dumps, articles, passages cut already, and a benchmark's gold passages."""
 
 import hashlib
 import re
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 
 class Source(TypedDict):
-    """A [[passages.sources]]; settings of the format stand beside these."""
+    """A table [[passages.sources]] of a corpus file; the keyword arguments of its format stand beside these keys."""
 
     format: str
-    path: NotRequired[str]  # of all but "gold"
-    benchmark: NotRequired[str]  # of "gold", and its splits with their questions
+    path: NotRequired[str]  # every format but "gold"
+    benchmark: NotRequired[str]  # "gold" alone has this key and the next two
     splits: NotRequired[list[str]]
-    questions: NotRequired[list[list[Question]]]
+    questions: NotRequired[list[list[Question]]]  # of each split; filled in by the pipeline
 
 
 Known = Mapping[str, Sequence[int | str]]  # path -> bytes, time of change (ns) and SHA-256 of a file
-
 PIPE = "-"
+_SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every command, like a small artifact
 
 
 class Pipe(RawIOBase):
-    """Standard input, which can be read only once: so its bytes are counted and hashed on the way."""
+    """Standard input. It can be read only once, so its bytes are counted and hashed while it is read."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -51,11 +51,11 @@ class Pipe(RawIOBase):
         self.count = 0
 
     def readable(self) -> bool:
-        """Yes."""
+        """Always True."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Into the buffer, what comes."""
+        """Read at most `len(buffer)` bytes into the buffer; returns how many."""
         room = memoryview(buffer)
         data = self._source.read(len(room))
         room[: len(data)] = data
@@ -64,17 +64,17 @@ class Pipe(RawIOBase):
         return len(data)
 
     def facts(self) -> tuple[int, int, str]:
-        """Bytes so far, 0 and SHA-256, as `file_facts` gives them."""
+        """Bytes read so far, 0 for the time of change, and SHA-256: the same shape as `file_facts`."""
         return self.count, 0, self._digest.hexdigest()
 
 
 def something_is_piped_in() -> bool:
-    """Whether standard input is there and no terminal."""
+    """Whether standard input is open and is not a terminal."""
     return sys.stdin is not None and not sys.stdin.isatty()
 
 
 def open_pipe(sources: Sequence[Source]) -> Pipe | None:
-    """Standard input, if one of the sources is that.
+    """Standard input if a source reads it, else None.
 
     Raises:
         IfqaError: nothing is piped in.
@@ -95,16 +95,17 @@ def dump(
     *,
     pipe: Pipe | None = None,
 ) -> Iterator[Block]:
-    """MediaWiki pages-articles dumps: .xml, packed with bzip2 (one stream or many), gzip or xz.
+    """Read MediaWiki pages-articles dumps: .xml, plain or packed with bzip2 (one stream or many), gzip or xz.
 
     Args:
-        path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several, in the order of the numbers in their
-            names; "-" for standard input.
-        profile: "ifqa" for text like that of the IfQA release, "release" for its losses too, "full" for all that is seen.
+        path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several files, read in the order of the numbers
+            in their names; "-" for standard input.
+        profile: "ifqa" gives text like that of the IfQA release, "release" also repeats the release's losses, "full"
+            keeps all text that a reader of the page sees.
         disambiguation: "keep" or "drop" disambiguation pages.
-        words: white-space words in a passage.
-        wrap: whether an article's last passage goes on with the article's start to reach `words`.
-        pipe: standard input.
+        words: words of a passage, split at white space.
+        wrap: fill an article's last passage up to `words` with the article's first words.
+        pipe: standard input, if `path` is "-".
     """
     settings: BlockSettings = {"profile": profile, "disambiguation": disambiguation, "words": words, "wrap": wrap}
     if pipe is not None:
@@ -125,7 +126,7 @@ def _dump_blocks(file: Path, settings: BlockSettings) -> Iterator[Block]:
 def _in_turn(
     handle: BufferedReader, where: str, position: Callable[[], int], settings: BlockSettings
 ) -> Iterator[Block]:
-    """Blocks of pages, where only the first byte is known to begin one: unpacked and parsed here, one after the other."""
+    """Blocks of a dump that can only be read from its first byte on: this process unpacks and parses it."""
     tally = Tally()
     with unpack(handle) as xml:
         chunks = iter(lambda: xml.read(BLOCK), b"")
@@ -136,13 +137,13 @@ def _in_turn(
 def articles(
     path: str, words: Positive = 100, wrap: bool = True, share: Annotated[float, Field(gt=0, le=1)] = 1.0
 ) -> Iterator[Block]:
-    """Articles of plain text: JSON lines, WikiExtractor's JSON, parquet; a folder stands for all such files in it.
+    """Read articles of plain text: JSON lines, WikiExtractor's JSON, or parquet.
 
     Args:
-        path: a file or a folder.
+        path: a file, or a folder with any number of such files.
         words, wrap: as for `dump`.
-        share: of the articles, 0 to 1, for a smaller pool; the hash of its id decides whether an article is in, so a
-            larger share holds every smaller one.
+        share: fraction of the articles to keep, above 0 and up to 1. The hash of its id decides whether an article is
+            kept, so a larger share contains every smaller share.
     """
     for file in article_files(_find(path)):
         tally = Tally()
@@ -151,17 +152,17 @@ def articles(
 
 
 def passages(path: str) -> Iterator[Block]:
-    """Passages that are cut already: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and perhaps title."""
+    """Read passages that are cut already: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and optionally title."""
     file = _passage_file(path)
     yield from cut(read_passages(file), str(file), {})
 
 
 def gold(benchmark: str, splits: list[str], *, questions: Sequence[Sequence[Question]]) -> Iterator[Block]:
-    """The gold passages of a benchmark's splits as they are, each text once, with the title left empty.
+    """Take the gold passages of a benchmark's splits unchanged, each text once, with an empty title.
 
     Args:
-        benchmark, splits: where the questions are from.
-        questions: those of each split, which the caller has from the benchmark.
+        benchmark, splits: where the questions come from.
+        questions: the questions of each split, read by the caller.
     """
     texts = dict.fromkeys(text for split in questions for question in split for text in question.gold_passages)
     yield from cut(((Passage(gold_id(text), "", text), 0) for text in texts), f"gold passages of {benchmark}", {})
@@ -176,15 +177,15 @@ FORMATS: dict[str, Callable[..., Iterator[Block]]] = {
 
 
 def check(sources: Sequence[Source]) -> None:
-    """Refuse sources that cannot be read, before anything is.
+    """Refuse sources that cannot be read, before any work is done.
 
     Raises:
-        IfqaError: a format or a setting is unknown, what one names is not there, or two are standard input.
+        IfqaError: a format or a setting is unknown, a file is missing, or two sources are standard input.
     """
     for source in sources:
         _check(source)
     if sum(map(is_pipe, sources)) > 1:
-        raise IfqaError('two sources are standard input (path = "-"), which can be read only once; give one of them')
+        raise IfqaError('two sources are standard input (path = "-"), which can be read only once; keep one of them')
 
 
 def _check(source: Source) -> None:
@@ -199,7 +200,7 @@ def _check(source: Source) -> None:
 
 
 def blocks(source: Source, pipe: Pipe | None = None) -> Iterator[Block]:
-    """A source in the pieces its shards are made of."""
+    """The blocks of a source; each becomes a shard of passages."""
     settings = {key: value for key, value in source.items() if key != "format"}
     return FORMATS[source["format"]](**settings, **({"pipe": pipe} if is_pipe(source) else {}))
 
@@ -210,7 +211,7 @@ def is_pipe(source: Source) -> bool:
 
 
 def files_of(source: Source) -> list[Path]:
-    """The files a source is read from, in order (none for `gold`, whose questions are its identity, and for a pipe)."""
+    """The files of a source in the order they are read; none for `gold` and for a pipe."""
     if source["format"] == "gold" or is_pipe(source):
         return []
     if source["format"] == "dump":
@@ -220,12 +221,12 @@ def files_of(source: Source) -> list[Path]:
 
 
 def identify(source: Source, known: Known) -> dict[str, object]:
-    """A source's settings and the SHA-256 of what it reads, by which its passages are known, wherever it lies.
+    """A source's settings and the SHA-256 of its files: its identity, which does not depend on where the files are.
 
     Args:
         source: the source.
-        known: path -> [bytes, modified (ns), SHA-256] of files hashed before; hashing 20 GB takes a minute. What came
-            by a pipe can only be known so, and is None until it has been read.
+        known: path -> [bytes, modified (ns), SHA-256] of files hashed before. Only sources over 64 MB use it: hashing
+            20 GB takes a minute. A pipe's hash is known only from here, and None until the pipe has been read.
     """
     settings = {**settings_of(FORMATS[source["format"]]), **source}
     if source["format"] == "gold":
@@ -233,25 +234,27 @@ def identify(source: Source, known: Known) -> dict[str, object]:
     if is_pipe(source):
         files = [known[PIPE][2] if PIPE in known else None]
     else:
-        files = [file_facts(path, known)[2] for path in files_of(source)]
+        paths = files_of(source)
+        known = {} if sum(path.stat().st_size for path in paths) <= _SMALL else known
+        files = [file_facts(path, known)[2] for path in paths]
     return {**{key: value for key, value in settings.items() if key != "path"}, "files": files}
 
 
 def size(sources: Sequence[Source]) -> int | None:
-    """Bytes of all that is read; None where a pipe is among it."""
+    """Bytes of all files of the sources; None if a source is a pipe."""
     if any(map(is_pipe, sources)):
         return None
     return sum(path.stat().st_size for source in sources for path in files_of(source))
 
 
 def facts(sources: Sequence[Source], pipe: Pipe | None) -> dict[str, tuple[int, int, str]]:
-    """What `identify` takes as known: path -> bytes, time of change and SHA-256 of all that was read."""
+    """Path -> bytes, time of change (ns) and SHA-256 of every file that was read: what `identify` takes as known."""
     known = {str(p): file_facts(p, {}) for source in sources for p in files_of(source)}
     return known | ({PIPE: pipe.facts()} if pipe else {})
 
 
 def file_facts(path: Path, known: Known) -> tuple[int, int, str]:
-    """Bytes, time of change (ns) and SHA-256 of a file; not hashed again while the first two are as `known`."""
+    """Bytes, time of change (ns) and SHA-256 of a file; the hash is taken from `known` if the first two are equal."""
     stat = path.stat()
     before = known.get(str(path)) if isinstance(known, Mapping) else None
     if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
@@ -260,14 +263,10 @@ def file_facts(path: Path, known: Known) -> tuple[int, int, str]:
 
 
 def _dump_files(path: str) -> list[Path]:
-    """The file, or those of a folder or of a pattern, by the numbers in their names: part 2 before part 10.
-
-    Raises:
-        IfqaError: there is none.
-    """
+    """The file, or the files of a folder or a pattern ordered by the numbers in their names: part 2 before part 10."""
     if re.search(r"[*?\[]", path) and not Path(path).exists():
         top = Path(Path(path).anchor or ".")
-        if any("**" in part and part != "**" for part in Path(path).parts):  # pathlib's ValueError, up to Python 3.12
+        if any("**" in part and part != "**" for part in Path(path).parts):  # a ValueError of pathlib up to Python 3.12
             raise IfqaError(f"passage source {path!r} is no pattern: wanted * in a name, or ** for all folders below")
         found = top.glob(str(Path(path).relative_to(top)) if top.anchor else path)
     elif not _find(path).is_dir():

@@ -1,9 +1,9 @@
-"""A folder of passages, and any passage out of it by id.
+"""A folder of passages, and look-up of any passage by id.
 
-The passages are `passages-00000.jsonl`, …: one `{"id", "title", "contents"}` a line, Pyserini's JsonCollection as it
-is. Beside them stand two arrays of one entry a passage: `ids.hash.npy`, sorted 64-bit hashes of the ids, and
-`ids.location.npy`, where the passage of that hash begins. Both are mapped into memory, not read: 27.5 million passages
-are 440 MB of files, of which a look-up touches a few pages.
+The shards `passages-00000.jsonl`, … have one `{"id", "title", "contents"}` a line, the format of Pyserini's
+JsonCollection. Two arrays in the same folder have one entry a passage: `ids.hash.npy` holds the sorted 64-bit hashes of
+the ids, `ids.location.npy` the place where the passage with that hash begins. Both arrays are memory-mapped: for 27.5
+million passages they are 440 MB on disk, and a look-up touches a few pages.
 """
 
 import json
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 _SHARD = re.compile(r"passages-(\d{5,})\.jsonl")
 HASHES, LOCATIONS = "ids.hash.npy", "ids.location.npy"
-OFFSET_BITS = 40  # of a location: the byte within the shard, up to 1 TB; the bits above are the shard's number
-_READ = 4096  # bytes: nearly every passage of 100 words is shorter
+OFFSET_BITS = 40  # low bits of a location: the byte in the shard, up to 1 TB; the higher bits are the shard's number
+_READ = 4096  # bytes; nearly every passage of 100 words is shorter
 
 
 class Store(Protocol):
-    """Where passages are looked up: a folder of millions, or the few that a retriever made."""
+    """Where passages are looked up: a corpus's folder, or the file of passages that a retriever wrote itself."""
 
     path: Path
 
     def find(self, ids: Iterable[str]) -> dict[str, Passage]:
-        """Those of the passages that are in the store, by id."""
+        """Id -> passage, for those ids that are in the store."""
         ...
 
 
 def write_passages(path: Path, passages: Iterable[Passage]) -> int:
-    """Write one file of passages, atomically; returns how many.
+    """Write a file of passages atomically; returns their number.
 
     Raises:
-        IfqaError: an id is empty or holds white space, at which TREC runs are split.
+        IfqaError: an id is empty or contains white space, which separates the columns of a TREC run.
     """
     count = 0
     with create(path) as handle:
@@ -58,24 +58,24 @@ def write_passages(path: Path, passages: Iterable[Passage]) -> int:
 
 
 def passage_line(passage_id: str, title: str, text: str) -> bytes:
-    """A passage as a line of a shard: what `files.json_line` makes of it, at a third of the cost."""
+    """A passage as a line of a shard: the same bytes as `files.json_line` gives, at a third of the cost."""
     first, second, third = encode_basestring(passage_id), encode_basestring(title), encode_basestring(text)
     return f'{{"id": {first}, "title": {second}, "contents": {third}}}\n'.encode("utf-8", "surrogatepass")
 
 
 def shard_path(folder: Path, number: int) -> Path:
-    """Where shard `number` of a folder stands."""
+    """The path of shard `number` of a folder."""
     return folder / f"passages-{number:05d}.jsonl"
 
 
 class PassageStore:
-    """The passages of a folder that `write_id_index` has been over."""
+    """The passages of a folder that `write_id_index` has indexed."""
 
     def __init__(self, folder: Path) -> None:
-        """Opens in milliseconds: nothing is read but the arrays' headers.
+        """Open the store in milliseconds: only the arrays' headers are read.
 
         Raises:
-            IfqaError: the folder or its index is missing or does not fit together.
+            IfqaError: the folder or its index is missing, or the index does not fit the shards.
         """
         import numpy as np
 
@@ -93,7 +93,7 @@ class PassageStore:
         return len(self._hashes)
 
     def __iter__(self) -> Iterator[Passage]:
-        """All passages, shard by shard, one in memory at a time."""
+        """All passages, shard by shard; one is in memory at a time."""
         for path in self._shards.values():
             yield from _read_passages(path)
 
@@ -101,24 +101,23 @@ class PassageStore:
         return passage_id in self.find([passage_id])
 
     def get(self, ids: Sequence[str]) -> list[Passage]:
-        """The passages of `ids`, in their order.
+        """The passages of `ids`, in that order.
 
         Raises:
-            IfqaError: an id is unknown; it is named, and the store.
+            IfqaError: an id is unknown; the message names the id and the store.
         """
         return fetch([self], ids)
 
     def find(self, ids: Iterable[str]) -> dict[str, Passage]:
-        """Those of the passages that are here, by id; reads each shard it needs once, front to back.
+        """Id -> passage, for those ids that are in the store; reads each shard that it needs once, front to back.
 
         Raises:
-            IfqaError: the index points to no passage, so it is not the index of these shards.
+            IfqaError: the index points to something that is not a passage, so it is the index of other shards.
         """
         import numpy as np
 
-        wanted = set(ids)
         places: list[tuple[int, str]] = []
-        hashed = sorted((hash_id(id_bytes(passage_id)), passage_id) for passage_id in wanted)
+        hashed = sorted((hash_id(id_bytes(passage_id)), passage_id) for passage_id in set(ids))
         queries = np.array([number for number, _ in hashed], dtype=np.uint64)
         first, last = (np.searchsorted(self._hashes, queries, side).tolist() for side in ("left", "right"))
         for start, end, (_, passage_id) in zip(first, last, hashed, strict=True):
@@ -133,7 +132,7 @@ class PassageStore:
                         passage = read_at(handle, location)
                     except IfqaError as error:
                         raise self._misfit(str(error)) from error
-                    if passage.id == passage_id:  # else another id with the same hash
+                    if passage.id == passage_id:  # another id may have the same hash
                         found[passage_id] = passage
         return found
 
@@ -142,13 +141,13 @@ class PassageStore:
 
 
 class PassageFile:
-    """One file of passages, held in memory: those that a retriever made, not found."""
+    """A file of passages that a retriever wrote itself instead of finding them in the corpus; held in memory."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file.
+        """Read the file.
 
         Raises:
-            IfqaError: it is missing, a line is no passage, or an id stands twice.
+            IfqaError: the file is missing, a line is not a passage, or two passages have the same id.
         """
         self.path = path
         self._passages: dict[str, Passage] = {}
@@ -165,15 +164,15 @@ class PassageFile:
         return iter(self._passages.values())
 
     def find(self, ids: Iterable[str]) -> dict[str, Passage]:
-        """Those of the passages that are here, by id."""
+        """Id -> passage, for those ids that are in the file."""
         return {passage_id: self._passages[passage_id] for passage_id in ids if passage_id in self._passages}
 
 
 def fetch(stores: Sequence[Store], ids: Sequence[str]) -> list[Passage]:
-    """The passages of `ids`, in their order, each from the first store that has it.
+    """The passages of `ids`, in that order, each from the first store that has it.
 
     Raises:
-        IfqaError: an id is in none of the stores.
+        IfqaError: none of the stores has one of the ids.
     """
     found: dict[str, Passage] = {}
     for store in stores:
@@ -192,7 +191,7 @@ def shards_of(folder: Path) -> dict[int, Path]:
 
 
 def count_passages(shard: Path) -> int:
-    """How many passages a shard holds, none of them parsed."""
+    """The number of passages in a shard, counted without parsing them."""
     with open(shard, "rb") as handle:
         return sum(1 for line in handle if line.strip())
 
@@ -203,7 +202,7 @@ def _read_passages(path: Path) -> Iterator[Passage]:
 
 
 def read_at(handle: BinaryIO, location: int) -> Passage:
-    """The passage that begins at a location of the shard that is open."""
+    """The passage that begins at a location; `handle` is its shard, open for reading."""
     offset = location & ((1 << OFFSET_BITS) - 1)
     handle.seek(offset)
     block = handle.read(_READ)
@@ -213,7 +212,7 @@ def read_at(handle: BinaryIO, location: int) -> Passage:
 
 
 def parse(line: bytes, where: str) -> Passage:
-    """The passage in a line of a shard; `where` ("file:line") opens the error if it is none."""
+    """The passage in a line of a shard; `where` ("file:line") opens the error if the line is not a passage."""
     try:
         record = json.loads(line)
     except ValueError as error:  # not JSON, or not UTF-8
@@ -229,10 +228,10 @@ def _passage(record: dict[str, object], where: str) -> Passage:
 
 
 def id_bytes(passage_id: str) -> bytes:
-    """An id as it stands in a shard."""
+    """An id as the bytes that a shard has for it."""
     return passage_id.encode("utf-8", "surrogatepass")
 
 
 def hash_id(passage_id: bytes) -> int:
-    """64 bits of an id, by which the index is sorted."""
+    """A 64-bit hash of an id; the index is sorted by it."""
     return int.from_bytes(blake2b(passage_id, digest_size=8).digest(), "little")

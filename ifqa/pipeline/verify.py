@@ -1,21 +1,26 @@
 """Whether what was made is still as it was written, file by file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment
+from ifqa.corpus.sources import files_of
 from ifqa.errors import IfqaError
+from ifqa.pipeline.upstream import sources_of
 from ifqa.storage.artifacts import damaged, read_manifest
+from ifqa.storage.files import known_sha256
 
 
 def verify(of: Experiment | Corpus) -> Iterator[str]:
-    """Hash every file of an experiment and its corpus, or of a corpus; a line for each artifact that is there.
+    """Hash every file of an experiment and its corpus, or of a corpus with its sources; a line for each artifact.
 
     Raises:
-        IfqaError: a file is missing, or not as it was written; after the lines on the others.
+        IfqaError: a file is missing, or not as it was written, or a source is not as it was read; after the lines on
+            the others.
     """
     wrong: list[Path] = []
+    errors: list[str] = []
     for folder in _folders(of):
         if (manifest := read_manifest(folder)) is None:
             continue
@@ -24,8 +29,25 @@ def verify(of: Experiment | Corpus) -> Iterator[str]:
         count = len(manifest["record"].get("files", {}))
         yield f"  {folder}: {len(found) or 'none'} of {count:,} files damaged"
     if wrong:
-        names = ", ".join(map(str, wrong[:5])) + (" …" if len(wrong) > 5 else "")
-        raise IfqaError(f"not as they were written: {names}; remove their folders, and run the same command again")
+        errors.append(f"not as they were written: {_few(wrong)}; remove their folders, and run the same command again")
+    corpus = of if isinstance(of, Corpus) else load_corpus(of.corpus, of.root) if of.corpus else None
+    manifest = read_manifest(corpus.folder / "passages") if corpus else None
+    if corpus and manifest:
+        read = {str(facts[2]) for facts in manifest["record"].get("sources", {}).values()}
+        paths = [path for source in sources_of(corpus) for path in files_of(source)]
+        changed = [path for path in paths if known_sha256(path) not in read]
+        yield f"  sources of {corpus.folder / 'passages'}: {len(changed) or 'none'} of {len(paths):,} files changed"
+        if changed:
+            errors.append(
+                f"not as they were when the passages were built: {_few(changed)}; bring back the files of then, or "
+                f"touch these and build the passages again: ifqa passages {corpus.name}"
+            )
+    if errors:
+        raise IfqaError("; ".join(errors))
+
+
+def _few(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths[:5])) + (" …" if len(paths) > 5 else "")
 
 
 def _folders(of: Experiment | Corpus) -> Iterator[Path]:

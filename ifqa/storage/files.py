@@ -27,9 +27,9 @@ _T = TypeVar("_T")
 _PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
 
-# Bytes of a line, unpacked. An article at MediaWiki's limit of 2 MB has 12 MB if JSON escapes all of it; 1 MB of packed
-# blanks can be a line of 7 GB.
-LONGEST_LINE = 1 << 26
+# Bytes of a line, unpacked. An article at MediaWiki's limit of 2 MB has 12 MB if JSON escapes all of it. A few packed
+# bytes can be a line of GB, and JSON of 3 bytes ("{},") takes 72 bytes of memory.
+LONGEST_LINE = 1 << 24
 
 
 def require(path: Path, what: str) -> Path:

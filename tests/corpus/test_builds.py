@@ -1,4 +1,4 @@
-"""Building passages: the same bytes whoever builds them, however often they are stopped."""
+"""Building passages: every build gives the same bytes, also after stops, with any number of workers."""
 
 import bz2
 import json
@@ -50,10 +50,10 @@ def build(**settings):
 
 def test_the_bytes_do_not_depend_on_the_number_of_workers():
     multistream(Path("d.xml.bz2"), PAGES, 5)
-    one = build()
-    assert len([name for name in one if name.startswith("passages-")]) > 3
+    local = build()
+    assert len([name for name in local if name.startswith("passages-")]) > 3
     shutil.rmtree("indexes/c")
-    assert content(stages.build_passages(load_corpus("c", workers=3))) == one
+    assert content(stages.build_passages(load_corpus("c", workers=3))) == local
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -71,15 +71,15 @@ def test_one_stream_and_many_hold_the_same_passages():
     assert passages[0] == passages[1]
 
 
-def test_a_build_that_was_stopped_goes_on_with_what_is_not_finished(monkeypatch, capsys):
+def test_a_stopped_build_resumes_with_the_unfinished_blocks(monkeypatch, capsys):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     undisturbed = build(name="u")
-    made = []
+    finished = []
 
     def make_three(block):
-        if len(made) == 3:
+        if len(finished) == 3:
             raise KeyboardInterrupt
-        made.append(block.number)
+        finished.append(block.number)
         return blocks.make_shard(block)
 
     monkeypatch.setattr(stages, "make_shard", make_three)
@@ -91,7 +91,7 @@ def test_a_build_that_was_stopped_goes_on_with_what_is_not_finished(monkeypatch,
     assert "3 blocks had been finished by an earlier build" in capsys.readouterr().err
 
 
-def test_a_dump_that_was_cut_short_is_gone_on_with_when_it_is_whole(capsys):
+def test_a_build_from_a_cut_dump_resumes_when_the_dump_is_whole(capsys):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     undisturbed, data = build(name="u"), Path("d.xml.bz2").read_bytes()
     Path("d.xml.bz2").write_bytes(data[: len(data) * 2 // 3])
@@ -104,7 +104,7 @@ def test_a_dump_that_was_cut_short_is_gone_on_with_when_it_is_whole(capsys):
     assert " blocks had been finished by an earlier build" in capsys.readouterr().err
 
 
-def test_what_another_setting_left_is_not_used(monkeypatch, capsys):
+def test_shards_of_another_number_of_words_are_not_reused(monkeypatch, capsys):
     Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
     undisturbed = build(name="u", path="e.xml", words=50)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -115,11 +115,27 @@ def test_what_another_setting_left_is_not_used(monkeypatch, capsys):
     assert "finished by an earlier build" not in capsys.readouterr().err
 
 
+def test_a_shard_that_changed_after_the_build_stopped_is_made_again(monkeypatch, capsys):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    undisturbed = build(name="u")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stages, "write_id_index", interrupt)
+        build()
+    shard = Path("indexes/c/.passages.partial/passages-00001.jsonl")
+    changed = shard.read_bytes().replace(b"x1 ", b"x9 ")
+    assert changed != shard.read_bytes()
+    shard.write_bytes(changed)
+    blocks_made = len(undisturbed["blocks.jsonl"].splitlines())
+    capsys.readouterr()
+    assert build() == undisturbed
+    assert f"{blocks_made - 1} blocks had been finished by an earlier build" in capsys.readouterr().err
+
+
 def interrupt(folder):
     raise KeyboardInterrupt
 
 
-def test_shards_that_no_block_makes_any_more_are_removed(monkeypatch):
+def test_shards_of_removed_blocks_are_deleted(monkeypatch):
     Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(stages, "write_id_index", interrupt)
@@ -128,7 +144,7 @@ def test_shards_that_no_block_makes_any_more_are_removed(monkeypatch):
     assert build(path="e.xml") == build(name="u", path="e.xml")
 
 
-def test_an_article_that_changed_is_built_again_and_the_rest_is_kept(monkeypatch, capsys):
+def test_only_the_block_of_a_changed_article_is_made_again(monkeypatch, capsys):
     def write(first):
         rows = [{"id": str(n), "title": "T", "text": f"{first if n == 0 else 'w'} " * 500} for n in range(100)]
         Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -151,10 +167,10 @@ def test_bad_pages_are_listed_and_counted(capsys):
     Path("e.xml").write_bytes((HEAD + PAGES[0]).encode() + bad + nameless + TAIL.encode())
     folder = stages.build_passages(corpus(path="e.xml"))
     listed = [json.loads(line) for line in (folder / "bad_pages.jsonl").read_text().splitlines()]
-    assert [(one["id"], one["title"]) for one in listed] == [("7", "Bad"), ("8", "page 3")]
+    assert [(bad["id"], bad["title"]) for bad in listed] == [("7", "Bad"), ("8", "page 3")]
     assert "2 bad pages: indexes/c/passages/bad_pages.jsonl" in capsys.readouterr().err
-    made = read_manifest(folder)["record"]
-    assert (made["pages"], made["bad"], made["left_out"]) == (2, 2, {"bad": 1})
+    record = read_manifest(folder)["record"]
+    assert (record["pages"], record["bad"], record["left_out"]) == (2, 2, {"bad": 1})
 
 
 def piped(data, *arguments):
@@ -163,7 +179,7 @@ def piped(data, *arguments):
 
 
 @pytest.mark.parametrize("pack", [bytes, bz2.compress], ids=["plain", "bz2"])
-def test_a_pipe_is_read_and_is_known_by_what_came_through_it(pack):
+def test_a_pipe_has_the_identity_of_the_bytes_that_came_through_it(pack):
     whole = (HEAD + "".join(PAGES) + TAIL).encode()
     corpus(path="-")
     cut = piped(pack(whole)[: len(pack(whole)) // 2], "passages", "c")
@@ -177,7 +193,7 @@ def test_a_pipe_is_read_and_is_known_by_what_came_through_it(pack):
     again = piped(b"another", "passages", "c")
     assert again.returncode == 0
     assert "came by a pipe; remove it to build it from another one" in again.stderr.decode()
-    stages.build_passages(load_corpus("c"))  # later stages take it as it is
+    stages.build_passages(load_corpus("c"))  # without a pipe, the finished passages are used
 
 
 def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
@@ -186,7 +202,7 @@ def test_parts_of_a_dump_are_read_in_the_order_of_their_numbers():
         Path(f"parts/{name}.bz2").write_bytes(bz2.compress((HEAD + PAGES[part] + TAIL).encode()))
     Path("parts/x-index.txt.bz2").write_bytes(b"not a dump")
     for name in ("parts", "parts/x*.xml-p*.bz2"):
-        titles = [one.title for one in PassageStore(stages.build_passages(corpus("p", name)))]
+        titles = [passage.title for passage in PassageStore(stages.build_passages(corpus("p", name)))]
         assert list(dict.fromkeys(titles)) == ["Page 1", "Page 2", "Page 3"]
 
 
@@ -197,13 +213,13 @@ def test_a_build_that_cannot_fit_is_refused_before_it_begins(monkeypatch):
         build()
 
 
-def test_a_forecast_is_near_what_is_built():
+def test_a_forecast_is_near_the_built_numbers():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     loaded = corpus()
     expected = forecast.forecast(loaded.sources)
-    made = read_manifest(stages.build_passages(loaded))["record"]
-    assert expected.pages == pytest.approx(made["pages"], rel=0.3)
-    assert expected.passages == pytest.approx(made["passages"], rel=0.3)
+    record = read_manifest(stages.build_passages(loaded))["record"]
+    assert expected.pages == pytest.approx(record["pages"], rel=0.3)
+    assert expected.passages == pytest.approx(record["passages"], rel=0.3)
     assert 0 < expected.seen < 1
 
 
@@ -211,11 +227,11 @@ def test_a_forecast_is_near_what_is_built():
 def test_a_dump_of_few_streams_is_forecast_too(each):
     multistream(Path("d.xml.bz2"), PAGES, each)
     loaded = corpus()
-    made = read_manifest(stages.build_passages(loaded))["record"]
-    assert forecast.forecast(loaded.sources).passages == pytest.approx(made["passages"], rel=0.5)
+    record = read_manifest(stages.build_passages(loaded))["record"]
+    assert forecast.forecast(loaded.sources).passages == pytest.approx(record["passages"], rel=0.5)
 
 
-def test_a_build_whose_shard_was_taken_away_is_not_called_done(monkeypatch):
+def test_a_build_with_a_missing_shard_is_not_finished(monkeypatch):
     multistream(Path("d.xml.bz2"), PAGES, 5)
     undisturbed = build(name="u")
 
@@ -225,7 +241,7 @@ def test_a_build_whose_shard_was_taken_away_is_not_called_done(monkeypatch):
         return blocks.make_shard(block)
 
     corpus()
-    with monkeypatch.context() as patch, pytest.raises(IfqaError, match="taken away or changed"):
+    with monkeypatch.context() as patch, pytest.raises(IfqaError, match="is missing or changed"):
         patch.setattr(stages, "make_shard", thief)
         stages.build_passages(load_corpus("c", workers=1))
     assert not Path("indexes/c/passages").exists()
@@ -241,6 +257,15 @@ def test_a_damaged_log_costs_only_its_blocks(line):
     (partial / "blocks.jsonl").write_bytes(line + b"\n" + undisturbed["blocks.jsonl"])
     (partial / "notes.txt").write_text("not ours")
     assert build() == undisturbed
+
+
+def test_a_folder_in_an_unfinished_build_is_refused_before_any_work(monkeypatch):
+    multistream(Path("d.xml.bz2"), PAGES, 5)
+    Path("indexes/c/.passages.partial/mine").mkdir(parents=True)
+    monkeypatch.setattr(stages, "make_shard", None)
+    with pytest.raises(IfqaError, match=r"\.passages\.partial/mine is a folder; .*move it away"):
+        build()
+    assert Path("indexes/c/.passages.partial/mine").is_dir()
 
 
 def test_a_link_in_the_place_of_the_passages_is_refused():

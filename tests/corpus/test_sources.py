@@ -1,4 +1,4 @@
-"""Where passages come from: what is refused, what is read in which order, and by what it is known."""
+"""Sources of passages: which are refused, in which order they are read, and what their identity is."""
 
 import bz2
 import gzip
@@ -49,7 +49,7 @@ def write_questions(answer="five", indent=None, split="dev"):
 
 
 def gold(**changes):
-    """A source of gold passages with its questions, as the pipeline hands them to the builder."""
+    """A source of gold passages with the questions that the pipeline fills in."""
     source = GOLD | changes
     return source | {"questions": [open_benchmark(source["benchmark"]).questions(one) for one in source["splits"]]}
 
@@ -62,7 +62,7 @@ def dump(path="d.xml", **settings):
     return {"format": "dump", "path": str(path)} | settings
 
 
-def test_what_can_be_read_is_not_refused():
+def test_readable_sources_are_accepted():
     write_questions()
     articles = {"format": "articles", "path": "a.jsonl", "share": 0.5, "words": 1}
     good = [dump(profile="full"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD, PIPED]
@@ -102,7 +102,7 @@ def test_what_can_be_read_is_not_refused():
         ({"format": "gold", "benchmark": "sample", "splits": [1]}, "wanted a list of texts, found [1]"),
     ],
 )
-def test_a_wrong_source_is_refused_in_one_line_wherever_it_stands(source, complaint):
+def test_a_wrong_source_is_refused_in_one_line_at_any_place(source, complaint):
     for several in ([source], [dump(), source], [source, dump()]):
         with pytest.raises(IfqaError) as caught:
             sources.check(several)
@@ -116,7 +116,7 @@ def test_one_source_may_be_standard_input_and_two_may_not():
         sources.check([PIPED, dump(), PIPED])
 
 
-def test_a_folder_of_dumps_is_read_in_the_order_of_their_numbers_and_nothing_else_in_it():
+def test_only_the_dumps_of_a_folder_are_read_in_order_of_their_numbers():
     Path("parts").mkdir()
     parts = [
         "wiki-articles1.xml-p1p41242.bz2",
@@ -131,7 +131,7 @@ def test_a_folder_of_dumps_is_read_in_the_order_of_their_numbers_and_nothing_els
     assert [file.name for file in sources.files_of(dump("parts"))] == parts
 
 
-def test_files_of_one_name_are_read_in_the_order_of_their_folders(monkeypatch):
+def test_files_of_the_same_name_are_read_in_the_order_of_their_folders(monkeypatch):
     paths = [Path(folder, "x.xml") for folder in ("a2", "a10", "b1")]
     for path in paths:
         path.parent.mkdir()
@@ -147,7 +147,7 @@ def test_a_dump_in_a_folder_may_be_packed(name):
 
 
 @given(st.sets(st.integers(1, 10**6), min_size=1, max_size=8))
-def test_a_pattern_stands_for_its_files_in_the_order_of_their_numbers(tmp_path_factory, numbers):
+def test_a_pattern_lists_its_files_in_the_order_of_their_numbers(tmp_path_factory, numbers):
     folder = tmp_path_factory.mktemp("parts")
     for number in numbers:
         (folder / f"part{number}.xml").touch()
@@ -156,19 +156,19 @@ def test_a_pattern_stands_for_its_files_in_the_order_of_their_numbers(tmp_path_f
     assert found == [folder / f"part{number}.xml" for number in sorted(numbers)]
 
 
-def test_a_pattern_may_lead_from_here_and_from_the_root(tmp_path):
+def test_a_pattern_may_be_relative_or_absolute(tmp_path):
     Path("empty/x1.xml").touch()
     assert [file.resolve() for file in sources.files_of(dump("empt?/x[0-9].xml"))] == [tmp_path / "empty/x1.xml"]
     assert sources.files_of(dump(tmp_path / "empt?/x[0-9].xml")) == [tmp_path / "empty/x1.xml"]
 
 
-def test_a_file_named_like_a_pattern_is_that_file(tmp_path):
+def test_a_file_whose_name_is_a_pattern_is_read(tmp_path):
     for name in ("x[1].xml", "x1.xml"):
         Path(name).touch()
     assert sources.files_of(dump("x[1].xml")) == [tmp_path / "x[1].xml"]
 
 
-def test_articles_are_the_files_of_a_folder_passages_one_file_and_gold_and_a_pipe_none(tmp_path):
+def test_each_format_lists_the_files_that_it_reads(tmp_path):
     for name in ("b.jsonl", "a.jsonl", "notes.txt"):
         Path("empty", name).touch()
     assert sources.files_of({"format": "articles", "path": "empty"}) == [Path("empty/a.jsonl"), Path("empty/b.jsonl")]
@@ -207,7 +207,7 @@ def test_the_same_file_in_another_format_is_another_source():
     assert known({"format": "articles", "path": "a.jsonl"}) != known({"format": "passages", "path": "a.jsonl"})
 
 
-def test_defaults_written_out_are_the_same_source():
+def test_a_source_with_its_defaults_written_out_is_the_same_source():
     written = {"wrap": True, "words": 100, "disambiguation": "keep", "profile": "ifqa"}
     assert known(dump(**written)) == known(dump())
     articles = {"format": "articles", "path": "a.jsonl"}
@@ -215,10 +215,10 @@ def test_defaults_written_out_are_the_same_source():
     assert known(articles | {"share": 0.5}) != known(articles)
 
 
-def test_gold_is_known_by_its_questions_wherever_they_lie(monkeypatch):
+def test_gold_has_the_identity_of_its_questions_in_any_folder(monkeypatch):
     write_questions()
     before = known(gold())
-    write_questions(indent=4)  # the file's layout says nothing
+    write_questions(indent=4)  # the layout of the file does not matter
     assert known(gold()) == before
     write_questions("six")
     assert known(gold()) != before
@@ -227,7 +227,7 @@ def test_gold_is_known_by_its_questions_wherever_they_lie(monkeypatch):
     assert known(gold()) == before
 
 
-def test_gold_is_known_by_the_questions_of_each_of_its_splits():
+def test_the_questions_of_every_split_are_part_of_gold_s_identity():
     for split in ("dev", "train"):
         write_questions(split=split)
     both = ["full-dev", "full-train"]
@@ -237,7 +237,7 @@ def test_gold_is_known_by_the_questions_of_each_of_its_splits():
     assert known(gold(splits=both)) != before
 
 
-def test_gold_passages_of_several_splits_stand_once_each_without_a_title():
+def test_each_gold_passage_of_several_splits_is_taken_once_without_title():
     for split in ("dev", "train"):
         write_questions(split=split)
     [block] = sources.blocks(gold(splits=["full-dev", "full-train"]))
@@ -249,20 +249,28 @@ def made_up(file):
     return {str(file): [stat.st_size, stat.st_mtime_ns, "made up"]}
 
 
-def test_a_hash_known_before_is_taken_while_size_and_time_of_change_are_the_same(tmp_path):
+def test_a_known_hash_is_used_while_size_and_time_of_change_are_equal(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_SMALL", 0)
     file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
     stat = file.stat()
     assert sources.file_facts(file, facts) == (stat.st_size, stat.st_mtime_ns, "made up")
     assert sources.identify(dump(), facts)["files"] == ["made up"]
 
 
-def test_a_hash_known_before_is_not_taken_of_a_file_that_was_touched(tmp_path):
+def test_a_small_source_is_hashed_whatever_was_known_of_it(tmp_path, monkeypatch):
+    facts = made_up(tmp_path / "d.xml")
+    assert sources.identify(dump(), facts)["files"] == [hashlib.sha256(DUMP).hexdigest()]
+    monkeypatch.setattr(sources, "_SMALL", len(DUMP) - 1)
+    assert sources.identify(dump(), facts)["files"] == ["made up"]
+
+
+def test_a_known_hash_is_not_used_for_a_touched_file(tmp_path):
     file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
     assert sources.file_facts(file, facts)[2] == hashlib.sha256(DUMP).hexdigest()
 
 
-def test_a_hash_known_before_is_not_taken_of_a_file_of_another_size(tmp_path):
+def test_a_known_hash_is_not_used_for_a_file_of_another_size(tmp_path):
     file, facts = tmp_path / "d.xml", made_up(tmp_path / "d.xml")
     modified = file.stat().st_mtime_ns
     file.write_bytes(DUMP + b"\n")
@@ -270,37 +278,38 @@ def test_a_hash_known_before_is_not_taken_of_a_file_of_another_size(tmp_path):
     assert sources.file_facts(file, facts)[2] == hashlib.sha256(DUMP + b"\n").hexdigest()
 
 
-def test_a_hash_known_of_another_file_or_in_no_table_is_not_taken(tmp_path):
+def test_a_hash_of_another_file_or_outside_a_table_is_not_used(tmp_path):
     os.utime("d.xml", ns=(0, 0))
     Path("e.xml").write_bytes(DUMP[::-1])
     os.utime("e.xml", ns=(0, 0))
     true = hashlib.sha256(DUMP).hexdigest()
     assert sources.file_facts(tmp_path / "d.xml", made_up(tmp_path / "e.xml"))[2] == true
-    assert sources.file_facts(tmp_path / "d.xml", [1, 2])[2] == true  # a manifest that somebody wrote by hand
+    assert sources.file_facts(tmp_path / "d.xml", [1, 2])[2] == true  # a manifest written by hand
 
 
-def test_facts_written_down_say_the_same_of_each_source():
+def test_facts_read_back_from_json_give_the_same_identities(monkeypatch):
+    monkeypatch.setattr(sources, "_SMALL", 0)
     several = [dump(), {"format": "articles", "path": "a.jsonl"}]
     facts = json.loads(json.dumps(sources.facts(several, None)))
     assert [known(one, facts) for one in several] == [known(one) for one in several]
     made_up = {path: [*fact[:2], "made up"] for path, fact in facts.items()}
-    assert [sources.identify(one, made_up)["files"] for one in several] == [["made up"]] * 2  # none is hashed again
+    assert [sources.identify(one, made_up)["files"] for one in several] == [["made up"]] * 2  # no file is hashed again
 
 
-def test_the_size_of_sources_is_that_of_their_files_and_of_a_pipe_unknown():
+def test_sources_have_the_size_of_their_files_and_a_pipe_has_none():
     write_questions()
     assert sources.size([dump(), {"format": "passages", "path": "p.tsv"}]) == len(DUMP) + len("1\ttext\ttitle\n")
     assert sources.size([GOLD]) == 0
     assert sources.size([dump(), PIPED]) is None
 
 
-def test_standard_input_is_left_alone_where_no_source_is_that(monkeypatch):
+def test_standard_input_is_not_read_if_no_source_names_it(monkeypatch):
     came = standard_input(monkeypatch, DUMP)
     assert sources.open_pipe([dump(), {"format": "articles", "path": "a.jsonl"}, GOLD]) is None
     assert came.tell() == 0
 
 
-def test_a_terminal_or_nothing_at_all_is_no_standard_input(monkeypatch):
+def test_a_terminal_or_a_closed_standard_input_is_refused(monkeypatch):
     standard_input(monkeypatch, terminal=True)
     with pytest.raises(IfqaError, match="nothing is piped in; wanted something like: bzcat"):
         sources.open_pipe([PIPED])
@@ -312,7 +321,7 @@ def test_a_terminal_or_nothing_at_all_is_no_standard_input(monkeypatch):
 @pytest.mark.parametrize(
     "pack", [bytes, bz2.compress, gzip.compress, lzma.compress], ids=["plain", "bz2", "gzip", "xz"]
 )
-def test_standard_input_is_read_once_and_known_as_a_file_of_the_same_bytes_is(monkeypatch, pack):
+def test_standard_input_has_the_identity_of_a_file_with_the_same_bytes(monkeypatch, pack):
     data = pack(DUMP)
     came = standard_input(monkeypatch, data)
     pipe = sources.open_pipe([PIPED])
@@ -326,14 +335,14 @@ def test_standard_input_is_read_once_and_known_as_a_file_of_the_same_bytes_is(mo
 
 
 class Trickle(BytesIO):
-    """A pipe that never gives more than three bytes at once."""
+    """A pipe that gives at most three bytes at a time."""
 
     def read(self, size=-1):
         return super().read(min(size, 3))
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(1, 20), max_size=9), st.sampled_from([BytesIO, Trickle]))
-def test_however_it_is_read_a_pipe_gives_each_byte_once_and_counts_and_hashes_it(data, sizes, kind):
+def test_a_pipe_gives_counts_and_hashes_each_byte_once(data, sizes, kind):
     pipe = sources.Pipe(kind(data))
     read = b"".join(pipe.read(size) for size in sizes)
     assert read == data[: len(read)]

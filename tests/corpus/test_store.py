@@ -16,7 +16,7 @@ from ifqa.storage.files import json_line
 
 
 @given(st.text(), st.text(), st.text())
-def test_a_passage_is_written_as_json_writes_it(passage_id, title, text):
+def test_a_passage_line_equals_the_line_that_json_writes(passage_id, title, text):
     expected = json_line({"id": passage_id, "title": title, "contents": text})
     assert passage_line(passage_id, title, text) == expected
 
@@ -44,19 +44,19 @@ def test_a_shard_is_a_json_collection_as_pyserini_reads_it(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("passage_id", ["", " ", "1 0", "1\t0", "1-0\n", "1\u00a00"])
-def test_an_id_with_white_space_or_nothing_in_it_is_refused(tmp_path: Path, passage_id: str) -> None:
+def test_an_empty_id_or_an_id_with_white_space_is_refused(tmp_path: Path, passage_id: str) -> None:
     with pytest.raises(IfqaError, match=r"passage 2 of passages-00000\.jsonl \(title 'B'\) has the id"):
         write_shard(tmp_path, 0, [Passage("1", "A", "a"), Passage(passage_id, "B", "b")])
     assert not (tmp_path / "passages-00000.jsonl").exists()
 
 
-def test_passages_come_in_the_order_they_are_asked_for(folder: Path) -> None:
-    wanted = ["gold/ab12", "1-0", "gold/ab12", "1-1"]
-    assert PassageStore(folder).get(wanted) == passages(*wanted)
+def test_passages_come_in_the_order_of_the_ids(folder: Path) -> None:
+    ids = ["gold/ab12", "1-0", "gold/ab12", "1-1"]
+    assert PassageStore(folder).get(ids) == passages(*ids)
     assert PassageStore(folder).get([]) == []
 
 
-def test_a_store_knows_how_many_and_which_passages_it_has(folder: Path) -> None:
+def test_a_store_has_a_length_and_membership(folder: Path) -> None:
     store = PassageStore(folder)
     assert len(store) == 4
     assert list(store) == passages("1-0", "1-1", "gold/ab12", "genread/ifqa/full-dev/17/0")
@@ -70,7 +70,7 @@ def test_an_unknown_id_is_named_with_the_store(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("shard", "where"), [(0, r"passages-00000\.jsonl:2"), (1, r"passages-00001\.jsonl:1")])
-def test_an_id_that_stands_twice_is_named_with_both_places(tmp_path: Path, shard: int, where: str) -> None:
+def test_a_duplicate_id_is_named_with_both_places(tmp_path: Path, shard: int, where: str) -> None:
     write_shard(tmp_path, 0, passages("a") + (passages("a") if shard == 0 else []))
     write_shard(tmp_path, 1, passages("a") if shard == 1 else passages("b"))
     with pytest.raises(
@@ -79,7 +79,7 @@ def test_an_id_that_stands_twice_is_named_with_both_places(tmp_path: Path, shard
         write_id_index(tmp_path)
 
 
-def test_ids_of_the_same_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_with_the_same_hash_are_distinguished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (ifqa.corpus.store, ifqa.corpus.id_index):
         monkeypatch.setattr(module, "hash_id", lambda passage_id: 7)
     write_shard(tmp_path, 0, passages("a", "b", "c"))
@@ -93,7 +93,7 @@ def test_ids_of_the_same_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest
 
 @settings(max_examples=20)
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda s: s.split() == [s]), st.text()))
-def test_what_is_written_is_found_again(tmp_path_factory: pytest.TempPathFactory, texts: dict[str, str]) -> None:
+def test_all_written_passages_are_found_by_id(tmp_path_factory: pytest.TempPathFactory, texts: dict[str, str]) -> None:
     folder = tmp_path_factory.mktemp("passages")
     texts = {key: text.encode("utf-8", "replace").decode() for key, text in texts.items()} | {"long": "é" * 200_000}
     written = [Passage(key, key.upper(), text) for key, text in texts.items()]
@@ -128,7 +128,7 @@ def test_passages_of_other_programs_are_indexed_too(tmp_path: Path) -> None:
         ("[1]", "passages-00000.jsonl:2: wanted a JSON object"),
     ],
 )
-def test_a_line_that_is_no_passage_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_a_line_that_is_not_a_passage_is_named(tmp_path: Path, line: str, message: str) -> None:
     write_shard(tmp_path, 0, passages("a"))
     with open(tmp_path / "passages-00000.jsonl", "a", encoding="utf-8") as shard:
         shard.write(line + "\n")
@@ -136,7 +136,7 @@ def test_a_line_that_is_no_passage_is_named(tmp_path: Path, line: str, message: 
         write_id_index(tmp_path)
 
 
-def test_an_empty_folder_a_missing_one_and_a_missing_index_are_refused(tmp_path: Path) -> None:
+def test_an_empty_or_missing_folder_or_a_missing_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match="holds no passages"):
         write_id_index(tmp_path)
     with pytest.raises(IfqaError, match="passages folder not found"):
@@ -146,7 +146,7 @@ def test_an_empty_folder_a_missing_one_and_a_missing_index_are_refused(tmp_path:
         PassageStore(tmp_path)
 
 
-def test_an_index_that_is_cut_or_of_other_passages_is_refused(folder: Path) -> None:
+def test_a_cut_index_or_the_index_of_other_passages_is_refused(folder: Path) -> None:
     write_shard(folder, 0, passages("another", "1-1"))
     with pytest.raises(IfqaError, match="does not fit the passages"):
         PassageStore(folder).get(["1-1"])
@@ -160,7 +160,7 @@ def test_an_index_that_is_cut_or_of_other_passages_is_refused(folder: Path) -> N
             PassageStore(folder)
 
 
-def test_a_run_is_read_against_several_stores_the_first_first(folder: Path, tmp_path: Path) -> None:
+def test_passages_come_from_the_first_of_several_stores_that_has_them(folder: Path, tmp_path: Path) -> None:
     made = tmp_path / "made" / "passages.jsonl"
     assert write_passages(made, [Passage("1-0", "Made", "made"), *passages("g")]) == 2
     store = PassageFile(made)
@@ -171,7 +171,7 @@ def test_a_run_is_read_against_several_stores_the_first_first(folder: Path, tmp_
         fetch([store, PassageStore(folder)], ["g", "x"])
 
 
-def test_a_file_of_passages_with_an_id_twice_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_passages_with_a_duplicate_id_is_refused(tmp_path: Path) -> None:
     write_passages(tmp_path / "passages.jsonl", passages("a", "b", "a"))
     with pytest.raises(IfqaError, match=r"'a' stands twice: .*passages\.jsonl:1 and .*passages\.jsonl:3"):
         PassageFile(tmp_path / "passages.jsonl")

@@ -52,7 +52,21 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, comp
     )
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=False)
     assert done.stdout == "1 {'a': 1}\n"
-    assert done.stderr.endswith("x.jsonl:2: a line of more than 67,108,864 bytes; wanted shorter lines\n")
+    assert done.stderr.endswith("x.jsonl:2: a line of more than 16,777,216 bytes; wanted shorter lines\n")
+
+
+def test_the_dearest_line_of_json_takes_half_a_gigabyte(tmp_path):
+    line = b'{"a":[' + b"{}," * ((files.LONGEST_LINE - 20) // 3) + b"0]}\n"
+    (tmp_path / "x.jsonl").write_bytes(line)
+    code = (
+        "import resource, sys, pathlib; from ifqa.storage.files import read_jsonl\n"
+        "resource.setrlimit(resource.RLIMIT_DATA, (5 << 27, 5 << 27))\n"
+        "[(number, record)] = read_jsonl(pathlib.Path(sys.argv[1])); print(len(record['a']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "x.jsonl"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == f"{line.count(b'{}') + 1}\n", done.stderr
 
 
 def test_a_line_may_be_as_long_as_is_said(tmp_path):

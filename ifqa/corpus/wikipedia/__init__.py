@@ -1,1 +1,1 @@
-"""Wikipedia's dumps to disjoint passages of plain text."""
+"""Turns Wikipedia dumps into disjoint passages of plain text."""

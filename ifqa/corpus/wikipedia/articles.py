@@ -1,6 +1,6 @@
-"""Articles that are plain text already: JSON lines as WikiExtractor writes them, parquet files as Hugging Face has them.
+"""Reads articles of plain text: JSON lines as WikiExtractor writes them, parquet files as on Hugging Face.
 
-Each is an `id`, a `title` and a `text`; other columns are passed over.
+Each article has an `id`, a `title` and a `text`; other columns are ignored.
 """
 
 import os
@@ -15,14 +15,15 @@ from ifqa.storage.files import field, read_jsonl, require, text_field, unicode_t
 
 _ARTICLE_FILE = re.compile(r"[^.].*\.(jsonl(\.(bz2|gz|xz))?|parquet)|wiki_\d+(\.bz2)?")
 _COLUMNS = ["id", "title", "text"]
-_ROWS = 1000  # of a parquet file, in memory at a time
+_ROWS = 10  # rows of a parquet file in memory: a text that the file has once may be in all rows
+_ROWS_SIZE = 1 << 28  # bytes of these rows; ten articles at MediaWiki's limit are 20 MB
 
 
 def article_files(path: Path) -> list[Path]:
-    """The file, or the article files of a folder and its subfolders, each folder once, sorted by path.
+    """The file, or the article files of a folder and its subfolders, sorted by path; each folder is read once.
 
     Raises:
-        IfqaError: nothing is there, or a folder without article files.
+        IfqaError: the path does not exist, or the folder has no article files.
     """
     if not require(path, "articles").is_dir():
         return [path]
@@ -35,34 +36,34 @@ def article_files(path: Path) -> list[Path]:
 
 
 def _files_below(path: Path) -> Iterator[Path]:
-    """The files of a folder and its subfolders; of a folder that several links lead to, by the first path alone."""
-    seen: set[tuple[int, int]] = set()  # two links to a folder around them make 2^40 paths before the system objects
+    """The files of a folder and its subfolders; a folder that several links lead to is read by its first path."""
+    seen: set[tuple[int, int]] = set()  # two links to a parent folder make 2^40 paths before the system stops
     for folder, folders, names in os.walk(path, onerror=_refuse, followlinks=True):
         stat = Path(folder).stat()
         if (stat.st_dev, stat.st_ino) in seen:
             folders.clear()
             continue
         seen.add((stat.st_dev, stat.st_ino))
-        folders.sort()  # so that the first is the same everywhere
+        folders.sort()  # so that the first path is the same on every machine
         yield from (Path(folder, name) for name in names)
 
 
 def _refuse(error: OSError) -> None:
-    raise error  # os.walk passes over what it may not read
+    raise error  # os.walk skips folders that it may not read
 
 
 def read_articles(file: Path, tally: Tally | None = None) -> Iterator[tuple[Page, int]]:
     """The articles of a file, each with the number of bytes read so far; an article may be empty, an id a number.
 
-    One without usable id, title or text, or of more than 16 million characters, is left out: counted in `tally`, and
-    listed there with its place in the file.
+    An article without usable id, title or text, or of more than 16 million characters, is left out. `tally` counts it
+    and lists its place in the file.
 
     Raises:
-        IfqaError: the file is missing, empty or damaged, or what is in it are no records of id, title and text.
+        IfqaError: the file is missing, empty or damaged, or its records are not of id, title and text.
     """
     tally = tally or Tally()
     if not require(file, "articles").stat().st_size:
-        raise IfqaError(f"{file} is empty; fetch it again, or take it out")
+        raise IfqaError(f"{file} is empty; fetch it again, or remove it")
     with open(file, "rb") as handle:
         if file.suffix == ".parquet":
             records = _rows(file, handle)
@@ -98,7 +99,7 @@ def _page(record: dict[str, object], where: str) -> Page:
 
 
 def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object], int]]:
-    """Number, values and, by their share of all rows, the bytes read of each row of a parquet file."""
+    """Number and values of each row of a parquet file, and the bytes read, estimated from the share of rows."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -110,6 +111,9 @@ def _rows(file: Path, handle: IO[bytes]) -> Iterator[tuple[int, dict[str, object
         if missing := sorted(set(_COLUMNS) - set(table.schema_arrow.names)):
             raise IfqaError(f"{file}: no column {missing[0]!r}; found {', '.join(table.schema_arrow.names)}")
         for batch in table.iter_batches(_ROWS, columns=_COLUMNS, use_threads=False):
+            if batch.nbytes > _ROWS_SIZE:
+                found = f"{file}:{number + 1}: {len(batch)} rows of {batch.nbytes:,} bytes"
+                raise IfqaError(f"{found}; wanted one article a row, of a few MB at most")
             for record in batch.to_pylist():
                 number += 1
                 yield number, record, size * number // table.metadata.num_rows

@@ -1,7 +1,6 @@
-"""Dates, spans of years and ages as templates write them out: rules of the table in templates.py.
+"""Rules of the template table for dates, spans of years and ages.
 
-Nothing is said that depends on today. An argument that is left blank keeps its place: {{birth date|1950||4}} has no
-month.
+No rule depends on today's date. A blank argument keeps its place: {{birth date|1950||4}} has no month.
 """
 
 import re
@@ -15,7 +14,7 @@ _MONTH_FIRST = re.compile(r"([A-Za-z]{3,9}) ([0-9]{1,2}), ([0-9]{4})")
 
 
 def _date(parts: list[str], day_first: bool = False) -> str:
-    """Year, month, day, as far as they are known -> "May 1, 1999" or "1 May 1999"; what is no number stays as it is."""
+    """Year, month and day, as far as known -> "May 1, 1999" or "1 May 1999"; a year that is no number is unchanged."""
     if not re.fullmatch(r"-?[0-9]{1,9}", parts[0]):
         return parts[0]
     year = parts[0].lstrip("-") + (" BC" if parts[0][0] == "-" else "")
@@ -36,12 +35,12 @@ def _month(text: str) -> str:
 
 
 def date(arguments: Arguments) -> str:
-    """{{start date|1999|5|1|df=y}}, {{birth date and age|…}} without the age, which is of today."""
+    """{{start date|1999|5|1|df=y}}, {{birth date and age|…}} without the age, which depends on today."""
     return _date(places(arguments, 3), is_on(arguments, "df") or arguments.get("format") == "dmy")
 
 
 def free_date(arguments: Arguments) -> str:
-    """{{date|1999-05-01|mdy}}, {{dts|1 May 1999}}: a date in one piece, or in three as in {{start date}}."""
+    """{{date|1999-05-01|mdy}}, {{dts|1 May 1999}}: a date as one argument, or as three like {{start date}}."""
     text, second, third = places(arguments, 3)
     if third or _month(second):
         return date(arguments)
@@ -67,7 +66,7 @@ def date_span(arguments: Arguments) -> str:
 
 
 def _age(end: list[str], start: list[str]) -> str:
-    """The years from one year, month and day to another: "56"; "55–56" where the month or the day is not known."""
+    """The years from one year, month and day to another: "56"; "55–56" if a month or a day is missing."""
     if not re.fullmatch("[0-9]{1,4}", end[0]) or not re.fullmatch("[0-9]{1,4}", start[0]):
         return ""
     years = int(end[0]) - int(start[0])
@@ -87,7 +86,7 @@ def _age(end: list[str], start: list[str]) -> str:
 
 
 def _numbered(parts: list[str]) -> list[str]:
-    """With the number of the month."""
+    """Year, month and day, with the month as a number."""
     month = _month(parts[1])
     return [parts[0], str(_MONTHS.index(month) + 1) if month else "", parts[2]]
 
@@ -109,13 +108,13 @@ def year_and_age(arguments: Arguments) -> str:
 
 
 def age(arguments: Arguments) -> str:
-    """{{age|1900|2|1|1950|1|1}} -> 49; an age today is not said."""
+    """{{age|1900|2|1|1950|1|1}} -> 49; ages today are left out."""
     parts = places(arguments, 6)
     return _age(parts[3:], parts[:3]) if all(parts) else ""
 
 
 def as_of(arguments: Arguments) -> str:
-    """{{as of|2010|5}} -> As of May 2010; lc= (small letter), since=, pre=, post=, alt= (the words instead)."""
+    """{{as of|2010|5}} -> As of May 2010; lc= (lower case), since=, pre=, post=, alt= (other words)."""
     if shown := get(arguments, "alt"):
         return shown
     shown = _date(places(arguments, 3), get(arguments, "df").lower() not in ("us", "mdy"))

@@ -1,8 +1,8 @@
-"""Pages out of a MediaWiki dump (`enwiki-…-pages-articles.xml`).
+"""Reads the pages of a MediaWiki dump (`enwiki-…-pages-articles.xml`).
 
-The XML is fed to expat in blocks, so memory holds one page and one block whatever the dump's size; a page of more text
-than MediaWiki allows is left out. Any version of the export schema is read: names are taken without their XML
-namespace, and where old dumps say neither `<ns>` nor `<redirect>`, the title's prefix and the text's first word do.
+The XML is fed to expat in blocks, so memory holds one page and one block for a dump of any size. A page of more text
+than MediaWiki allows is left out. Any version of the export schema works: names are read without their XML namespace,
+and old dumps without `<ns>` and `<redirect>` are read by the title's prefix and the text's first word.
 """
 
 import codecs
@@ -22,11 +22,11 @@ Disambiguation = Literal["keep", "drop"]
 
 BLOCK = 1 << 18  # bytes of XML fed at a time
 LONGEST = 1 << 24  # characters of a page; MediaWiki itself takes 2 MB
-# What only a file made to fill the memory holds. A page of 2 MB is 12 MB of XML if all of it is "&quot;"; real tags stand
-# five deep.
+# Beyond these bounds a file was made to fill the memory. A page of 2 MB is 12 MB of XML if all of it is "&quot;"; real
+# tags are nested five deep.
 _UNTAGGED = 1 << 25  # bytes of XML without the end of a tag
 _DEEPEST = 100
-# (depth, name) of the elements whose text is wanted; revisions and contributors have an <id> too, further down.
+# (depth, name) of the elements whose text is kept; revisions and contributors have an <id>, too, but deeper.
 _COLLECTED = {(3, "title"), (3, "ns"), (3, "id"), (4, "text")}
 _REDIRECT = re.compile(r"\s*#\s*redirect\b", re.IGNORECASE)
 # {{disambiguation}}, {{hndis}}, {{place name disambiguation|…}}; not {{disambiguation needed}}, seen in articles
@@ -34,19 +34,19 @@ _DISAMBIGUATION = re.compile(
     r"\{\{\s*(?:[\w -]*(?:disambig|disambiguation|disamb|dab)|(?:hn|geo|road|school|number)dis)\s*[|}]|__DISAMBIG__",
     re.IGNORECASE,
 )
-# What XML forbids: expat would refuse the whole dump for one such character in one page.
+# XML forbids these characters: expat would refuse the whole dump for one of them in one page.
 _FORBIDDEN = bytes(code for code in range(32) if code not in b"\t\n\r")
 _FORBIDDEN_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-_BROKEN = "\U0010fffd"  # stands for it until the page is whole: allowed in XML, and in no article
-_BROKEN_ENTITY = re.compile(rf"&(?=[^;<]{{0,6}}{_BROKEN})")  # a bad byte may have hit "&quot;"
+_BROKEN = "\U0010fffd"  # stands for a forbidden character until the page is whole: XML allows it, no article has it
+_BROKEN_ENTITY = re.compile(rf"&(?=[^;<]{{0,6}}{_BROKEN})")  # a bad byte may be inside "&quot;"
 codecs.register_error("ifqa-broken", lambda error: (_BROKEN, getattr(error, "end", 0)))
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An article: `text` is plain text when it comes out of an article file, wikitext when it comes out of a dump.
+    """An article: `text` is plain text if it comes from an article file, wikitext if it comes from a dump.
 
-    There its links name files and categories in English, if the dump's siteinfo has names for them that no table knows.
+    In wikitext, links to files and categories have their English prefix if only the dump's siteinfo knows the prefix.
     """
 
     id: str
@@ -56,37 +56,37 @@ class Page:
 
 @dataclass
 class Tally:
-    """What a reading passed over: how many pages by reason, and each bad page with id, title and what is wrong."""
+    """The pages that were left out: their number by reason, and id, title and reason of each bad page."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     bad: list[dict[str, str]] = field(default_factory=list)
 
 
 def is_disambiguation(page: Page) -> bool:
-    """Whether a page of wikitext says of itself that it only lists the articles its title may mean."""
+    """Whether a page of wikitext is marked as a disambiguation page: a list of the articles that its title may mean."""
     return page.title.endswith("(disambiguation)") or _DISAMBIGUATION.search(page.text) is not None
 
 
 def parse_pages(
     blocks: Iterable[bytes], where: str, tally: Tally, *, disambiguation: Disambiguation = "keep", whole: bool = True
 ) -> Iterator[Page]:
-    """The articles of a dump, in its order: pages of the main namespace that are no redirects.
+    """The articles of a dump in order: pages of the main namespace that are not redirects.
 
-    Disambiguation pages are kept by default: the 6,394,490 pages that IfQA's authors count in the dump of 2022-05-01
-    can only be reached with them (paper, section on retrieval; research notes D8).
+    Disambiguation pages are kept by default: without them, the dump of 2022-05-01 cannot have the 6,394,490 pages that
+    IfQA's authors count (paper, section on retrieval; research notes D8).
 
     Args:
-        blocks: bytes of XML that together make one `<mediawiki>` document.
-        where: what they are read from; it opens error messages.
-        tally: counts the pages passed over, as "redirect", "namespace", "disambiguation" and "bad", and lists the bad
-            ones: those without title or id and those of over 16 million characters, which are left out, and those
-            with bytes that are no UTF-8 or characters that XML forbids, which stay, with U+FFFD in their place.
-        disambiguation: "keep" or "drop" pages that only list the articles their title may mean.
-        whole: whether the document must end; else it may stop between two pages, as it does between bz2 streams.
+        blocks: bytes of XML that together are one `<mediawiki>` document.
+        where: the place they are read from; opens error messages.
+        tally: counts the pages that are left out as "redirect", "namespace", "disambiguation" and "bad", and lists the
+            bad pages. Pages without title or id or of over 16 million characters are left out. Pages with bytes that
+            are not UTF-8 or characters that XML forbids are kept and listed, with U+FFFD for these bytes.
+        disambiguation: "keep" or "drop" disambiguation pages.
+        whole: whether the document must end; if not, it may stop between two pages, as it does between bz2 streams.
 
     Raises:
-        IfqaError: reading a block fails, or the XML is not whole, not a dump, or endless in one place; the message names
-            the last whole page.
+        IfqaError: reading a block fails, or the XML is not whole, is not a dump, or has an element without end; the
+            message names the last whole page.
     """
     reader = _Reader(where, tally, disambiguation)
     clean = _Cleaner()
@@ -104,7 +104,7 @@ def parse_pages(
         try:
             reader.feed(clean.mend(block), not block)
         except IfqaError:
-            yield from reader.pages  # they are whole; what breaks comes after them
+            yield from reader.pages  # these are whole: the damage comes after them
             raise
         except expat.ExpatError as error:
             yield from reader.pages
@@ -119,16 +119,16 @@ def parse_pages(
 
 
 class _Cleaner:
-    """Puts a mark where bytes are no UTF-8, and where XML forbids a character, so that one page is bad and not all."""
+    """Puts a mark for bytes that are not UTF-8 and characters that XML forbids, so that only their page is bad."""
 
     def __init__(self) -> None:
-        self._rest = b""  # of a character or an entity that the end of a block cut
+        self._rest = b""  # the start of a character or an entity that the end of a block cut
 
     def mend(self, block: bytes) -> bytes | str:
-        """The whole characters there are so far; with b"" what is left."""
+        """The whole characters so far, mended; b"" as the block returns the rest."""
         data = self._rest + block if self._rest else block
         held, entity = b"", data.rfind(b"&", max(0, len(data) - 8))
-        if block and entity >= 0 and b";" not in data[entity:]:  # it goes on in the next block
+        if block and entity >= 0 and b";" not in data[entity:]:  # it continues in the next block
             data, held = data[:entity], data[entity:]
         text, used = codecs.utf_8_decode(data, "ifqa-broken", not block or bool(held))
         self._rest = data[used:] + held
@@ -139,7 +139,7 @@ class _Cleaner:
 
 
 class _Reader:
-    """expat's callbacks: `pages` fills up with the articles that have ended."""
+    """expat's callbacks; they append each article to `pages` when it ends."""
 
     def __init__(self, where: str, tally: Tally, disambiguation: Disambiguation) -> None:
         self.where, self.tally, self._disambiguation = where, tally, disambiguation
@@ -152,7 +152,7 @@ class _Reader:
         self.parser.EndElementHandler = self._end
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.depth, self._number, self._last_title = 0, 0, ""
-        # The other namespaces, name -> number, for dumps whose pages have no <ns>; and what to call them in links
+        # Namespaces by name -> number, for pages without <ns>; and English names for links, by the dump's own names
         self._namespaces: dict[str, str] = {}
         self._renamed: dict[str, str] = {}
         self._values: dict[str, str] = {}
@@ -161,21 +161,21 @@ class _Reader:
         self._untagged = 0
 
     def feed(self, data: bytes | str, last: bool) -> None:
-        """Parse on.
+        """Parse the next block.
 
         Raises:
-            IfqaError, expat.ExpatError: what is there is no dump.
+            IfqaError, expat.ExpatError: the data is not a dump.
         """
         self._untagged += len(data)
         self.parser.Parse(data, last)
-        if self._untagged > _UNTAGGED:  # expat keeps an unended tag, and reads it again with each block
+        if self._untagged > _UNTAGGED:  # expat keeps a tag that has not ended, and reads it again with each block
             self.fail(
                 f"no tag ends in {_UNTAGGED >> 20} MB from line {self.parser.CurrentLineNumber} on, more than any page "
                 "of a MediaWiki dump has; refused"
             )
 
     def fail(self, message: str, cause: Exception | None = None) -> NoReturn:
-        """One line, which says how far the reading came."""
+        """Raise a one-line error that names the last whole page."""
         reached = f" after page {self._number} ({self._last_title!r})" if self._number else ""
         raise IfqaError(f"{self.where}{reached}: {message}") from cause
 
@@ -227,7 +227,7 @@ class _Reader:
             self._pieces.append(text)
 
     def _is_other(self) -> bool:
-        """Whether what is known of the page before its text rules it out, so that the text need not be kept."""
+        """Whether namespace or redirect already rule the page out, so that its text need not be kept."""
         prefix, colon, _ = self._title().partition(":")
         namespace = self._values.get("ns", "other" if colon and prefix in self._namespaces else "0")
         return namespace.strip() != "0" or "redirect" in self._values

@@ -1,24 +1,24 @@
-"""What templates that were dropped leave around them: brackets, separators, signs of currencies, empty links."""
+"""Removes what dropped templates leave around them: empty brackets, separators, currency signs, empty links."""
 
 import re
 
 from ifqa.corpus.wikipedia.numbers import GAP
 
 _LINK_OF_GAP = re.compile(rf"\[\[[^\[\]|{GAP}]*+\|{GAP}\]\]")
-# Most of them, with nothing to close: on a line of their own, or between words
+# Most gaps need nothing more than to be removed: they are a line of their own, or stand between words
 _ALONE = re.compile(rf"{GAP}(?:(?:(?<![^\n]{GAP})|(?<=[\w.] {GAP}))(?=[\w\n]|\Z)|(?<=[\w.]{GAP})(?= ?[\w\n]|\Z))")
-# "gap, gap and gap" where no word is before them; group 1 is there when none follows
+# "gap, gap and gap" with no word before it; group 1 matches if no word follows
 _ENUMERATION = re.compile(rf"{GAP}(?<![^\s(]{GAP})(?: *+[,;]?+ *+(?:(?:and|or|&) *+)?+{GAP})++( *+(?=[.,;:)\n]|\Z))?+")
-# A sign before its amount, not behind it (5€)
+# A sign before its amount, not after it (5€)
 _CURRENCY = re.compile(r"(?<![0-9A-Z])(?<![0-9] )(?:(?:US|CA|AU|NZ|HK|NT|[ACRS])?[$£€¥₹]|&(?:pound|euro|yen);)\Z")
 _CURRENCY_ENDS = set("$£€¥₹;")
 
 
 def without_gaps(text: str, *, lone: bool = True) -> str:
-    """Without the gaps, and the brackets, blanks and separators that made sense with what is dropped.
+    """Remove the gaps, and the brackets, blanks and separators that belonged to the dropped templates.
 
-    Without `lone`, a blank between a word and the mark behind a gap stays ("a depth of ."): it says that a value is missing.
-    Text that no gap touches is left as it is.
+    If `lone` is false, a blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is
+    missing. Text that touches no gap is unchanged.
     """
     if GAP not in text:
         return text
@@ -31,27 +31,27 @@ def without_gaps(text: str, *, lone: bool = True) -> str:
     for right in rest:
         left = pieces[-1]
         if left[-1:] in _CURRENCY_ENDS and not right[:1].isdigit():
-            left = _CURRENCY.sub("", left)  # of an amount that was computed
+            left = _CURRENCY.sub("", left)  # its amount was in the dropped template
         for quotes in ("'''''", "'''", "''"):
-            if left.endswith(quotes) and right.startswith(quotes):  # which held nothing else
+            if left.endswith(quotes) and right.startswith(quotes):  # they enclosed the gap alone
                 left, right = left.removesuffix(quotes), right.removeprefix(quotes)
         pieces[-1], right = _joined(left, right, lone)
-        if right:  # the end apart, so that what is looked at is short
+        if right:  # the end is a piece of its own, so that the next step searches a short text
             pieces += right[:-32], right[-32:]
     return "".join(pieces)
 
 
 def _joined(left: str, right: str, lone: bool) -> tuple[str, str]:
-    """What stands before and behind a gap, without what made sense with it."""
+    """The text before and after a gap, without the marks that belonged to the dropped template."""
     before, after = left.rstrip(" "), right.lstrip(" ")
     if before.endswith("("):  # "(gap; born" and "(gap)"
-        after = after.lstrip(" ,;:") if after.strip(" –—") else ""  # a dash up to the next gap
+        after = after.lstrip(" ,;:") if after.strip(" –—") else ""  # only a dash up to the next gap
         return (before[:-1].rstrip(" "), after[1:]) if after.startswith(")") else (before, after)
     if after.startswith(")"):
         return before.rstrip(" ,;:"), after
     if not after.startswith((",", ";", ".", ":")) or not before[-1:].strip():
         return left, right
-    if before[-1] + after[0] == ":;":  # of a label without its value
+    if before[-1] + after[0] == ":;":  # a label without its value
         return before[:-1], after
     if after[0] == ".":
         before = before.rstrip(" ,;:") or before

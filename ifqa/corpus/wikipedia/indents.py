@@ -1,7 +1,7 @@
-"""Lists out, prose in: which of the lines that begin with `:` or `;` belong to the sentences around them.
+"""Removes list lines, and keeps lines that begin with `:` or `;` if they are prose.
 
-Writers indent quotations, enumerations and definitions with `:` and name them with `;`. The same marks stand before notes
-("See also"), formulas, trees of headings and what goes on with an item of a list, which are no prose.
+Writers indent quotations, enumerations and definitions with `:` and label them with `;`. The same marks also open notes
+("See also"), formulas, trees of headings and continued list items, which are not prose.
 """
 
 import re
@@ -19,18 +19,18 @@ _SIGNED = re.compile(r"\[\[\s*user(?:[ _]talk)?\s*:|\(UTC\)\s*\Z", re.I)
 _BOLD = re.compile(r"'''[^']++'''")
 _PROSE_WORD = re.compile(r"(?<![\w(&])[^\W\d_]{2,}+(?![\w(])")  # no CO2, HA(aq), &nbsp;
 _EQUATION = re.compile(r"[=→⇌↔]|formula_[0-9]")
-_END = "'\"”’)] "  # what may stand behind the mark that ends a sentence
-_NEAR = 100  # characters, so that time stays linear
-_LABEL = "======="  # one level below MediaWiki's headings: said before the text under it, and only if there is any
+_END = "'\"”’)] "  # characters that may follow the mark at the end of a sentence
+_NEAR = 100  # characters kept of the text before a line, so that time stays linear
+_LABEL = "======="  # a heading one level below MediaWiki's: it is shown only if text follows it
 
 
 def without_lists(text: str, prose: bool) -> str:
-    """Without the lines of lists; `prose` keeps indented lines that are, and gives a `;` line above text as a heading."""
+    """Remove list lines; `prose` keeps indented lines that are prose, and makes a `;` line above text a heading."""
     if not prose or ("\n:" not in text and "\n;" not in text):
         return _LIST_LINE.sub("", text)
     lines: list[str] = []
-    before = ""  # the text that an indented line may go on with; none at the start of a section
-    label = -1  # where a `;` line stands that has no text under it yet
+    before = ""  # the text that an indented line may continue; empty at the start of a section
+    label = -1  # index of a `;` line that has no text under it yet
     in_list = False
     for line in text.split("\n"):
         words = line.lstrip(_MARKS)
@@ -39,7 +39,7 @@ def without_lists(text: str, prose: bool) -> str:
             lines.append(line)
             if words and not words.startswith("[["):  # a file, a category: between paragraphs
                 before, label, in_list = "" if words[0] == "=" else words[-_NEAR:], -1, False
-        elif mark.strip(":;") or (in_list and mark[0] == ":"):  # what goes on with an item goes with it
+        elif mark.strip(":;") or (in_list and mark[0] == ":"):  # a list item, or the continuation of an item
             in_list, label = True, _dropped(lines, label)
         elif (mark[0] == ";" and not _is_sentence(words.rstrip(": "))) or _BOLD.fullmatch(words):
             label, in_list = len(lines), False
@@ -53,7 +53,7 @@ def without_lists(text: str, prose: bool) -> str:
 
 
 def _dropped(lines: list[str], label: int) -> int:
-    """Take the label out under which nothing is kept."""
+    """Remove a label without text under it; returns -1, for no label."""
     if label >= 0:
         lines[label] = ""
     return -1
@@ -65,7 +65,7 @@ def _is_sentence(words: str) -> bool:
 
 
 def _is_prose(words: str, before: str) -> bool:
-    """Whether an indented line belongs to the text: it is a sentence, or goes on with one that has not ended."""
+    """Whether an indented line belongs to the text: it is a sentence, or continues a sentence that has not ended."""
     plain = [word for word in _PROSE_WORD.findall(words) if not word.isupper()]
     if not plain or (len(plain) < 4 and _EQUATION.search(words)):
         return False

@@ -1,8 +1,7 @@
-"""A dump as Wikimedia publishes it for random access (`…-multistream.xml.bz2`): bz2 streams of 100 pages each.
+"""Reads Wikimedia's dumps for random access (`…-multistream.xml.bz2`): bz2 streams of 100 pages each.
 
-Each can be unpacked by itself, so all cores can work. Where a stream begins is seen by the ten bytes that open each,
-which stand in packed data by chance once in 10^24 bytes; so the index file that is published beside the dump is not
-needed.
+Each stream can be unpacked by itself, so all cores can work. Ten bytes open each stream; they occur in packed data by
+chance once in 10^24 bytes. So a search for them finds the streams, and the published index file is not needed.
 """
 
 import bz2
@@ -17,15 +16,17 @@ from ifqa.errors import IfqaError
 
 _STREAM = re.compile(rb"BZh[1-9]1AY&SY")
 _MAGIC = 10  # bytes
-_PAGE = re.compile(rb"\s*<(?:\w+:)?page[\s>]")
+_PAGE = re.compile(rb"<(?:\w+:)?page[\s>]")
 _CHUNK = 1 << 20
-_BLOCK = 1 << 20  # bytes of XML unpacked at a time: what bzip2 packs at once, so that its tables stay in the cache
-_LONGEST = 1 << 24  # bytes of a stream; published ones have about a tenth of that
+_BLOCK = 1 << 20  # bytes of XML unpacked at a time: about a block of bzip2, so that its tables stay in the cache
+_LONGEST = 1 << 24  # bytes of a stream; streams of published dumps have about a tenth of that
+_UNPACKED = 1 << 28  # bytes of XML in a block of streams; 4 MB of a published dump unpack to about 20 MB
+_FROM_THE_FRONT = 'unpack the file and name it without .bz2, or pipe it in: bzcat FILE, with path = "-"'
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Whole streams of a dump, which hold whole pages. `header` is the XML before the first page of the dump."""
+    """Consecutive whole streams of a dump, with whole pages. `header` is the XML before the dump's first page."""
 
     header: bytes
     data: bytes
@@ -34,21 +35,31 @@ class Streams:
     where: str
 
     def xml(self) -> Iterator[bytes]:
-        """The header and the pages, in blocks; the document ends only in the last streams of a dump.
+        """The header and the pages as blocks of XML; only the last streams of a dump end the document.
 
         Raises:
+            IfqaError: the streams unpack to so much that their passages would fill the memory.
             OSError: a stream is damaged.
             EOFError: the last one ends too early.
         """
         if not self.first:
             yield self.header
-        yield from _unpack(self.data)
+        size = 0
+        for xml in _unpack(self.data):
+            size += len(xml)
+            if size > _UNPACKED:
+                raise IfqaError(
+                    f"{self.where}: {len(self.data):,} bytes unpack to over {_UNPACKED >> 20} MB, more than in "
+                    f"any published dump; {_FROM_THE_FRONT}"
+                )
+            yield xml
 
 
 def header(path: Path) -> bytes | None:
-    """The XML before the first page, if a file is a multistream dump: its second stream begins with a page.
+    """The XML before the first page if a file is a multistream dump, else None.
 
-    Other packers make files of many streams too, but cut them anywhere.
+    In a multistream dump the second stream begins with a page. Parallel packers also write many streams, but cut the
+    XML anywhere.
     """
     with open(path, "rb") as handle:
         start = handle.read(2 * _LONGEST)
@@ -60,14 +71,17 @@ def header(path: Path) -> bytes | None:
         page = bz2.BZ2Decompressor().decompress(start[second.start() :], max_length=BLOCK)
     except OSError:  # damaged; reading it from the front says where
         return None
-    return _PAGE.split(opening, maxsplit=1)[0] if b"<mediawiki" in opening and _PAGE.match(page) else None
+    if b"<mediawiki" not in opening or not _PAGE.match(page.lstrip()):
+        return None
+    first = _PAGE.search(opening)
+    return opening[: first.start()].rstrip() if first else opening
 
 
 def cut(path: Path, header: bytes, size: int) -> Iterator[Streams]:
-    """A multistream dump in pieces of the fewest streams that make `size` bytes.
+    """Cut a multistream dump into pieces of as few streams as make `size` bytes.
 
     Raises:
-        IfqaError: a stream is longer than any that Wikimedia publishes.
+        IfqaError: a stream is longer than in any published dump.
     """
     position, buffer, searched = 0, b"", 0
     with open(path, "rb") as handle:
@@ -84,13 +98,13 @@ def cut(path: Path, header: bytes, size: int) -> Iterator[Streams]:
             if len(buffer) > size + _LONGEST:
                 raise IfqaError(
                     f"{path}, from byte {position:,}: a stream of over {_LONGEST >> 20} MB, which no published dump "
-                    'has; unpack the file and name it without .bz2, or pipe it in: bzcat FILE, with path = "-"'
+                    f"has; {_FROM_THE_FRONT}"
                 )
     yield Streams(header, buffer, position == 0, True, f"{path}, from byte {position:,}")
 
 
 def sample(path: Path, header: bytes, places: int) -> Iterator[Streams]:
-    """A stream from each of several places, as far apart as can be; fewer where a dump is short."""
+    """A stream from each of several places, evenly spaced; fewer streams if the dump is short."""
     size, last = path.stat().st_size, 0
     with open(path, "rb") as handle:
         for place in range(places):
@@ -107,7 +121,7 @@ def sample(path: Path, header: bytes, places: int) -> Iterator[Streams]:
 
 
 def _unpack(data: bytes) -> Iterator[bytes]:
-    # not bz2.open(): after the first stream it takes whatever is no stream for padding, and ends without a word
+    # not bz2.open(): after the first stream it takes anything else for padding, and ends without an error
     decompressor, fresh, source = bz2.BZ2Decompressor(), True, BytesIO(data)
     chunk = source.read(BLOCK)
     while True:

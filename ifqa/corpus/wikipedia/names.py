@@ -1,16 +1,16 @@
-"""Names that templates write out from a code: languages, countries.
+"""Names of languages and countries by the codes that templates use.
 
-Facts from the documentation of the English Wikipedia's templates (Lang, Flag).
+From the documentation of the English Wikipedia's templates (Lang, Flag).
 """
 
 
 def _table(entries: str) -> dict[str, str]:
-    """Code -> name, of "code name, code name"."""
+    """Parse "code name, code name" to code -> name."""
     pairs = (entry.split(maxsplit=1) for entry in entries.split(","))
     return {code: name.strip() for code, name in pairs}
 
 
-LANGUAGES = {  # by the code in small letters, as names of templates come
+LANGUAGES = {  # by lower-case code, as in names of templates
     code.lower(): name
     for code, name in _table("""
 ab Abkhaz, af Afrikaans, am Amharic, an Aragonese, ang Old English, ar Arabic, arc Aramaic, arz Egyptian Arabic, ast Asturian,
@@ -38,7 +38,7 @@ aln Gheg Albanian, brh Brahui, rus Russian
 """).items()
 }
 
-# The codes of {{flag|FRA}} and {{FRA}}: ISO's, and those of the IOC and FIFA where they differ
+# The codes of {{flag|FRA}} and {{FRA}}: ISO codes, and IOC and FIFA codes where they differ
 COUNTRIES = _table("""
 AFG Afghanistan, ALB Albania, ALG Algeria, AND Andorra, ANG Angola, AGO Angola, ARG Argentina, ARM Armenia, ARU Aruba,
 AUS Australia, AUT Austria, AZE Azerbaijan, BAH Bahamas, BHR Bahrain, BAN Bangladesh, BGD Bangladesh, BAR Barbados,

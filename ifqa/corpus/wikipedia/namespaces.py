@@ -1,7 +1,7 @@
-"""What files and categories are called in links, in the large Wikipedias and in the dump's own siteinfo.
+"""Names of the file and category namespaces in the large Wikipedias and in a dump's siteinfo.
 
 The names are those of MediaWiki's languages/messages/Messages*.php: NS_FILE and NS_CATEGORY of $namespaceNames, and their
-$namespaceAliases. English names hold in every language.
+$namespaceAliases. English names work in every language.
 """
 
 import re
@@ -15,19 +15,19 @@ _CATEGORY = """kategorie|catégorie|categoría|categoria|categorie|kategoria|kat
 |thể loại|категория|категорія|категорија|κατηγορία|تصنيف|رده|קטגוריה|श्रेणी|หมวดหมู่|カテゴリ|분류|分类|分類"""
 _KNOWN = dict.fromkeys(_FILE.replace("\n", "").split("|"), "File")
 _KNOWN |= dict.fromkeys(_CATEGORY.replace("\n", "").split("|"), "Category")
-_ENGLISH = {"6": "File", "14": "Category"}  # by the number of the namespace
+_ENGLISH = {"6": "File", "14": "Category"}  # by namespace number
 _PREFIX = re.compile(r"\[\[\s*+([^\[\]|:\n]{2,30}+):")
 
 
 def in_english(text: str, names: Mapping[str, str] = _KNOWN) -> str:
-    """Wikitext whose links name files and categories in English; `names` gives "File" or "Category" for a name."""
+    """Translate file and category prefixes of links to English; `names` maps a prefix to "File" or "Category"."""
     if "[[" not in text:
         return text
     return _PREFIX.sub(lambda link: f"[[{english}:" if (english := names.get(_plain(link[1]))) else link[0], text)
 
 
 def unknown_names(siteinfo: Mapping[str, str]) -> dict[str, str]:
-    """The names in a dump's siteinfo (name -> number of the namespace) that `in_english` must be told, with the English."""
+    """The names in a dump's siteinfo (name -> namespace number) that `in_english` does not know: name -> English name."""
     known = _KNOWN | {english.lower(): english for english in _ENGLISH.values()}
     found = {_plain(name): _ENGLISH[key] for name, key in siteinfo.items() if key in _ENGLISH}
     return {name: english for name, english in found.items() if known.get(name) != english}

@@ -1,4 +1,4 @@
-"""Numbers as templates write them out: rules of the table in templates.py.
+"""Rules of the template table for numbers, and access to a template's arguments.
 
 Fractions are "1/2", powers "10^6".
 """
@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
 
-Arguments = dict[str, str]  # "1", "2", ... the positional ones as they are; the named ones stripped
+Arguments = dict[str, str]  # "1", "2", ... are positional arguments, unchanged; named arguments are stripped
 Rule = Callable[[Arguments], str]
 
-GAP = "\x03"  # what a dropped template leaves; no XML document, so no dump, can hold this character
+GAP = "\x03"  # stands for a dropped template; XML forbids this character, so no dump contains it
 _BLANK = f" \t\n{GAP}"
 _DECIMAL = re.compile(r"([-+−]?)([0-9]{1,30})((?:\.[0-9]+)?)")
 _FRACTION = re.compile(r"([-+−]?)(?:([0-9]{1,30})[-+ ])?([0-9]{1,30})//?([0-9]{1,30})")
@@ -19,7 +19,7 @@ _SCIENTIFIC = re.compile(r"([-+−]?[0-9.]{1,30})[eE]\+?([-−]?[0-9]{1,9})")
 
 
 def get(arguments: Arguments, *names: str) -> str:
-    """The first of these arguments that is not blank."""
+    """The first of these arguments that is not blank, else ""."""
     for name in names:
         if name in arguments and (value := arguments[name].strip(_BLANK)):
             return value
@@ -32,7 +32,7 @@ def values(arguments: Arguments) -> list[str]:
 
 
 def places(arguments: Arguments, count: int) -> list[str]:
-    """The first positional arguments, the blank ones too: their place says what they are."""
+    """The first `count` positional arguments, including blank ones: the place of an argument is its meaning."""
     return [get(arguments, str(place)) for place in range(1, count + 1)]
 
 
@@ -48,7 +48,7 @@ def is_on(arguments: Arguments, name: str) -> bool:
 
 
 def number(text: str, grouped: bool = True) -> str:
-    """1234567 -> 1,234,567; -5 -> −5; 1+1/2 -> 1 1/2; 3e6 -> 3×10^6; .5 -> 0.5; anything else as it is."""
+    """1234567 -> 1,234,567; -5 -> −5; 1+1/2 -> 1 1/2; 3e6 -> 3×10^6; .5 -> 0.5; other text is unchanged."""
     if re.match(r"[-+−]?\.[0-9]", text):
         text = text.replace(".", "0.", 1)
     if (match := _DECIMAL.fullmatch(text)) is not None:
@@ -69,13 +69,13 @@ def is_number(text: str) -> bool:
 
 
 def is_below_one(text: str) -> bool:
-    """Whether it is a fraction that takes the singular: half of it is "1/2 mile", but "0.5 miles"."""
+    """Whether text is a fraction below one, which takes the singular: "1/2 mile", but "0.5 miles"."""
     match = _FRACTION.fullmatch(text)
     return match is not None and not match[2] and int(match[3]) < int(match[4])
 
 
 def formatted(arguments: Arguments) -> str:
-    """{{formatnum:1234567}}; the second argument R takes the marks away, NOSEP adds none."""
+    """{{formatnum:1234567}} -> 1,234,567; the second argument R removes commas, NOSEP adds none."""
     value, _, flag = get(arguments, "1").partition("|")
     if flag.strip() in ("R", "NOSEP"):
         return stripped(value.replace(",", "") if flag.strip() == "R" else value)
@@ -102,7 +102,7 @@ def percentage(arguments: Arguments) -> str:
         return f"{parts[0]}%" if len(parts) == 1 else ""
     part, whole = (Decimal(value.replace("−", "-")) for value in parts[:2])
     decimals = int(parts[2]) if len(parts) > 2 and parts[2] in set("0123456789") else 0
-    if not whole or abs(part) > 10**9 * abs(whole):  # which is no share, and of more digits than are exact
+    if not whole or abs(part) > 10**9 * abs(whole):  # not a share, and more digits than are exact
         return ""
     return f"{(100 * part / whole).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP):f}%"
 
@@ -114,7 +114,7 @@ def ordinal(arguments: Arguments) -> str:
 
 
 def money(symbol: str) -> Rule:
-    """The sign alone without an argument; nothing for an amount that was computed, and so dropped."""
+    """{{USD|5}} -> US$5; without an argument the sign alone; "" if the amount was a dropped template."""
 
     def rule(arguments: Arguments) -> str:
         amount = get(arguments, "1")
@@ -124,18 +124,18 @@ def money(symbol: str) -> Rule:
 
 
 def currency(signs: dict[str, str]) -> Rule:
-    """{{currency|5|GBP}} -> £5; a currency without a sign is named by its code."""
+    """{{currency|5|GBP}} -> £5; a currency without a sign gets its code."""
     return lambda arguments: money(signs.get(code := get(arguments, "2"), f"{code} ".lstrip()))(arguments)
 
 
 def _charge(match: re.Match[str]) -> str:
-    """2- -> <sup>2−</sup>; + and − alone as they are."""
+    """2- -> <sup>2−</sup>; a lone + or − stays."""
     sign = match[2].replace("-", "−")
     return f"<sup>{match[1]}{sign}</sup>" if match[1] else sign
 
 
 def chemical(arguments: Arguments) -> str:
-    """{{chem|SO|4|2-}} -> SO4<sup>2−</sup>; without italics, which would come out as quotation marks."""
+    """{{chem|SO|4|2-}} -> SO4<sup>2−</sup>; without italics, which would become quotation marks."""
     parts = [value.replace("''", "") for value in values(arguments)]
     return "".join(_CHARGE.sub(_charge, part) if _CHARGE.fullmatch(part) else part for part in parts)
 
@@ -155,5 +155,5 @@ def root(arguments: Arguments) -> str:
 
 
 def nuclide(arguments: Arguments) -> str:
-    """{{nuclide|lithium|7}} -> lithium-7, where the page has the sign of the element."""
+    """{{nuclide|lithium|7}} -> lithium-7; the page shows the symbol of the element instead."""
     return "-".join(values(arguments)[:2])

@@ -1,8 +1,7 @@
-"""Tags whose content is no wikitext or no prose: formulas, listings, references, comments, <nowiki>."""
+"""Resolves tags whose content is not wikitext or not prose: formulas, listings, references, comments, <nowiki>."""
 
 import re
 
-# Tags whose content is no wikitext, or no prose.
 _OPAQUE = re.compile(
     r"<!--|<(nowiki|math|chem|ce|pre|references|ref|gallery|timeline|score|imagemap|syntaxhighlight|source|hiero|graph"
     r"|mapframe|maplink|templatedata|includeonly|inputbox|categorytree|section|templatestyles)\b[^<>]*+>",
@@ -10,22 +9,22 @@ _OPAQUE = re.compile(
 )
 _FORMULAS = {"math", "chem", "ce"}
 _TEXT_FORMULA = re.compile(r"(?:[_^]\{\w++\}|[\w\s+\-=<>()\[\],.;:/|!'*^])++")
-_GROUP = re.compile(r"\{(\w++)\}(?!\w)")  # 10^{6}5 is no 10^65
-# Markup characters as entities: they come back when entities are decoded, after all markup is gone.
+_GROUP = re.compile(r"\{(\w++)\}(?!\w)")  # 10^{6}5 is not 10^65
+# Markup characters as entities: they are decoded with the other entities, after all markup is removed.
 _LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
 
 
 def resolve_opaque(text: str, full: bool) -> str:
-    """Without what stands in tags that are not prose; formulas are numbered, <nowiki> is kept from further steps."""
+    """Remove the content of tags that is not prose, number the formulas, and protect <nowiki> from further steps."""
     pieces: list[str] = []
     formulas: dict[str, int] = {}
-    unclosed: set[str] = set()  # tags with no end from here on: looked for once, so that time stays linear
+    unclosed: set[str] = set()  # tags without an end from here on: searched once, so that time stays linear
     position = count = 0
     while (opening := _OPAQUE.search(text, position)) is not None:
         pieces.append(text[position : opening.start()])
         position = opening.end()
         name = (opening[1] or "").lower()
-        if not name:  # a comment; without an end it hides the rest of the page, as MediaWiki has it
+        if not name:  # a comment; without an end it hides the rest of the page, as in MediaWiki
             end = text.find("-->", position)
             position = end + 3 if end >= 0 else len(text)
             continue
@@ -40,7 +39,7 @@ def resolve_opaque(text: str, full: bool) -> str:
         if name == "nowiki":
             pieces.append(content.translate(_LITERAL))
         elif name in _FORMULAS:
-            count += 1  # of all formulas; one that came before has its old number
+            count += 1  # counts all formulas; a repeated formula keeps its first number
             if full and _TEXT_FORMULA.fullmatch(content):
                 pieces.append(_GROUP.sub(r"\1", content).strip().translate(_LITERAL))
             else:

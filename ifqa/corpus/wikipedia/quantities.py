@@ -1,6 +1,6 @@
-"""Quantities with a unit as templates write them out: rules of the table in templates.py.
+"""Rules of the template table for quantities with a unit.
 
-The conversion of {{convert}} is not computed; where only the converted number would be shown, nothing is.
+The conversion of {{convert}} is not computed. If the page shows only the converted number, the text is "".
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 from ifqa.corpus.wikipedia.numbers import Arguments, get, is_below_one, is_number, number, stripped, values
 from ifqa.corpus.wikipedia.units import BY_SYMBOL, american, count_word, is_unit, unit_names
 
-# What stands between two values: with the unit written out, and with its symbol, where " {} × " repeats it
+# Words between two values: with the unit's name, and with its symbol, which " {} × " repeats
 _DASH = ("–", "–")
 _BY = (" by ", " {} × ")
 _RANGES = {word: (f" {word} ", f" {word} ") for word in "to|and|or|by|to about|and about|or about".split("|")}
@@ -41,7 +41,7 @@ def quantity(arguments: Arguments, short: bool = False) -> str:
         at += 2
     code = parts[at] if at < len(parts) else ""
     if at + 2 < len(parts) and not is_unit(code) and is_number(parts[at + 1]) and is_unit(parts[at + 2]):
-        return ""  # a word between values that nobody knows
+        return ""  # an unknown word between two values
     money = code[0] if re.match("[$£€¥]/", code) else ""
     one, many, symbol, power = unit_names(code.removeprefix(money))
     adjective = get(arguments, "adj", "sing")
@@ -76,7 +76,7 @@ def quantity(arguments: Arguments, short: bool = False) -> str:
 
 
 def _with_extra(arguments: Arguments, adjective: str, rest: list[str], shown: str, unit: str, blank: str) -> str:
-    """The value and its unit, with the word of adj=pre before the unit or that of adj=mid behind it."""
+    """The value and its unit, with the extra word of adj=pre before the unit or of adj=mid after it."""
     glue = "" if unit[0] in "/×" else blank
     extra = rest[-1] if rest and not is_number(rest[-1]) and not is_unit(rest[-1]) else ""
     if extra and adjective == "pre":
@@ -122,7 +122,7 @@ def height(arguments: Arguments) -> str:
 
 
 def track_gauge(arguments: Arguments) -> str:
-    """{{track gauge|1435mm}} -> 1,435 mm; {{track gauge|3ft6in}} -> 3 ft 6 in; nothing for a gauge that has a name."""
+    """{{track gauge|1435mm}} -> 1,435 mm; {{track gauge|3ft6in}} -> 3 ft 6 in; "" for a gauge that has a name."""
     gauge = get(arguments, "1").replace(",", "")[:40]
     if gauge in ("sg", "standard"):
         return "1,435 mm"

@@ -1,4 +1,4 @@
-"""Passages that somebody else has cut: DPR's `psgs_w100.tsv`, or JSON lines as in Pyserini's JsonCollection."""
+"""Reads passages that are cut already: DPR's `psgs_w100.tsv`, or JSON lines like Pyserini's JsonCollection."""
 
 import csv
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from ifqa.storage.files import field, read_jsonl, read_lines, require, text_fiel
 def read_passages(file: Path) -> Iterator[tuple[Passage, int]]:
     """The passages of a file, each with the number of bytes read so far.
 
-    A `.tsv` file, packed or not, has the columns id, text and title, a line that says so, and fields in quotes where
-    they hold one, as DPR has it (dpr/data/retriever_data.py:253-287; unlike there, a quotation mark that is the text's
-    own first or last stays). JSON lines have `id`, `contents` and perhaps `title`.
+    A `.tsv` file, packed or plain, has the format of DPR (dpr/data/retriever_data.py:253-287): columns id, text and
+    title, a header line, and quotes around fields that contain a quote. Unlike in DPR, a quotation mark that begins or
+    ends the text itself stays. JSON lines have `id`, `contents` and optionally `title`.
 
     Raises:
-        IfqaError: the file is missing or damaged, or a line is no passage (named as file:line).
+        IfqaError: the file is missing or damaged, or a line is not a passage (named as file:line).
     """
     if not require(file, "passages").stat().st_size:
         raise IfqaError(f"{file} is empty; fetch it again")

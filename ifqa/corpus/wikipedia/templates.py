@@ -1,10 +1,13 @@
-"""The words that templates show: name -> rule, a small function of the arguments.
+"""Expands templates to the words they show, by a table of name -> rule, a small function of the arguments.
 
-The rules say what a reader of the English Wikipedia sees, by the templates' documentation, with these liberties: what is
-computed is left out, but for ages at a date and percentages (so the conversion in brackets of {{convert}}, {{inflation}},
-ages today); numbers that {{convert}} would spell stay digits; fractions are "1/2", powers "10^6", units "km2"; isotopes
-are "lithium-7"; pronunciations are dropped. Templates that are not in the table are dropped by the caller, as are those
-that would show far more than they hold.
+The rules give what a reader of the English Wikipedia sees, according to the templates' documentation, except that:
+- computed values are left out (the conversion in brackets of {{convert}}, {{inflation}}, ages today), but not ages at a
+  date and percentages;
+- numbers that {{convert}} would spell stay digits;
+- fractions are "1/2", powers "10^6", units "km2", isotopes "lithium-7";
+- pronunciations are dropped.
+
+The caller drops templates that are not in the table or would show far more text than they contain.
 """
 
 import re
@@ -13,19 +16,19 @@ from ifqa.corpus.wikipedia import dates, numbers, quantities, words
 from ifqa.corpus.wikipedia.names import COUNTRIES
 from ifqa.corpus.wikipedia.numbers import Arguments, Rule, get, values
 
-# Stand-ins for marks that must not part the arguments of an outer template: the caller puts the marks back. No XML
-# document, so no dump, can hold these characters.
+# Stand-ins for marks that must not separate the arguments of an outer template; the caller puts the marks back. XML
+# forbids these characters, so no dump contains them.
 PIPE, EQUALS = "\x01", "\x02"
 _PROTECTED = str.maketrans("|=", PIPE + EQUALS)
 _LINK = re.compile(r"\[\[[^\[\]]*+(?:\[\[?[^\[\]]*+\]\]?[^\[\]]*+)*+\]\]")
-_LONGEST = 200_000  # characters of a template that shows anything: more is no prose
-_GROWTH = 100  # characters; bounds the text of a page of n characters to 21n, a template being five or more
+_LONGEST = 200_000  # characters of a template; longer ones are not prose
+_GROWTH = 100  # characters; a template has at least 5, so a page of n characters grows to at most 21n
 
 
 def expand(content: str) -> str | None:
-    """What the template `{{content}}` shows, as wikitext; None when no rule knows it or it is endless.
+    """What the template `{{content}}` shows, as wikitext; None if no rule knows the template or it is too long.
 
-    Templates inside it come first.
+    Templates inside `content` must be expanded already.
     """
     if len(content) > _LONGEST:
         return None
@@ -57,7 +60,7 @@ def _rule(name: str) -> Rule | None:
 
 
 def _arguments(rest: str) -> Arguments:
-    """The arguments behind the name; bars and equals signs inside links do not part them."""
+    """The arguments after the name; bars and equals signs inside links do not separate arguments."""
     if "[[" in rest and ("|" in rest or "=" in rest):
         rest = _LINK.sub(lambda link: link[0].translate(_PROTECTED), rest)
     arguments: Arguments = {}
@@ -113,7 +116,7 @@ _MARKS = {
     "": "zwsp|0ws|shy|zwj|zwnj|wbr",
     " · ": "·|dot|middot|•|bull|bullet|\\",
     ", ": ",",
-    "&#39;": "'|`|apostrophe",  # no part of a mark of italics before it
+    "&#39;": "'|`|apostrophe",  # an entity, so that it does not join a mark of italics before it
     "&#39;s": "'s",
     '"': '"',
     "'\"": "' \"|'\"",
@@ -143,7 +146,7 @@ _MARKS = {
     "‡": "double dagger|ddagger|double-dagger",
 }
 
-# Names with one rule are parted by bars: in small letters, unless capitals make another template of them.
+# Bars separate names with the same rule. Names are in lower case, unless capitals make them another template.
 _RULES: list[tuple[str, Rule]] = [
     # the text itself
     (
@@ -271,7 +274,7 @@ _RULES: list[tuple[str, Rule]] = [
 ]
 TABLE: dict[str, Rule] = {name: rule for names, rule in _RULES for name in names.split("|")}
 
-# {{formatnum:…}} and its like
+# {{formatnum:…}} and similar functions
 _FUNCTIONS: dict[str, Rule] = {
     "formatnum": numbers.formatted,
     "lc": lambda arguments: get(arguments, "1").lower(),

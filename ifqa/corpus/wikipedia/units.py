@@ -1,6 +1,6 @@
-"""Units of measurement that {{convert}} writes out from a code: singular, plural and symbol.
+"""Units of measurement by their codes in {{convert}}: singular, plural and symbol.
 
-Facts from the documentation of the English Wikipedia's template Convert.
+From the documentation of the English Wikipedia's template Convert.
 """
 
 import re
@@ -10,7 +10,7 @@ _PREFIXES = (
     ("n", "nano"),
     ("u", "micro"),
     ("μ", "micro"),
-    ("µ", "micro"),  # the sign of Latin-1, U+00B5
+    ("µ", "micro"),  # the micro sign U+00B5 of Latin-1
     ("m", "milli"),
     ("c", "centi"),
     ("d", "deci"),
@@ -23,7 +23,7 @@ _PREFIXES = (
 _PREFIXED = (
     "m metre|g gram|L litre|l litre|W watt|Wh watt-hour|Hz hertz|Pa pascal|J joule|N newton|V volt|eV electronvolt"
 )
-# code, singular, plural (default: with "s"), symbol (default: the code); "|" parts them
+# code|singular|plural|symbol; the default plural adds "s", the default symbol is the code
 _UNITS = """
 in|inch|inches
 ft|foot|feet
@@ -185,7 +185,17 @@ mpg-US|mile per US gallon|miles per US gallon|mpg‑US
 mpg-imp|mile per imperial gallon|miles per imperial gallon|mpg‑imp
 """
 _POWERS = {"3": "thousand", "6": "million", "9": "billion", "12": "trillion"}
-BY_SYMBOL = {"C", "F", "R", "K", "°C", "°F", "°R", "C-change", "F-change"}  # written out only when asked for
+BY_SYMBOL = {
+    "C",
+    "F",
+    "R",
+    "K",
+    "°C",
+    "°F",
+    "°R",
+    "C-change",
+    "F-change",
+}  # shown by symbol, unless the template asks for the name
 
 
 def _units() -> dict[str, tuple[str, str, str]]:
@@ -198,14 +208,14 @@ def _units() -> dict[str, tuple[str, str, str]]:
     for line in _UNITS.strip().split("\n"):
         code, name, plural, symbol = (*line.split("|"), "", "", "")[:4]
         units[code] = (name, plural or f"{name}s", symbol or code)
-    for unit in list(units.values()):  # a name or a symbol may be the code: "mile", "kilometers", "sq mi"
+    for unit in list(units.values()):  # names and symbols are codes, too: "mile", "kilometers", "sq mi"
         for name in (*unit, *map(american, unit[:2])):
             units.setdefault(name, unit)
     return units
 
 
 def american(name: str) -> str:
-    """The name of a unit as it is spelled in the United States."""
+    """The name of a unit in American spelling."""
     name = name.replace("metre", "meter").replace("litre", "liter")
     return re.sub(r"\btonne", "metric ton", name)
 
@@ -218,15 +228,15 @@ def is_unit(code: str) -> bool:
 
 
 def unit_names(code: str) -> tuple[str, str, str, str]:
-    """Singular, plural, symbol and power of ten ("6", "" for none) of a unit by its code in {{convert}}.
+    """Singular, plural, symbol and power of ten ("6", or "" for none) of a unit by its code in {{convert}}.
 
-    A code that is not known stands for itself.
+    An unknown code is its own singular, plural and symbol.
     """
     return _unit(code) or (code, code, code, "")
 
 
 def count_word(power: str) -> str:
-    """The word for a power of ten of `unit_names`: "million"."""
+    """The word for a power of ten that `unit_names` returns: "million" for "6"."""
     return _POWERS[power]
 
 
@@ -240,5 +250,5 @@ def _unit(code: str) -> tuple[str, str, str, str] | None:
         return None
     one, many, symbol = UNITS[top] if top else ("", "", "")
     per = f"per {UNITS[bottom][0]}"
-    symbol = "" if top == "PD" else symbol  # heads are not named: 100/sq mi
+    symbol = "" if top == "PD" else symbol  # inhabitants are not named: 100/sq mi
     return f"{one} {per}".strip(), f"{many} {per}".strip(), f"{symbol}/{UNITS[bottom][2]}", power

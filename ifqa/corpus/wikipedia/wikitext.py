@@ -1,29 +1,29 @@
-"""Wikitext to plain text, in three profiles.
+"""Turns wikitext into plain text, in three profiles.
 
-"release": text like that of the passages in the IfQA release. Inferred from the release's 3,242 public gold passages,
-which look like WikiExtractor 3.0's output: a heading is a sentence of its own ("History."), said only when text follows
-it; templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped; italics become double quotes; a
-formula becomes `formula_1`. Gaps that dropped templates leave ("(; born", "more than .") stay, as they do there, and a
-link whose label was a template shows nothing. Where the release loses or garbles what a reader of the page sees, this
-text does not:
-- no entities and tags are left in it ("A&amp;M", "&lt;br&gt;");
-- links whose title has a colon keep their words ("Star Wars: Episode I"), and so do those to other wikis that have a
-  label ([[:de:X|label]], [[wikt:x|y]]);
+"release": text like the passages of the IfQA release. The rules are inferred from the release's 3,242 public gold
+passages, which look like output of WikiExtractor 3.0. A heading is a sentence of its own ("History."), kept only if
+text follows it. Templates, tables, references, images and list lines (`*`, `#`, `;`, `:`) are dropped. Italics become
+double quotes. A formula becomes `formula_1`. Gaps of dropped templates stay as in the release ("(; born",
+"more than ."), and a link whose label was a template shows nothing. The profile differs where the release loses or
+garbles text that a reader of the page sees:
+- it leaves no entities and tags in the text ("A&amp;M", "&lt;br&gt;");
+- links whose title has a colon keep their words ("Star Wars: Episode I"), and so do links to other wikis with a label
+  ([[:de:X|label]], [[wikt:x|y]]);
 - <small> and <code> keep their words;
 - a line that is one pair of brackets is kept;
 - a heading that ends in ".", "?" or "!" gets no second stop.
 
-"ifqa", the default: "release" with indented prose, such as quotations (indents.py), and without the brackets and
-separators around dropped templates (gaps.py). The blank before a mark that shows that a value is lost stays.
+"ifqa", the default: "release" plus indented prose, such as quotations (indents.py), minus the brackets and separators
+around dropped templates (gaps.py). The blank before a mark stays where it shows that a value is missing.
 
-"full": the words of the prose that a reader of the page sees. Templates give what they show (templates.py), list lines
-stay as lines of their own without the mark, formulas that are text as they stand are given, a raised number is not run
-together with the one before it (10^6), and all gaps of dropped templates are closed. Tables, references, images,
-galleries, infoboxes and navigation are dropped here too.
+"full": the words of the prose that a reader of the page sees. Templates are replaced by the words they show
+(templates.py), list lines become lines of their own without the mark, formulas that are plain text are kept, a raised
+number is kept apart from the number before it (10^6), and all gaps of dropped templates are closed. Tables, references,
+images, galleries, infoboxes and navigation are dropped here, too.
 
-Every step is linear in the page's length, whatever the page holds: patterns use possessive quantifiers (`*+`) and stop
-at the mark they start with, and what nests deeper than a few levels goes through a stack. Marks without a partner are
-deleted. Nothing raises.
+Every step takes time linear in the page's length for any input: patterns use possessive quantifiers (`*+`) and stop at
+the mark they start with, and deep nesting is resolved with a stack. Marks without a partner are deleted. No step
+raises.
 """
 
 import html
@@ -40,24 +40,24 @@ from ifqa.corpus.wikipedia.templates import EQUALS, PIPE, expand
 
 Profile = Literal["ifqa", "full", "release"]
 
-# Comments and plain references, most of the markup of a page, in order of appearance: neither starts inside the other.
+# Comments and plain references: most of a page's markup. Taken in order, as neither starts inside the other.
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
-# "<(?!<)": a glance that spares a page of "<" the long alternatives.
+# "<(?!<)": a look-ahead that skips the long alternatives on a page full of "<".
 _HTML_LIST = re.compile(r"<(?!<)(?:((?:table|ul|ol|dl)\b[^<>]*+>)|/(?:table|ul|ol|dl)\s*+>)", re.I)
 _HTML_TABLE = re.compile(r"<(?!<)(?:(table\b[^<>]*+>)|/table\s*+>)", re.I)
 _BLOCK = re.compile(r"<(?!<)/?(?:p|blockquote|poem|li|d[dt])\b[^<>]*+>", re.I)
 _RAISED = re.compile(r"<sup>(?:(?<=[0-9]<sup>)|(?<=[0-9]</sub><sup>))(?=(?:[-+−–]|&minus;|&ndash;)?[0-9]|'')")
-_FRACTION = re.compile(r"<sup>(?<=[0-9]<sup>)(?=[0-9]++</sup>(?:/|⁄|&frasl;)<sub>)")  # of a number: 1 1/2
+_FRACTION = re.compile(r"<sup>(?<=[0-9]<sup>)(?=[0-9]++</sup>(?:/|⁄|&frasl;)<sub>)")  # of a mixed number: 1 1/2
 _BREAK = re.compile(r"<(?!<)/?(?:br|hr|p|div|center|blockquote|poem|caption|t[rdh]|li|d[dt]|h[1-6])\b[^<>]*+>", re.I)
 _TAG = re.compile(
     r"<(?!<)/?(?:abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|indicator|ins|kbd|mark|noinclude|onlyinclude|q|rb|rp|rt"
     r"|rtc|ruby|s|samp|small|span|strike|strong|sub|sup|tbody|tfoot|thead|time|tt|u|var|wbr"
     r"|chem|ce|dl|gallery|hiero|imagemap|includeonly|math|nowiki|ol|pre|references|score|section|source|syntaxhighlight"
-    r"|table|templatestyles|timeline|ul)\b[^<>]*+>|</?ref\b[^<>\n]*+>?",  # those handled before, without a partner
+    r"|table|templatestyles|timeline|ul)\b[^<>]*+>|</?ref\b[^<>\n]*+>?",  # these have lost their partner
     re.I,
 )
 _TEMPLATE = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}")
-# In "full" a template may hold single braces; what parts the two kinds is the third brace of a parameter.
+# In "full" a template may contain single braces. A parameter has a third brace, a template does not.
 _INNERMOST = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)([^{}]*+(?:(?:\{(?!\{)|\}(?!\}))[^{}]*+)*+)\}\}")
 _BRACES = re.compile(r"(\{\{)|\}\}")
 _AS_OF = re.compile(r"\s*as[ _]?of\s*(?:\||\Z)", re.I)
@@ -66,7 +66,7 @@ _LABEL = r"[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+"
 
 
 def _link_patterns(unseen: str) -> tuple[re.Pattern[str], ...]:
-    """[[target|label]], which may hold [single brackets], and the ends of links nested in files."""
+    """Two patterns: [[target|label]], which may contain [single brackets]; and the ends of links nested in files."""
     return (
         re.compile(rf"\[\[(?!{unseen}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]"),
         re.compile(rf"(\[\[{unseen})|(\[\[)|\]\]"),
@@ -78,7 +78,7 @@ _LANGUAGE = r"[a-z]{2,3}(?:-[a-z]+)*+:"
 _LINKS = {
     "ifqa": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE})"),
     "release": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE})"),
-    "full": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE}[^\[\]|]*+\]\])"),  # [[wp:title|label]] is seen
+    "full": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE}[^\[\]|]*+\]\])"),  # [[wp:title|label]] is visible
 }
 _UNSEEN_LINK = re.compile(rf"\[\[{_LABEL}\]\]")
 _EXTERNAL_LINK = re.compile(
@@ -97,10 +97,10 @@ _WORD = re.compile(r"\w")
 
 
 def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
-    """The paragraphs and headings of a page, one a line, in the page's order; "full" gives list lines too. Never raises."""
+    """The paragraphs and headings of a page, one a line, in order; "full" also keeps list lines. Never raises."""
     text, full = wikitext, profile == "full"
     if "<" in text:
-        if "<nowiki" not in text:  # which may hold the marks of comments and references
+        if "<nowiki" not in text:  # it may contain the marks of comments and references
             text = _ASIDE.sub("", text)
         text = resolve_opaque(text, full)
     if "{{" in text:
@@ -128,7 +128,7 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
 
 
 def _drop_templates(text: str, gap: str) -> str:
-    for _ in range(4):  # innermost first, without a stack: nearly all templates
+    for _ in range(4):  # innermost first; this resolves nearly all templates without a stack
         text, found = _TEMPLATE.subn(gap, text)
         if not found or "{{" not in text:
             break
@@ -136,7 +136,7 @@ def _drop_templates(text: str, gap: str) -> str:
 
 
 def _expand_templates(text: str) -> str:
-    """Templates give the words they show, innermost first; what nests deeper than eight levels is dropped."""
+    """Replace templates by the words they show, innermost first; nesting deeper than eight levels is dropped."""
     text = text.replace("{{!}}", PIPE)
     for _ in range(8):
         text, found = _INNERMOST.subn(_shown, text)
@@ -152,17 +152,17 @@ def _shown(template: re.Match[str]) -> str:
     if shown and _AS_OF.match(template[1]):
         before = template.string[max(0, template.start() - 9) : template.start()].rstrip(" '\"")[-1:]
         if shown.startswith(("As of ", "Since ")) and (before.isalnum() or before in {*",;:(–—]"}):
-            shown = shown[0].lower() + shown[1:]  # the template itself wants lc=y there
+            shown = shown[0].lower() + shown[1:]  # in mid-sentence, where writers should have set lc=y
     if shown and "/" in shown and shown[0].isdigit():
         before = template.string[template.start() - 1 : template.start()]
-        return f" {shown}" if before.isdigit() else shown  # 1{{frac|1|2}} is no 11/2
+        return f" {shown}" if before.isdigit() else shown  # 1{{frac|1|2}} is not 11/2
     return shown or GAP
 
 
 def _drop(text: str, mark: re.Pattern[str]) -> str:
-    """Without the stretches from an opening mark (group 1 of `mark`) to the closing mark of the same depth.
+    """Remove the stretches from an opening mark (group 1 of `mark`) to the closing mark of the same depth.
 
-    Group 2, where there is one, is an opening mark of stretches to keep. Marks without a partner stay.
+    Group 2, if `mark` has it, is an opening mark of stretches to keep. Marks without a partner stay.
     """
     opened: list[tuple[int, bool]] = []
     stretches: list[tuple[int, int]] = []
@@ -172,7 +172,7 @@ def _drop(text: str, mark: re.Pattern[str]) -> str:
         elif opened:
             start, dropped = opened.pop()
             if dropped:
-                while stretches and stretches[-1][0] > start:  # it holds these
+                while stretches and stretches[-1][0] > start:  # this stretch contains them
                     stretches.pop()
                 stretches.append((start, match.end()))
     pieces, position = [], 0
@@ -200,7 +200,7 @@ def _outside_tables(text: str) -> Iterator[str]:
 
 
 def _resolve_links(text: str, profile: Profile) -> str:
-    # split() with one group gives what is between the matches and the labels by turns: a replacement at C speed
+    # split() with one group alternates the text between matches and the labels: a replacement at C speed
     if "[[" in text:
         text = in_english(text)
         link, nested_link = _LINKS[profile]
@@ -223,10 +223,10 @@ def _resolve_quotes(text: str) -> str:
 
 
 def _with_possessives(text: str) -> str:
-    """A line where neither bold nor italics end has a ''' that is an apostrophe and italics: ''Emma'''s, L'''Emma''.
+    """If neither bold nor italics end in a line, a ''' in it is an apostrophe and italics: ''Emma'''s, L'''Emma''.
 
-    The first that ends italics at a word is taken; else, as MediaWiki has it, the first behind a single letter, else the
-    first behind a word.
+    It is the first ''' that ends italics at a word; else, as in MediaWiki, the first after a single letter; else the
+    first after a word.
     """
     pieces: list[str] = []
     position = 0
@@ -245,7 +245,7 @@ def _with_possessive(line: str) -> str:
     italic = [end - start == 2 or end - start > 4 for start, end in runs]  # two, or five and more
     bold = [end - start > 2 for start, end in runs]
     if not sum(italic) % 2 or not sum(bold) % 2 or any(end - start in (4, 6) for start, end in runs):
-        return line  # four or six are what is left around a dropped template
+        return line  # four or six are left around a dropped template
     words, letters, possessives = [], [], []
     opened = False
     for number, (_, end) in enumerate(runs):
@@ -263,7 +263,7 @@ def _with_possessive(line: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Lines with a word in them; before the first one of a section the headings that lead to it."""
+    """Lines that contain a word; the first line of a section comes after its headings."""
     headings: list[tuple[int, str]] = []
     for line in text.split("\n"):
         line = line.strip()

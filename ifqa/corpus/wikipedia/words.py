@@ -1,4 +1,4 @@
-"""Words, paragraphs, languages and ships as templates write them out: rules of the table in templates.py."""
+"""Rules of the template table for words, paragraphs, languages, countries and ships."""
 
 import re
 
@@ -21,7 +21,7 @@ def last(arguments: Arguments) -> str:
 
 
 def sorted_name(arguments: Arguments) -> str:
-    """{{sortname|John|Smith|John Smith (actor)}} -> John Smith; what stands behind is linked to."""
+    """{{sortname|John|Smith|John Smith (actor)}} -> John Smith; the third argument is the link."""
     return " ".join(places(arguments, 2)).strip()
 
 
@@ -40,7 +40,7 @@ def joined(arguments: Arguments) -> str:
 
 
 def upright(arguments: Arguments) -> str:
-    """{{math|''x'' + 1}}: without italics, which would come out as quotation marks."""
+    """{{math|''x'' + 1}} -> x + 1, without italics, which would become quotation marks."""
     return joined(arguments).replace("''", "")
 
 
@@ -54,7 +54,7 @@ def always(text: str) -> Rule:
 
 
 def framed(before: str, after: str = "") -> Rule:
-    """The first argument between two marks; nothing without it."""
+    """The first argument between two marks; "" without an argument."""
     return lambda arguments: f"{before}{value}{after}" if (value := get(arguments, "1")) else ""
 
 
@@ -63,12 +63,12 @@ def lines(arguments: Arguments) -> str:
 
 
 def block(*names: str) -> Rule:
-    """Paragraphs of their own."""
+    """The first of these arguments that is not blank, as a paragraph of its own."""
     return lambda arguments: f"\n{value}\n" if (value := get(arguments, *names)) else ""
 
 
 def quotation(author: str, title: str) -> Rule:
-    """The quotation, then "— author, source"; the names say which arguments these are."""
+    """The quotation, then "— author, source"; `author` and `title` are the names of the positional arguments."""
 
     def rule(arguments: Arguments) -> str:
         text, by = get(arguments, "text", "quote", "1"), get(arguments, "author", "by", "sign", author)
@@ -88,13 +88,13 @@ def sic(arguments: Arguments) -> str:
 
 
 def section(arguments: Arguments) -> str:
-    """{{section link|Page|History}} -> Page § History; a section of the page itself has no page before it."""
+    """{{section link|Page|History}} -> Page § History; without a page, the section is of the article itself."""
     page, name = places(arguments, 2)
     return f"{page} § {name}".strip() if name else page
 
 
 def interlanguage(arguments: Arguments) -> str:
-    """{{ill|Title|de|…}}, of old {{ill|de|Titel|Title}}; lt= is the label."""
+    """{{ill|Title|de|…}}, formerly {{ill|de|Titel|Title}}; lt= is the label."""
     parts = values(arguments)
     label = get(arguments, "lt", "display")
     if not label and len(parts) > 1 and _LANGUAGE_CODE.fullmatch(parts[0]):
@@ -107,12 +107,12 @@ def anchor(arguments: Arguments) -> str:
 
 
 def resized(arguments: Arguments) -> str:
-    """{{resize|90%|text}}, {{font color|red|text}}: the text stands last, or is named."""
+    """{{resize|90%|text}}, {{font color|red|text}}: the text is the last argument, or named."""
     return get(arguments, "text", "content") or last(arguments)
 
 
 def ship(prefix: str) -> Rule:
-    """{{USS|Nimitz|CVN-68}} -> USS Nimitz (CVN-68); the last argument may say which of the parts are shown."""
+    """{{USS|Nimitz|CVN-68}} -> USS Nimitz (CVN-68); the third argument selects the parts to show."""
 
     def rule(arguments: Arguments) -> str:
         return _ship_name(prefix, get(arguments, "1"), get(arguments, "2"), get(arguments, "3", "up"))
@@ -121,7 +121,7 @@ def ship(prefix: str) -> Rule:
 
 
 def ship_of(arguments: Arguments) -> str:
-    """{{ship|French ship|Orient|1791|2}}: as the others, with the prefix as the first argument."""
+    """{{ship|French ship|Orient|1791|2}}: like {{USS}}, with the prefix as the first argument."""
     return _ship_name(get(arguments, "1"), get(arguments, "2"), get(arguments, "3"), get(arguments, "4", "up"))
 
 
@@ -159,7 +159,7 @@ def athlete(arguments: Arguments) -> str:
 
 
 def verse(arguments: Arguments) -> str:
-    """{{bibleverse|1|John|3:16|KJV}} -> 1 John 3:16; what stands behind the verse is the translation linked to."""
+    """{{bibleverse|1|John|3:16|KJV}} -> 1 John 3:16; the argument after the verse is the translation."""
     shown: list[str] = []
     for part in values(arguments)[:3]:
         shown.append(part)
@@ -185,7 +185,7 @@ def language_of(code: str) -> Rule:
 
 
 def language(arguments: Arguments) -> str:
-    """{{langx|ru|Москва|…}}: as {{lang-ru|Москва|…}}."""
+    """{{langx|ru|Москва|…}}: the same as {{lang-ru|Москва|…}}."""
     shifted = {"1": get(arguments, "2"), "2": get(arguments, "3"), "3": get(arguments, "4")}
     return language_of(get(arguments, "1"))(arguments | shifted)
 

@@ -1,10 +1,10 @@
-"""Mutated pages through the whole of the passage builder: nothing may crash, and no page may take more than two seconds.
+"""Fuzzes the passage builder with mutated pages: no page may crash it or take more than two seconds.
 
     python tests/corpus/wikipedia/fuzz_pages.py --pages 10000 [--dump FILE.xml.bz2] [--long 40] [--seed 0]
 
-A page of a dump (the bundled encyclopedia, unless another is named) is cut, shuffled, and sown with marks of wikitext,
-unclosed and nested, with NUL bytes and bytes that are no UTF-8; `--long` pages are one line of 5 MB. Each goes as XML
-through the parser, through all profiles and the splitter. Prints the slowest pages; ends with 1 if one is too slow.
+Each page is a piece of a page of a dump (by default the bundled encyclopedia) with marks of wikitext, unclosed and
+nested, NUL bytes and bytes that are not UTF-8 put in; `--long` pages are one line of 5 MB. Each page goes as XML through
+the parser, all profiles and the splitter. Prints the slowest pages; exits with 1 if a page is too slow.
 """
 
 import argparse
@@ -31,7 +31,7 @@ MARKS += ["\n", "\n*", "\n#", "\n:", "\n;", " "]
 
 
 def mutate(chance: random.Random, text: str) -> str:
-    """A piece of a page with marks put in, taken out, repeated and nested."""
+    """A piece of a page with marks inserted, removed, repeated and nested."""
     start = chance.randrange(len(text) + 1)
     piece = text[start : start + chance.choice([50, 500, 5000, 50_000])]
     for _ in range(chance.randint(1, 40)):
@@ -50,13 +50,13 @@ def mutate(chance: random.Random, text: str) -> str:
 
 
 def long_line(chance: random.Random) -> str:
-    """One line of a few marks again and again."""
+    """One line that repeats a few marks."""
     unit = "".join(chance.choices([*MARKS, "a ", "word "], k=chance.randint(1, 4))).replace("\n", " ")
     return (unit * (LONG // len(unit) + 1))[:LONG]
 
 
 def dirty(chance: random.Random, xml: bytes) -> bytes:
-    """With bytes that are no UTF-8, and NUL, in the text."""
+    """Put NUL and bytes that are not UTF-8 into the text."""
     start, end = xml.index(b"<text>") + 6, xml.rindex(b"</text>")
     for _ in range(chance.randint(1, 5)):
         at = chance.randint(start, end)
@@ -67,7 +67,7 @@ def dirty(chance: random.Random, xml: bytes) -> bytes:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=10_000)
-    parser.add_argument("--long", type=int, default=40, help="pages of one line of 5 MB, beside them")
+    parser.add_argument("--long", type=int, default=40, help="further pages, of one line of 5 MB")
     parser.add_argument("--dump", type=Path, default=SAMPLE)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -87,14 +87,14 @@ def main() -> int:
         began = time.process_time()
         try:
             pages = list(parse_pages([data], "fuzz", tally))
-        except IfqaError:  # a byte fell into an entity: the XML is broken, and said to be
+        except IfqaError:  # a byte is inside an entity: the XML is broken, and refused
             refused += 1
             continue
         parsed = time.process_time() - began
         for profile in get_args(Profile):
             began = time.process_time()
-            for one in pages:
-                split(to_text(one.text, profile))
+            for parsed_page in pages:
+                split(to_text(parsed_page.text, profile))
             slowest.append(
                 (parsed + time.process_time() - began, f"{profile}, {len(text):,} characters: {text[:60]!r}")
             )

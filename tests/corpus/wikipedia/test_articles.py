@@ -1,10 +1,12 @@
-"""Articles of plain text, and passages that are cut already, in the formats people have them in."""
+"""Articles of plain text, and passages that are cut already, in the formats they are published in."""
 
 import bz2
 import csv
 import gzip
 import json
 import lzma
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow
@@ -51,7 +53,7 @@ def test_a_folder_is_read_once_however_many_links_lead_to_it(tmp_path: Path) -> 
     assert article_files(tmp_path / "mine") == [tmp_path / "mine/deep/a.jsonl", tmp_path / "mine/link/b.jsonl"]
     (tmp_path / "mine" / "around").symlink_to(".")
     assert len(article_files(tmp_path / "mine")) == 2
-    (tmp_path / "mine" / "round").symlink_to("..")  # a second makes the number of paths grow beyond any end
+    (tmp_path / "mine" / "round").symlink_to("..")  # with a second such link, the number of paths is endless
     assert len(article_files(tmp_path / "mine")) == 2
 
 
@@ -81,9 +83,38 @@ def test_the_parquet_files_of_hugging_face_are_read(tmp_path: Path) -> None:
     ("table", "message"),
     [({"id": ["1"], "text": ["t"]}, "no column 'title'; found id, text"), ({"id": ["1"], "title": ["A"]}, "no column 'text'; found id, title")],
 )  # fmt: skip
-def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path, table: dict[str, list[str]], message: str) -> None:
+def test_a_parquet_file_without_the_columns_of_articles_is_refused(
+    tmp_path: Path, table: dict[str, list[str]], message: str
+) -> None:
     parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
     with pytest.raises(IfqaError, match=message):
+        articles(tmp_path / "a.parquet")
+
+
+ONE_TEXT_FOR_ALL = """
+import resource, sys, pathlib
+from ifqa.corpus.wikipedia.articles import read_articles
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
+print(sum(len(page.text) for page, _ in read_articles(pathlib.Path(sys.argv[1]))))
+"""
+
+
+def test_a_text_shared_by_all_parquet_rows_does_not_fill_the_memory(tmp_path: Path) -> None:
+    texts = pyarrow.array(["x" * 4_000_000]).dictionary_encode().take(pyarrow.array([0] * 200))
+    ids = [str(number) for number in range(200)]
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"id": ids, "title": ids, "text": texts}), path, compression="zstd")
+    assert path.stat().st_size < 10_000
+    done = subprocess.run([sys.executable, "-c", ONE_TEXT_FOR_ALL, path], capture_output=True, text=True, check=False)
+    assert done.stdout == "800000000\n", done.stderr
+
+
+def test_parquet_rows_too_large_for_articles_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ifqa.corpus.wikipedia.articles._ROWS_SIZE", 1000)
+    texts = ["x" * 40] * 10 + ["x" * 200] * 10
+    ids = [str(number) for number in range(20)]
+    parquet.write_table(pyarrow.table({"id": ids, "title": ids, "text": texts}), tmp_path / "a.parquet")
+    with pytest.raises(IfqaError, match=r"a\.parquet:11: 10 rows of .* bytes; wanted one article a row"):
         articles(tmp_path / "a.parquet")
 
 
@@ -102,7 +133,7 @@ def test_a_cut_parquet_file_is_refused_in_one_line(tmp_path: Path) -> None:
         ("[1]", "a.jsonl:3: wanted a JSON object"),
     ],
 )
-def test_a_file_of_something_else_is_refused(tmp_path: Path, line: str, message: str) -> None:
+def test_json_lines_without_articles_are_refused(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "a.jsonl").write_text(LINES + line + "\n")
     with pytest.raises(IfqaError, match=message):
         articles(tmp_path / "a.jsonl")
@@ -132,7 +163,7 @@ def test_a_bad_article_is_listed_and_the_others_are_read(
     json.dumps(tally.bad).encode()
 
 
-def test_an_empty_file_is_a_download_that_failed(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused_as_a_failed_download(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").touch()
     with pytest.raises(IfqaError, match="is empty"):
         articles(tmp_path)
@@ -163,12 +194,12 @@ def test_the_passages_of_dpr_are_read(tmp_path: Path, suffix: str, packed: type[
     assert [passage for passage, _ in read_passages(path)] == PASSAGES
 
 
-def test_a_text_that_dpr_puts_in_quotes_has_none(tmp_path: Path) -> None:
+def test_quotes_that_dpr_adds_around_a_text_are_removed(tmp_path: Path) -> None:
     (tmp_path / "p.tsv").write_text('id\ttext\ttitle\n1\t"He sang ""Heroes"""\t"""Heroes"" (album)"\n')
     assert next(read_passages(tmp_path / "p.tsv"))[0] == Passage("1", '"Heroes" (album)', 'He sang "Heroes"')
 
 
-def test_passages_as_pyserini_has_them_are_read(tmp_path: Path) -> None:
+def test_passages_in_pyserini_s_format_are_read(tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text('{"id": "x/1", "contents": "c"}\n{"id": "2", "title": "T", "contents": "d"}\n')
     found = [passage for passage, _ in read_passages(tmp_path / "p.jsonl")]
     assert found == [Passage("x/1", "", "c"), Passage("2", "T", "d")]
@@ -183,13 +214,13 @@ def test_passages_as_pyserini_has_them_are_read(tmp_path: Path) -> None:
         ("p.jsonl", '{"id": "1", "text": "t"}\n', "p.jsonl:1: key 'contents' is missing"),
     ],
 )
-def test_a_line_that_is_no_passage_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_a_line_that_is_not_a_passage_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(IfqaError, match=message):
         list(read_passages(tmp_path / name))
 
 
-def test_a_larger_share_holds_a_smaller_one(tmp_path, monkeypatch):
+def test_a_larger_share_contains_every_smaller_share(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     articles = [{"id": str(n), "title": f"t{n}", "text": "word " * 20} for n in range(400)]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in articles))

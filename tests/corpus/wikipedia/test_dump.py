@@ -1,4 +1,4 @@
-"""Dumps, made here as they are downloaded."""
+"""The pages of dumps like those of Wikimedia, whole and damaged."""
 
 import bz2
 import gzip
@@ -74,7 +74,7 @@ def test_any_version_of_the_export_schema_is_read(tmp_path: Path, version: str) 
     assert [page.title for page in read(write(tmp_path / "p.xml", prefixed))] == ["A & B"]
 
 
-def test_old_dumps_tell_namespaces_and_redirects_by_title_and_text(tmp_path: Path) -> None:
+def test_old_dumps_show_namespaces_and_redirects_by_title_and_text(tmp_path: Path) -> None:
     pages = [
         page("1", "Template", "an article", ns=None),
         page("2", "Template:X", "x", ns=None),
@@ -88,7 +88,7 @@ def test_old_dumps_tell_namespaces_and_redirects_by_title_and_text(tmp_path: Pat
 
 
 def multistream(xml: str) -> bytes:
-    """Head, pages by twos and tail as streams of their own, as Wikimedia publishes them."""
+    """Head, pairs of pages, and tail as separate streams, as Wikimedia publishes them."""
     cuts = [
         xml.index("<page>"),
         *(xml.index(f"<page><title>{title}") for title in ("Template:X", "D")),
@@ -125,7 +125,7 @@ def test_a_multistream_dump_cut_between_streams_is_refused(tmp_path: Path) -> No
 
 
 @given(st.integers(0, len(WHOLE.rstrip()) - 1))
-def test_of_a_dump_cut_anywhere_the_whole_pages_are_read(length: int) -> None:
+def test_all_whole_pages_of_a_cut_dump_are_read(length: int) -> None:
     ends = [WHOLE.index(PAGES[number]) + len(PAGES[number].rstrip()) for number in (0, 3, 4, 5)]
     pages = parse_pages([WHOLE[:length].encode()], "dump", Tally())
     assert [next(pages).id for end in ends if end <= length] == ["1", "4", "5", "6"][
@@ -136,7 +136,7 @@ def test_of_a_dump_cut_anywhere_the_whole_pages_are_read(length: int) -> None:
 
 
 @given(st.integers(1, 400))
-def test_where_blocks_end_does_not_matter(size: int) -> None:
+def test_pages_do_not_depend_on_where_blocks_end(size: int) -> None:
     data = WHOLE.encode()
     blocks = [data[start : start + size] for start in range(0, len(data), size)]
     assert list(parse_pages(blocks, "dump", Tally())) == list(parse_pages([data], "dump", Tally()))
@@ -152,7 +152,7 @@ def test_where_blocks_end_does_not_matter(size: int) -> None:
         ("d.xml", b"<!DOCTYPE m [<!ENTITY a 'b'>]><mediawiki>&a;</mediawiki>", "declares a DTD"),
     ],
 )
-def test_what_is_wrong_with_a_dump_is_said_in_one_line(tmp_path: Path, name: str, data: bytes, message: str) -> None:
+def test_a_wrong_dump_is_refused_in_one_line(tmp_path: Path, name: str, data: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(IfqaError, match=message) as caught:
         list(read(tmp_path / name))
@@ -188,14 +188,14 @@ def test_a_bad_page_is_listed_and_the_others_are_read(
     assert tally.left_out["bad"] == (text is None)
 
 
-def test_a_replacement_character_that_the_article_has_itself_is_not_bad() -> None:
+def test_a_replacement_character_in_the_article_itself_is_not_bad() -> None:
     tally = Tally()
     xml = ("<mediawiki>" + page("1", "A", "a\ufffdb") + "</mediawiki>").encode()
     assert [page.text for page in parse_pages([xml], "dump", tally)] == ["a\ufffdb"]
     assert not tally.bad
 
 
-def test_a_part_of_a_dump_may_stop_between_pages_but_not_in_one() -> None:
+def test_a_part_of_a_dump_may_stop_between_pages_but_not_inside_a_page() -> None:
     part = (HEAD + PAGES[0] + PAGES[4]).encode()
     assert len(list(parse_pages([part], "dump", Tally(), whole=False))) == 2
     with pytest.raises(IfqaError, match="XML ends or breaks"):
@@ -203,7 +203,7 @@ def test_a_part_of_a_dump_may_stop_between_pages_but_not_in_one() -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
-def test_whatever_bytes_stand_in_a_dump_pages_or_one_line_come_of_it(noise: bytes, place: int) -> None:
+def test_any_bytes_in_a_dump_give_pages_or_a_one_line_error(noise: bytes, place: int) -> None:
     data = WHOLE.encode()
     try:
         list(parse_pages([data[:place] + noise + data[place:]], "dump", Tally()))
@@ -224,7 +224,7 @@ def test_whatever_bytes_stand_in_a_dump_pages_or_one_line_come_of_it(noise: byte
         ("\n", "<a>", "over 100 tags within one another at line 2"),
     ],
 )  # fmt: skip
-def test_a_dump_that_is_endless_in_one_place_is_refused_while_memory_is_left(
+def test_a_dump_with_an_endless_element_is_refused_before_memory_is_full(
     monkeypatch: pytest.MonkeyPatch, begin: str, more: str, complaint: str
 ) -> None:
     monkeypatch.setattr(dump, "_UNTAGGED", 1 << 21)
@@ -256,7 +256,7 @@ def test_memory_does_not_grow_with_the_dump() -> None:
     assert peak(1000) < peak(50) + 100_000
 
 
-def test_links_name_files_and_categories_in_english_where_the_siteinfo_has_other_names(tmp_path: Path) -> None:
+def test_link_prefixes_that_the_siteinfo_translates_become_english(tmp_path: Path) -> None:
     names = '<namespace key="6">Bielde</namespace><namespace key="14">Kategory_x</namespace>'
     site = f'<siteinfo><namespaces><namespace key="0"/>{names}</namespaces></siteinfo>'
     text = "[[ bielde :A.jpg|b]] c [[Kategory x:D]] [[:Bielde:A.jpg]] [[Bielden]] [[Datei:E.jpg]]"

@@ -1,4 +1,4 @@
-"""What dropped templates leave is closed, and nothing else is touched."""
+"""Gaps of dropped templates are closed, and other text is unchanged."""
 
 import time
 
@@ -10,7 +10,7 @@ from ifqa.corpus.wikipedia.gaps import without_gaps
 from ifqa.corpus.wikipedia.numbers import GAP
 from ifqa.corpus.wikipedia.wikitext import to_text
 
-# wikitext of real pages (x: a template that no profile knows), text in "ifqa"
+# wikitext as on real pages (x is a template that no profile knows), and its text in "ifqa"
 GAPS = {
     "in a row": ("In 1990, {{x}} long, {{x}}, {{x}}.", "In 1990, long."),
     "in brackets": ("a ({{x}}, {{x}}, z) b", "a (z) b"),
@@ -18,11 +18,11 @@ GAPS = {
     "in italics in brackets": ("unique (''{{x}}'') and", "unique and"),
     "before the dates": ("Einstein ({{x}}; {{x}}; 14 March 1879) was", "Einstein (14 March 1879) was"),
     "on both sides of a dash": ("Anna Berg ({{x}} – {{x}}) was", "Anna Berg was"),
-    "behind an abbreviation in brackets": ("the Institute (ANSI, {{x}}) is", "the Institute (ANSI) is"),
+    "after an abbreviation in brackets": ("the Institute (ANSI, {{x}}) is", "the Institute (ANSI) is"),
     "at the start of a sentence": ("It is so. {{x}}, Angola had one.", "It is so. Angola had one."),
-    "behind an abbreviation": ("bees, wasps, etc.{{x}}, are", "bees, wasps, etc., are"),
-    "behind a label": ('Greek: {{x}}, "Apollo"; Doric: {{x}}; Aeolic: {{x}}.', 'Greek: "Apollo"; Doric; Aeolic.'),
-    "a value that is missing": ("at a depth of {{x}}. It fell below {{x}}, and", "at a depth of . It fell below , and"),
+    "after an abbreviation": ("bees, wasps, etc.{{x}}, are", "bees, wasps, etc., are"),
+    "after a label": ('Greek: {{x}}, "Apollo"; Doric: {{x}}; Aeolic: {{x}}.', 'Greek: "Apollo"; Doric; Aeolic.'),
+    "a missing value": ("at a depth of {{x}}. It fell below {{x}}, and", "at a depth of . It fell below , and"),
 }
 SOUP = st.text(" ,;:.()'-$€abc", max_size=12)
 
@@ -34,13 +34,13 @@ def test_gaps_are_closed(wikitext: str, text: str) -> None:
 
 @given(SOUP)
 @example("main() { f(, , 1); } ( ) ,, :-) .. ;)")
-def test_text_without_dropped_templates_is_left_as_it_is(text: str) -> None:
+def test_text_without_dropped_templates_is_unchanged(text: str) -> None:
     assert without_gaps(text) == without_gaps(text, lone=False) == text
     assert to_text(f"a {text}") == to_text(f"a {text}", "release")
 
 
 @given(SOUP, SOUP, st.booleans())
-def test_what_does_not_touch_a_gap_is_left_as_it_is(before: str, after: str, lone: bool) -> None:
+def test_text_that_touches_no_gap_is_unchanged(before: str, after: str, lone: bool) -> None:
     assert without_gaps(f"{before} a {GAP} b {after}", lone=lone) == f"{before} a  b {after}"
 
 
@@ -54,7 +54,7 @@ def test_no_gap_is_left_and_closing_again_changes_nothing(text: str, lone: bool)
 @pytest.mark.parametrize(
     "piece", [",", f",{GAP}", f", {GAP} ", f"({GAP},", f"{GAP} and ", f"''{GAP}", f":{GAP};", f"${GAP}"]
 )
-def test_a_long_page_of_gaps_takes_far_less_than_its_square(piece: str) -> None:
+def test_a_long_page_of_gaps_takes_far_less_than_quadratic_time(piece: str) -> None:
     began = time.process_time()
     without_gaps(piece * (100_000 // len(piece)))
     assert time.process_time() - began < 2

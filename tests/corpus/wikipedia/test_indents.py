@@ -1,4 +1,4 @@
-"""Which lines that begin with `:` or `;` are prose: one kind of line a test, as it stands on real pages."""
+"""Lines that begin with `:` or `;`: each kind as on real pages, kept if it is prose, else dropped."""
 
 import time
 
@@ -31,7 +31,7 @@ PROSE = {
     "term over text": ("x\n; The [[end]]:\nIt ended.", "x\nThe end.\nIt ended."),
     "term and definition in one line": ("x\n; Factors: What one changes.", "x\nFactors: What one changes."),
     "prose with a formula": ("x\n:for all <math>n</math> it is so.", "x\nfor all formula_1 it is so."),
-    "prose behind a file": ("It is\n[[File:A.jpg|b]]\n:the end of it", "It is\nthe end of it"),
+    "prose after a file": ("It is\n[[File:A.jpg|b]]\n:the end of it", "It is\nthe end of it"),
 }
 
 NO_PROSE = {
@@ -45,7 +45,7 @@ NO_PROSE = {
     "equation of words": "It ends with\n:RCH=CH2 + H2 → RCH2CH3(R = alkyl)",
     "code": "It ends with\n:{ a[i] = 'n'; }",
     "items of a list": "It ends:\n:* One of them.\n:# Another of them.",
-    "what goes on with an item": "It ends:\n* One of them.\n\n:This item goes on.\n::And on.",
+    "continued list item": "It ends:\n* One of them.\n\n:This item goes on.\n::And on.",
     "talk": "It ends,\n:I do not think so. --[[User:X|X]] 12:03, 3 May 2005\n:Nor do I. 12:04, 3 May 2005 (UTC)",
     "table of contents": "== Contents ==\n:1 The beginning\n::1.1 The very beginning\n:2 The end",
     "terms over lists": "It ends.\n;Books\n* A book.\n;Films\n* A film.\n[[Category:A]]",
@@ -61,12 +61,12 @@ def test_indented_prose_is_kept(wikitext: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("wikitext", NO_PROSE.values(), ids=NO_PROSE)
-def test_other_indented_lines_are_dropped_as_the_release_drops_them(wikitext: str) -> None:
+def test_other_indented_lines_are_dropped_as_in_the_release(wikitext: str) -> None:
     assert to_text(wikitext) == to_text(wikitext, "release")
 
 
 @pytest.mark.parametrize("wikitext", [*NO_PROSE.values(), *(wikitext for wikitext, _ in PROSE.values())])
-def test_the_release_has_none_of_it(wikitext: str) -> None:
+def test_the_release_drops_all_indented_lines(wikitext: str) -> None:
     unindented = "\n".join(line for line in wikitext.split("\n") if line[:1] not in (":", ";", "*"))
     assert to_text(wikitext, "release") == to_text(unindented, "release")
 
@@ -75,18 +75,18 @@ LINES = st.lists(st.sampled_from(["", "Words end.", "Words go on", "== A ==", "*
 
 
 @given(LINES)
-def test_pages_without_such_lines_are_in_ifqa_as_in_the_release(lines: list[str]) -> None:
+def test_pages_without_indented_lines_are_equal_in_ifqa_and_release(lines: list[str]) -> None:
     assert to_text("\n".join(lines)) == to_text("\n".join(lines), "release")
 
 
 @given(st.lists(st.text("ab:;*# .='\"[", max_size=9), max_size=9))
-def test_no_line_without_a_mark_is_lost_or_moved(lines: list[str]) -> None:
+def test_lines_without_a_mark_are_kept_in_order(lines: list[str]) -> None:
     kept = iter(without_lists("\n" + "\n".join(lines), prose=True).split("\n"))
     assert all(line in kept for line in lines if line[:1] not in (":", ";", "*", "#"))
 
 
 @pytest.mark.parametrize("line", ["\n:a b", "\n;a", "\n:for see ", '\n:"', "\n: redirects", "\n:'''a"])
-def test_a_long_page_of_such_lines_comes_to_an_end(line: str) -> None:
+def test_a_long_page_of_indented_lines_ends_in_seconds(line: str) -> None:
     began = time.process_time()
     to_text('"' * 100_000 + line * 10_000 + "\n:" + line[2:] * 10_000)
     assert time.process_time() - began < 5

@@ -1,6 +1,7 @@
-"""Dumps of many bz2 streams, made here as Wikimedia publishes them."""
+"""Dumps of many bz2 streams, as Wikimedia publishes them: cut into pieces, sampled, and refused if damaged."""
 
 import bz2
+import time
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def test_all_pages_come_however_the_streams_are_cut(
     assert titles(path, size) == [f"Page {n}" for n in range(1, 60)]
 
 
-def test_the_header_with_the_namespaces_goes_before_every_piece(tmp_path: Path) -> None:
+def test_the_header_with_the_namespaces_precedes_every_piece(tmp_path: Path) -> None:
     old = [text.replace("<ns>0</ns>", "") for text in (*PAGES[:3], page(99, "Template:X", "x"))]
     assert titles(multistream(tmp_path / "d.xml.bz2", old, 1), 1) == ["Page 1", "Page 2", "Page 3"]
 
@@ -49,9 +50,22 @@ def test_the_header_with_the_namespaces_goes_before_every_piece(tmp_path: Path) 
     ],
     ids=["one stream", "streams that cut pages", "plain", "no dump", "damaged", "empty"],
 )
-def test_what_cannot_be_read_stream_by_stream_is_usage_of_its_start(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_no_multistream_dump_has_no_header(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "d.xml.bz2").write_bytes(data)
     assert header(tmp_path / "d.xml.bz2") is None
+
+
+def test_blanks_before_the_first_page_are_read_in_linear_time(tmp_path: Path) -> None:
+    opening = b"<mediawiki>" + b" " * (1 << 15)
+    (tmp_path / "d.xml.bz2").write_bytes(bz2.compress(opening) + bz2.compress(b" <page></page></mediawiki>"))
+    started = time.process_time()
+    assert header(tmp_path / "d.xml.bz2") == opening
+    assert time.process_time() - started < 1  # 8 s if a pattern tries each blank as the start of a page
+
+
+def test_the_header_ends_where_the_first_page_begins(tmp_path: Path) -> None:
+    (tmp_path / "d.xml.bz2").write_bytes(bz2.compress(b"<mediawiki>\n  <page>") + bz2.compress(b"\n<page>"))
+    assert header(tmp_path / "d.xml.bz2") == b"<mediawiki>"
 
 
 @pytest.mark.parametrize(
@@ -70,6 +84,16 @@ def test_a_damaged_dump_is_refused_with_its_place(tmp_path: Path, damage, messag
     with pytest.raises(IfqaError, match=message) as caught:
         titles(path, 300)
     assert "\n" not in str(caught.value)
+
+
+def test_streams_that_unpack_to_too_much_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = multistream(tmp_path / "d.xml.bz2", PAGES, 5)
+    size = len((HEAD + "".join(PAGES) + TAIL).encode())
+    monkeypatch.setattr("ifqa.corpus.wikipedia.multistream._UNPACKED", size)
+    assert len(titles(path, 10**9)) == 59
+    monkeypatch.setattr("ifqa.corpus.wikipedia.multistream._UNPACKED", size - 1)
+    with pytest.raises(IfqaError, match=r"from byte 0: [\d,]+ bytes unpack to over .* unpack the file and name it"):
+        titles(path, 10**9)
 
 
 def test_a_sample_is_of_whole_streams_from_all_over(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What templates of numbers and quantities show: one template a case, with the exact text expected."""
+"""Templates of numbers and quantities: one template a case, with the exact text expected."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from ifqa.corpus.wikipedia.templates import expand
 from ifqa.corpus.wikipedia.units import UNITS, unit_names
 
 SHOWN = {
-    # convert: the article's own value, never the conversion
+    # convert: the article's value, not the conversion
     "convert|100|km|mi": "100 kilometres",
     "convert|1|km": "1 kilometre",
     "convert|-1|km": "−1 kilometre",
@@ -65,7 +65,7 @@ SHOWN = {
     "convert|5|by(x)|10|m": "5 by 10 metres",
     "convert|5|by(x)|10|m|abbr=on": "5 m × 10 m",
     "convert|5|by|10|ft|adj=on": "5-by-10-foot",
-    # convert: only the converted number would be shown
+    # convert: the page shows only the converted number
     "convert|5|km|mi|disp=number": "",
     "convert|5|km|mi|disp=output number only": "",
     "convert|5|km|mi|disp=output only": "",
@@ -221,7 +221,7 @@ def test_template_shows(content: str, shown: str) -> None:
     assert expand(content) == shown
 
 
-def test_units_of_long_codes_take_no_recursion() -> None:
+def test_a_very_long_unit_code_needs_no_recursion() -> None:
     assert unit_names("e3" * 100_000) == (*("e3" * 100_000,) * 3, "")
     assert unit_names("e6acre") == ("acre", "acres", "acre", "6")
 

@@ -10,13 +10,13 @@ def words(count: int) -> list[str]:
     return [f"w{number}" for number in range(count)]
 
 
-def test_last_passage_is_filled_up_from_the_start_of_the_article() -> None:
+def test_the_last_passage_is_filled_up_from_the_start_of_the_article() -> None:
     first, last = split(" ".join(words(130)))
     assert first.split() == words(100)
     assert last.split() == words(130)[100:] + words(70)
 
 
-def test_a_short_article_goes_round_only_once() -> None:
+def test_a_short_article_is_repeated_only_once() -> None:
     (passage,) = split(" ".join(words(19)))
     assert passage.split() == words(19) + words(19)
 
@@ -29,7 +29,7 @@ def test_without_wrap_the_last_passage_is_short() -> None:
     assert [len(passage.split()) for passage in split(" ".join(words(130)), wrap=False)] == [100, 30]
 
 
-def test_any_white_space_parts_words_and_single_blanks_join_them() -> None:
+def test_any_white_space_separates_words_and_single_blanks_join_them() -> None:
     assert split("a\nb\t c\u00a0d  ", words=3, wrap=False) == ["a b c", "d"]
 
 
@@ -54,7 +54,7 @@ def test_without_wrap_the_passages_are_the_words_of_the_text(text: str, size: in
 
 
 @given(TEXTS, st.integers(1, 7))
-def test_with_wrap_only_the_last_passage_of_a_short_article_is_short(text: str, size: int) -> None:
+def test_with_wrap_only_a_very_short_article_has_a_short_passage(text: str, size: int) -> None:
     article = text.split()
     passages = [passage.split() for passage in split(text, words=size)]
     assert [word for passage in passages for word in passage][: len(article)] == article

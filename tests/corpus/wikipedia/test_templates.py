@@ -1,4 +1,4 @@
-"""What templates show: one template a case, with the exact text expected; those of numbers in test_quantities.py."""
+"""Templates: one template a case, with the exact text expected; test_quantities.py has those of numbers."""
 
 import pytest
 from hypothesis import given
@@ -194,7 +194,7 @@ CALL = st.builds(
 
 
 @given(CALL)
-def test_whatever_the_arguments_no_rule_raises(content: str) -> None:
+def test_no_arguments_make_a_rule_raise(content: str) -> None:
     assert isinstance(expand(content), str | None)
 
 
@@ -204,12 +204,12 @@ def test_text_is_bounded_by_the_length_of_the_page(content: str) -> None:
     assert len(to_text(page, "full")) <= 21 * len(page)
 
 
-def test_a_template_that_shows_far_more_than_it_holds_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_template_that_shows_far_more_than_it_contains_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TABLE, "bomb", lambda _: "boom" * 1000)
     assert to_text("a {{bomb}} b", "full") == "a b"
 
 
-def test_the_tables_of_names_hold_no_blanks() -> None:
+def test_the_tables_of_names_have_no_surrounding_blanks() -> None:
     for code, name in (*LANGUAGES.items(), *COUNTRIES.items()):
         assert all(text and text == text.strip() for text in (code, name))
 

@@ -1,4 +1,4 @@
-"""Wikitext to text: one construct a test, with the exact text expected."""
+"""Wikitext to text: one construct a case, with the exact text expected."""
 
 import re
 import time
@@ -12,7 +12,7 @@ from ifqa.corpus.wikipedia import templates
 from ifqa.corpus.wikipedia import wikitext as wikitext_module
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 
-# wikitext, and its text in the profile "release"; in the others it is the same, or stands in IN_IFQA or IN_FULL
+# wikitext, and its text in the profile "release"; IN_IFQA and IN_FULL have the text of the other profiles if it differs
 CONSTRUCTS = {
     # links
     "link": ("born in [[Paris]].", "born in Paris."),
@@ -20,7 +20,7 @@ CONSTRUCTS = {
     "link with trailing letters": ("two [[dog]]s and [[cat|kitten]]s", "two dogs and kittens"),
     "link without a label": ("a [[Mercury (planet)|]] b", "a b"),
     "link whose label was a template": ("near [[Oslo|{{flag|Oslo}}]].", "near ."),
-    "link whose label was a template nobody knows": ("near [[Oslo|{{no such thing}}]].", "near ."),
+    "link whose label was an unknown template": ("near [[Oslo|{{no such thing}}]].", "near ."),
     "link with a colon in its title": ("saw [[Alien: Covenant]] twice", "saw Alien: Covenant twice"),
     "link to a section": ("see [[Paris#History|its history]]", "see its history"),
     "link with brackets in its label": ("a [[quotation|[sic] quotation]] here", "a [sic] quotation here"),
@@ -51,7 +51,7 @@ CONSTRUCTS = {
     "possessive beside bold": ("'''A''' of ''Iliad'''s b\n'''c'''", 'A of "Iliad"\'s b\nc'),
     "elision before italics": ("in L'''Emma'' again", 'in L\'"Emma" again'),
     "quote before italics": ("'''Emma'' is a novel", '\'"Emma" is a novel'),
-    "three quotes where a template was": ("'''T''' ('''{{no such thing}}''') ''b", 'T () "b'),
+    "three quotes around a dropped template": ("'''T''' ('''{{no such thing}}''') ''b", 'T () "b'),
     "three quotes alone": ("a '''b\n''c''", 'a b\n"c"'),
     "apostrophes": ("the dogs' tails, rock 'n' roll", "the dogs' tails, rock 'n' roll"),
     "bold around a template": ("'''{{PAGENAME}}''' is a town", " is a town".strip()),
@@ -68,8 +68,8 @@ CONSTRUCTS = {
     "table": ('before\n{| class="wikitable" style="x"\n! h\n|-\n| [[a]] || b\n|}\nafter', "before\nafter"),
     "nested table": ("before\n{|\n|\n{|\n| a\n|}\n| b\n|}\nafter", "before\nafter"),
     "indented table": ("before\n:{|\n| a\n|}\nafter", "before\nafter"),
-    "text behind a table": ("{|\n| a\n|} after", "after"),
-    "table that is never closed": ("before\n{|\n! a\n| b\n== Next ==\nafter", "before\nNext.\nafter"),
+    "text after a table": ("{|\n| a\n|} after", "after"),
+    "unclosed table": ("before\n{|\n! a\n| b\n== Next ==\nafter", "before\nNext.\nafter"),
     "table closed by a template": ("before\n{{start}}\n|-\n| b\n{{end}}\nafter", "before\nafter"),
     "HTML table": ("before <table><tr><td>a<table><tr><td>b</table></td></tr></table> after", "before after"),
     # headings and lists
@@ -88,9 +88,9 @@ CONSTRUCTS = {
     "reference with tags in it": ("a<ref name=b>c <i>d</i> <!-- e --></ref> f", "a f"),
     "reference over lines": ("a<ref>\n* b\n* c\n</ref> d<REF>e</REF>", "a d"),
     "references": ("a\n<references>\n<ref name=b>c</ref>\n</references>", "a"),
-    "reference that is never closed": ("a<ref>b", "ab"),
+    "unclosed reference": ("a<ref>b", "ab"),
     "comment": ("a <!-- b\n== c == {{ -->d", "a d"),
-    "comment that is never closed": ("a <!-- b", "a"),
+    "unclosed comment": ("a <!-- b", "a"),
     "comment around a reference": ("a <!-- <ref>b --> c <ref>d</ref>", "a c"),
     "inline tags": ('x<sub>2</sub> <small>y</small> <span style="z">w</span> <code>v</code>', "x2 y w v"),
     "line break": ("a<br>b<br />c", "a b c"),
@@ -113,14 +113,14 @@ CONSTRUCTS = {
 
 
 IN_IFQA = {
-    "three quotes where a template was": 'T "b',
+    "three quotes around a dropped template": 'T "b',
     "template that leaves a gap": "Kaine (born 1958)",
 }
 
 IN_FULL = {
-    "three quotes where a template was": 'T "b',
+    "three quotes around a dropped template": 'T "b',
     "link whose label was a template": "near Oslo.",
-    "link whose label was a template nobody knows": "near.",
+    "link whose label was an unknown template": "near.",
     "template": "It is 5 kilometres long.",
     "template that leaves a gap": "Kaine (born 1958)",
     "template with single braces": "a {x} + {y} b",
@@ -131,7 +131,7 @@ IN_FULL = {
     "formulas": "formula_1, y and formula_1",
 }
 
-# What "full" gives beyond the others: wikitext, text in "release", text in "full"; GAPS_IN_IFQA has the text in "ifqa"
+# Text that only "full" keeps: wikitext, text in "release", text in "full"; GAPS_IN_IFQA has the text in "ifqa" if it differs
 DIFFERENT = {
     # templates
     "template in a link": ("near [[Oslo|{{nowrap|the city}}]]", "near", "near the city"),
@@ -151,9 +151,9 @@ DIFFERENT = {
     "template in an infobox": ("{{Infobox\n| a = {{convert|1|m}}\n}}\nb", "b", "b"),
     "template in a table": ("a\n{|\n| {{convert|1|m}}\n|}\nb", "a\nb", "a\nb"),
     "template in a reference": ("a<ref>{{convert|1|m}}</ref>", "a", "a"),
-    "template nobody knows": ("a {{no such thing|1}} b", "a b", "a b"),
+    "unknown template": ("a {{no such thing|1}} b", "a b", "a b"),
     "formula in a template": ("{{small|<math>x = 1</math>}} y", "y", "x = 1 y"),
-    "fraction behind a number": ("1{{frac|1|2}} miles", "1 miles", "1 1/2 miles"),
+    "fraction after a number": ("1{{frac|1|2}} miles", "1 miles", "1 1/2 miles"),
     "quotation": ("a\n{{quote|b\n\nc|[[D]]}}\ne", "a\ne", "a\nb\nc\n— D\ne"),
     "list in a template": ("a\n{{plainlist|\n* b\n* c}}\nd", "a\nd", "a\nb\nc\nd"),
     "list between templates": ("a\n{{div col}}\n* b\n{{div col end}}\nc", "a\nc", "a\nb\nc"),
@@ -180,11 +180,11 @@ DIFFERENT = {
         "(equivalent to in 2015)",
     ),
     "amount before a gap": ("it cost 5€{{x}} and $5{{x}}", "it cost 5€ and $5", "it cost 5€ and $5"),
-    "amount that is all a bracket holds": ("a (US${{inflation|US|5}}) b", "a (US$) b", "a b"),
+    "amount alone in brackets": ("a (US${{inflation|US|5}}) b", "a (US$) b", "a b"),
     "gaps in a row": ("a {{u}}, {{u}}, {{u}} and {{u}}.", "a , , and .", "a."),
     "gaps in a row at the end": ("a {{u}}, {{u}}", "a ,", "a"),
     "gaps between words": ("a{{u}} and {{u}} b, {{u}}.", "a and b, .", "a and b."),
-    "brackets of the author's own": ("main() and (; x) , y", "main() and (; x) , y", "main() and (; x) , y"),
+    "brackets by the author": ("main() and (; x) , y", "main() and (; x) , y", "main() and (; x) , y"),
     # lists
     "list under headings": ("== A ==\n=== B ===\n* [[c]]\n== D ==\n* {{x}}", "", "A.\nB.\nc"),
     "list marks of all kinds": ("*#:; a\n#b", "", "a\nb"),
@@ -195,10 +195,10 @@ DIFFERENT = {
     "formula that is text": ("<math>x^{2} + y_1 < [3]</math>", "formula_1", "x^2 + y_1 < [3]"),
     "formula with a group": ("<math>x^{n+1}</math> <chem>H2O</chem>", "formula_1 formula_2", "formula_1 H2O"),
     "raised numbers": ("10<sup>6</sup> 10<sup>&minus;3</sup> km<sup>2</sup>", "106 10−3 km2", "10^6 10^−3 km2"),
-    "raised behind lowered": ("SO<sub>4</sub><sup>2−</sup>", "SO42−", "SO4^2−"),
+    "raised after lowered": ("SO<sub>4</sub><sup>2−</sup>", "SO42−", "SO4^2−"),
     "charge by template": ("{{chem|Si|4|4-}} {{chem2|SO4(2-)}} x", "x", "Si4^4− SO4^2− x"),
     "fraction by tags": ("1<sup>1</sup>/<sub>2</sub> cups", "11/2 cups", "1 1/2 cups"),
-    "formula with a digit behind a group": ("<math>10^{6}5 x_{1}2</math>", "formula_1", "10^{6}5 x_{1}2"),
+    "formula with a digit after a group": ("<math>10^{6}5 x_{1}2</math>", "formula_1", "10^{6}5 x_{1}2"),
     "raised letters": ("the 5<sup>th</sup> 2<sup>''n''</sup>", 'the 5th 2"n"', 'the 5th 2^"n"'),
 }
 
@@ -213,7 +213,7 @@ GAPS_IN_IFQA = {
     "italics of a gap": "a b",
     "gap and a full stop": "a. b... c",
     "gap of an amount": "(equivalent to in 2015)",
-    "amount that is all a bracket holds": "a b",
+    "amount alone in brackets": "a b",
     "gaps in a row": "a .",
     "gaps in a row at the end": "a",
     "gaps between words": "a and b.",
@@ -229,7 +229,7 @@ def test_construct(name: str, profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("name", DIFFERENT)
-def test_what_full_gives_beyond_the_others(name: str) -> None:
+def test_full_keeps_text_that_the_other_profiles_drop(name: str) -> None:
     wikitext, release, full = DIFFERENT[name]
     assert to_text(wikitext, "release").strip() == release
     assert to_text(wikitext).strip() == GAPS_IN_IFQA.get(name, release)
@@ -271,12 +271,12 @@ def test_no_markup_is_left_of_balanced_markup(wikitext: str, profile: Profile) -
 
 
 @given(st.lists(WORDS, min_size=1, max_size=6), st.sampled_from(get_args(Profile)))
-def test_plain_paragraphs_are_left_as_they_are(paragraphs: list[str], profile: Profile) -> None:
+def test_plain_paragraphs_are_unchanged(paragraphs: list[str], profile: Profile) -> None:
     assert to_text("\n\n".join(paragraphs), profile) == "\n".join(paragraphs)
 
 
 @given(st.lists(WORDS, max_size=4), st.sampled_from(["small|{}", "convert|{}|km", "lang-fr|{}", "x|y={}"]))
-def test_ifqa_gives_nothing_of_a_template(words: list[str], template: str) -> None:
+def test_ifqa_drops_all_text_of_a_template(words: list[str], template: str) -> None:
     inner = "".join(f"{{{{{template.format(word)}}}}}" for word in words)
     assert to_text(f"before {{{{nowrap|{inner}}}}} after").split() == ["before", "after"]
 
@@ -290,13 +290,13 @@ MARKS += ["\n", " ", "\x00", "\ud800", "\x01", "\x02", "\x03"]
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from(MARKS)).map("".join)))
-def test_whatever_the_page_nothing_raises(wikitext: str) -> None:
+def test_no_page_raises(wikitext: str) -> None:
     for profile in get_args(Profile):
         assert isinstance(to_text(wikitext, profile), str)
 
 
 @given(st.data())
-def test_a_page_with_a_piece_lost_or_put_in_raises_nothing(data: st.DataObject) -> None:
+def test_no_page_with_a_piece_removed_or_inserted_raises(data: st.DataObject) -> None:
     page = "\n".join(wikitext for wikitext, *_ in (*CONSTRUCTS.values(), *DIFFERENT.values()))
     start = data.draw(st.integers(0, len(page)))
     end = data.draw(st.integers(start, min(len(page), start + 40)))
@@ -306,7 +306,7 @@ def test_a_page_with_a_piece_lost_or_put_in_raises_nothing(data: st.DataObject) 
 
 @pytest.mark.parametrize("profile", ["ifqa", "full"])
 @pytest.mark.parametrize("mark", [*MARKS, "[[a [b] ", "{{a|{b}", "[[a|", "''\"", "&a", "\n{|\n| ", "( {{x}},", "{{e}}"])
-def test_a_page_of_one_mark_eight_times_as_long_takes_far_less_than_its_square(mark: str, profile: Profile) -> None:
+def test_a_long_page_of_one_mark_takes_far_less_than_quadratic_time(mark: str, profile: Profile) -> None:
     def seconds(length: int) -> float:
         begun = time.process_time()
         to_text(mark * (length // len(mark)), profile)
