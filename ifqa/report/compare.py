@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.provenance import finished
+from ifqa.pipeline.provenance import finished, inputs_of_score
 from ifqa.pipeline.upstream import predictions_of, questions_of
 from ifqa.protocols import SetMeasure
 from ifqa.records import Question
@@ -20,6 +20,7 @@ from ifqa.scoring.declared import Declared, declared, units
 from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.scoring.summary import Row, score_in
+from ifqa.storage.artifacts import is_made
 from ifqa.storage.files import read_jsonl
 
 Rows = dict[str, Row]
@@ -50,7 +51,8 @@ def compare(first: Experiment, second: Experiment) -> list[Difference]:
     """Every measure that both experiments have, in the first one's order.
 
     Raises:
-        IfqaError: one of them is not scored, their questions are not the same, or they share no measure.
+        IfqaError: one of them is not scored, or changed since it was; their questions are not the same; or they share no
+            measure.
     """
     rows, others = _same_questions(first, second)
     by, questions = _declared(first), {one.id: one for one in questions_of(first)}
@@ -186,8 +188,15 @@ def _same_questions(first: Experiment, second: Experiment) -> tuple[Rows, Rows]:
 
 
 def _rows(experiment: Experiment) -> Rows:
-    folder = experiment.folder / "score"
-    finished(folder, f"ifqa run {experiment.name}")
+    """The scores of each question by its id.
+
+    Raises:
+        IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
+    """
+    folder, command = experiment.folder / "score", f"ifqa run {experiment.name}"
+    finished(folder, command)
+    if not is_made(folder, inputs_of_score(experiment)):
+        raise IfqaError(f"{folder} was made from something else than {experiment.name} says now; run it again: {command}")
     return {row["id"]: cast(Row, row) for _, row in read_jsonl(folder / "per_question.jsonl")}
 
 
