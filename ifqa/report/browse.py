@@ -31,9 +31,9 @@ from ifqa.scoring.declared import Declared, declared, joined
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.artifacts import read_manifest
-from ifqa.storage.files import read_jsonl
 
 SHOWN = 5  # passages of an experiment that nobody read
 
@@ -184,7 +184,7 @@ def _entries(
     experiment: Experiment, questions: Sequence[Question], by: Declared
 ) -> Iterator[tuple[Question, _Entry, list[Passage]]]:
     """What an experiment made of each question, and the passages it read, best first."""
-    rows = {row["id"]: cast(Row, row) for _, row in read_jsonl(experiment.folder / "score" / "per_question.jsonl")}
+    rows = {row["id"]: row for row in read_rows(experiment.folder / "score")}
     several = passages_of(experiment, [ranking[: _read(experiment)] for ranking in rankings_of(experiment, questions)])
     predictions: Sequence[Prediction | None] = [None] * len(questions)
     if experiment.reader:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import cast
 
 from rich.console import Console
 from rich.table import Table
@@ -19,9 +18,9 @@ from ifqa.report.terminal import drawn, plain
 from ifqa.scoring.declared import Declared, declared, units
 from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.artifacts import is_made
-from ifqa.storage.files import read_jsonl
 
 Rows = dict[str, Row]
 
@@ -196,8 +195,10 @@ def _rows(experiment: Experiment) -> Rows:
     folder, command = experiment.folder / "score", f"ifqa run {experiment.name}"
     finished(folder, command)
     if not is_made(folder, inputs_of_score(experiment)):
-        raise IfqaError(f"{folder} was made from something else than {experiment.name} says now; run it again: {command}")
-    return {row["id"]: cast(Row, row) for _, row in read_jsonl(folder / "per_question.jsonl")}
+        raise IfqaError(
+            f"{folder} was made from something else than {experiment.name} says now; run it again: {command}"
+        )
+    return {row["id"]: row for row in read_rows(folder)}
 
 
 def _shared(by: Declared, rows: Rows, others: Rows) -> list[str]:

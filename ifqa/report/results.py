@@ -20,9 +20,10 @@ from ifqa.models.hub import is_packaged
 from ifqa.pipeline.provenance import fingerprint, identifying, inputs_of_score
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
+from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import VERSION, Content
 from ifqa.storage.artifacts import identity, is_made, read_manifest
-from ifqa.storage.files import json_line, read_json, read_jsonl, sha256, text_field
+from ifqa.storage.files import json_line, read_jsonl, sha256, text_field
 from ifqa.storage.resources import PACKAGE, list_resources
 
 RECORDS = Path("experiments/RESULTS.jsonl")
@@ -212,7 +213,7 @@ def _measured_here(experiment: Experiment) -> Result | None:
         return Result(experiment, stale=str(error))
     if not is_made(folder, inputs):
         return Result(experiment, stale=f"its settings, or a stage before, are others now: ifqa run {experiment.name}")
-    return Result(experiment, read_json(folder / "scores.json"), _made(experiment), identity(inputs), here=True)
+    return Result(experiment, read_scores(folder), _made(experiment), identity(inputs), here=True)
 
 
 def _inputs(experiment: Experiment, sources: Known) -> dict[str, str]:

@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -17,8 +17,8 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.report.terminal import drawn, plain
 from ifqa.scoring.declared import Declared, declared
 from ifqa.scoring.outcomes import outcome
+from ifqa.scoring.stored import read_rows, read_scores
 from ifqa.scoring.summary import Content, Mean, Means, Part, Row, partial
-from ifqa.storage.files import read_json, read_jsonl
 
 _MOST = 3  # subsets that have columns of their own; more have rows
 
@@ -137,8 +137,7 @@ class Scores:
 def scores_of(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
     by = declared(experiment.benchmark, experiment.measures, experiment.root)
-    rows = [cast(Row, row) for _, row in read_jsonl(folder / "per_question.jsonl")]
-    return Scores(experiment.name, by, read_json(folder / "scores.json"), rows)
+    return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
 
 
 def html_table(table: Table) -> str:
@@ -158,7 +157,8 @@ def _scores_table(scores: Content, by: Declared) -> Table:
     counts = {"all": scores["questions"]} | {name: scores["subsets"][name]["questions"] for name in subsets}
     for column in ("all", "95% interval", *subsets):
         table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
-    for key, mean in scores["measures"].items():
+    for key in by.keys(scores["measures"]):  # a measure that is no longer declared has no row
+        mean = scores["measures"][key]
         parts = [scores["subsets"][name]["measures"].get(key) for name in subsets]
         table.add_row(by.marked(key), value_of(mean), interval_of(mean), *map(value_of, parts))
     return table

@@ -19,15 +19,16 @@ from ifqa.records import Answer, Passage, Usage
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
+from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import Content, partial
 from ifqa.storage.artifacts import read_manifest
-from ifqa.storage.files import read_json, read_toml
+from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
 
 def show_scores(experiment: Experiment, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code: 1 if an expected score lies outside its tolerance, else 0."""
-    scores = read_json(folder / "scores.json")
+    scores = read_scores(folder)
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(title.rstrip(), soft_wrap=True)
@@ -62,13 +63,13 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
 
 def exit_code(experiment: Experiment, folder: Path) -> int:
     """1 if an expected score lies outside its tolerance, else 0."""
-    scores = read_json(folder / "scores.json")
+    scores = read_scores(folder)
     return int(any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
 
 
 def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
     """An experiment's scores and what was expected of it, as JSON has them."""
-    scores = read_json(folder / "scores.json")
+    scores = read_scores(folder)
     expected = [
         {"measure": one.measure, "value": one.value, "tolerance": one.tolerance, "verdict": verdict(scores, one)}
         for one in experiment.expected
