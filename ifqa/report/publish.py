@@ -12,7 +12,8 @@ from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
 from ifqa.report.pages import export
 from ifqa.report.pages import pages as row_pages
-from ifqa.report.results import RECORDS, Result, gather, read_records, updated
+from ifqa.report.records import RECORDS, read_records
+from ifqa.report.results import Result, gather, updated
 from ifqa.report.table import grids, markdown, readme_table
 from ifqa.scoring.declared import declared, joined
 from ifqa.scoring.summary import partial

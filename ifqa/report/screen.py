@@ -16,12 +16,12 @@ from ifqa.pipeline.ready import is_scored, missing
 from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.records import Answer, Passage, Usage
+from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
 from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import Content, partial
-from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
@@ -47,16 +47,16 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     for line in _beside(experiment, scores, by):
         console.print(line, soft_wrap=True)
     for stage in experiment.stages:
-        if manifest := read_manifest(experiment.folder / stage):
-            for told in _told(stage, manifest["record"]):
-                console.print(told, soft_wrap=True)
-    manifest = read_manifest(experiment.folder / "read") if experiment.reader else None
-    if manifest and manifest["record"].get("trained_on_them"):
-        console.print(
-            "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
-        )
-    if manifest and manifest["record"].get("label"):
-        console.print(f"{plain(manifest['record']['label'])}.", soft_wrap=True)
+        for line in _spent(stage, stage_record(experiment.folder / stage)):
+            console.print(line, soft_wrap=True)
+    if experiment.reader:
+        record = stage_record(experiment.folder / "read")
+        if record.get("trained_on_them"):
+            console.print(
+                "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
+            )
+        if label := record.get("label"):
+            console.print(f"{plain(label)}.", soft_wrap=True)
     console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
     return exit_code(experiment, folder)
 
@@ -78,14 +78,14 @@ def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
 
-def _told(stage: str, made: Usage) -> Iterator[str]:
+def _spent(stage: str, made: Usage) -> Iterator[str]:
     """What a stage that asked a language model took, and what came of it."""
     if "spent" not in made:
         return
     spent = made["spent"]
     cost = "at an unknown price" if spent["cost"] is None else f"${spent['cost']:,.4f}"
     tokens = f"{spent['prompt_tokens']:,} + {spent['completion_tokens']:,} tokens"
-    took = "{:,} + {:,}".format(*made["took"])
+    took = "{:,} + {:,}".format(*made.get("took", (0, 0)))
     yield (
         f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions kept from before; all "
         f"answers together took {took} tokens."

@@ -10,7 +10,8 @@ from answered import run_answers, write_answers
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, _figures, publish
-from ifqa.report.results import RECORDS, Result
+from ifqa.report.records import RECORDS
+from ifqa.report.results import Result
 
 README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"
 

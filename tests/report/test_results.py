@@ -11,9 +11,13 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.plugins import load
 from ifqa.report import results
-from ifqa.report.results import RECORDS, needs, read_records, updated
+from ifqa.report.made import identities
+from ifqa.report.records import RECORDS, read_records, sealed
+from ifqa.report.results import needs, updated
 from ifqa.storage.files import json_line
+from ifqa.storage.resources import BUNDLED
 
 
 @pytest.fixture(autouse=True)
@@ -103,11 +107,6 @@ def test_a_recorded_variant_outlives_its_folder_which_no_clone_has():
     assert (found.scores["questions"], found.experiment.limit, found.here) == (5, 5, False)
 
 
-def resealed(record):
-    content = {key: value for key, value in record.items() if key != "sha256"}
-    return content | {"sha256": results._sha256(content)}
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -116,8 +115,8 @@ def resealed(record):
         lambda line: line[: len(line) // 2],
         lambda line: "[]",
         lambda line: '{"experiment": "mine"}',
-        lambda line: json_line(resealed(json.loads(line) | {"inputs": "x"})).decode() + line,
-        lambda line: json_line(resealed({"experiment": "mine"})).decode(),
+        lambda line: json_line(sealed(json.loads(line) | {"inputs": "x"})).decode() + line,
+        lambda line: json_line(sealed({"experiment": "mine"})).decode(),
     ],
 )
 def test_a_record_changed_by_hand_is_refused_by_its_line(change):
@@ -153,7 +152,7 @@ def test_no_record_is_dropped_because_it_does_not_count_just_now(spoil):
         file.unlink()
         shutil.rmtree("experiments/mine+limit=5")
     else:
-        recorded = [json_line(resealed(json.loads(line) | {"version": 0})).decode() for line in before.splitlines()]
+        recorded = [json_line(sealed(json.loads(line) | {"version": 0})).decode() for line in before.splitlines()]
         shutil.rmtree("experiments/mine")
         shutil.rmtree("experiments/mine+limit=5")
         RECORDS.write_text(before := "".join(recorded))
@@ -169,10 +168,10 @@ def test_a_setting_that_is_new_or_changes_speed_alone_orphans_no_record():
     record = json.loads(RECORDS.read_text())
     del record["tables"]["retriever"]["k1"]  # as of a time before there was a k1
     record["tables"]["retriever"]["threads"] = 7
-    RECORDS.write_bytes(json_line(resealed(record)))
+    RECORDS.write_bytes(json_line(sealed(record)))
     assert result("sample+limit=2").scores
     record["tables"]["retriever"]["k1"] = 1.2
-    RECORDS.write_bytes(json_line(resealed(record)))
+    RECORDS.write_bytes(json_line(sealed(record)))
     assert result("sample+limit=2").experiment.retriever["k1"] == 1.2, "a variant is what its record says"
 
 
@@ -253,3 +252,200 @@ def test_an_index_that_the_corpus_has_not_is_for_the_run_to_refuse():
 )
 def test_what_an_experiment_needs_is_told_from_its_file(name, wanted):
     assert needs(load_experiment(name)) == tuple(wanted)
+
+
+def corpus_file(words, stemmer="porter", more=""):
+    text = f"""[passages]
+[[passages.sources]]
+format = "dump"
+path = "{ENCYCLOPEDIA}"
+words = {words}
+[index.bm25]
+retriever = "bm25"
+stemmer = "{stemmer}"
+{more}
+"""
+    Path("indexes").mkdir(exist_ok=True)
+    Path("indexes/sample.toml").write_text(text)
+
+
+ENCYCLOPEDIA = BUNDLED / "sample/encyclopedia.xml"
+
+
+def test_a_record_stands_no_more_once_its_corpus_is_set_otherwise():
+    run_answers("mine", range(20), 'corpus = "sample"')
+    keep()
+    shutil.rmtree("experiments/mine")
+    corpus_file(100, more='[index.other]\nretriever = "bm25"')
+    assert result("mine").scores, "the same in other words, and an index that nobody searches"
+    corpus_file(20)
+    assert result("mine").scores is None
+
+
+@pytest.mark.parametrize(
+    ("words", "stemmer", "same"), [(100, "porter", True), (20, "porter", False), (100, "none", False)]
+)
+def test_a_corpus_has_another_identity_once_it_is_set_otherwise(words, stemmer, same):
+    before = identities(load_experiment("sample"))
+    corpus_file(words, stemmer)
+    after = identities(load_experiment("sample"))
+    assert (before["corpus"] == after["corpus"]) is same
+    assert {key for key in before if before[key] != after[key]} <= {"corpus"}
+
+
+def test_a_record_stands_no_more_once_its_questions_changed():
+    run_answers("mine", range(20))
+    keep()
+    shutil.rmtree("experiments/mine")
+    record = json.loads(RECORDS.read_text())
+    assert result("mine").scores
+    record["identities"]["questions"] = "0" * 64
+    RECORDS.write_bytes(json_line(sealed(record)))
+    assert result("mine").scores is None
+
+
+def test_a_record_stands_no_more_once_the_files_of_its_reader_changed():
+    run_answers("mine", range(20))
+    keep()
+    shutil.rmtree("experiments/mine")
+    write_answers("mine", range(30))
+    assert result("mine").scores is None
+
+
+def test_a_record_stands_where_what_it_was_made_from_is_not_on_this_machine():
+    run_answers("mine", range(20))
+    keep()
+    shutil.rmtree("experiments/mine")
+    Path("mine.jsonl").unlink()
+    assert result("mine").scores
+
+
+@pytest.mark.parametrize("kind", ["benchmark sample", "reader predictions"])
+def test_a_record_stands_no_more_once_the_code_of_a_plugin_changed(kind, monkeypatch):
+    run_answers("mine", range(20))
+    keep()
+    shutil.rmtree("experiments/mine")
+    assert result("mine").scores
+    plugin = load(*kind.split())
+    monkeypatch.setattr(plugin, "version", plugin.version + 1)
+    assert result("mine").scores is None
+
+
+def test_a_record_from_before_there_were_identities_stands_and_gets_them_when_it_is_made_again():
+    run_answers("mine", range(20))
+    keep()
+    record = json.loads(RECORDS.read_text())
+    del record["identities"]
+    record["made"]["at"] = "2020-01-01T00:00:00+00:00"
+    RECORDS.write_bytes(json_line(sealed(record)))
+    shutil.rmtree("experiments/mine")
+    assert result("mine").scores
+    keep()
+    assert "identities" not in json.loads(RECORDS.read_text())
+    run_answers("mine", range(20))
+    keep()
+    again = json.loads(RECORDS.read_text())
+    assert (set(again["identities"]), again["made"]) == ({"code", "questions", "training", "files"}, record["made"])
+
+
+EVIL = "open('ran', 'w').close()\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"benchmark": "evil_plugin:X"},
+        {"measures": ["evil_plugin:X"]},
+        {"reader": {"name": "evil_plugin:X"}},
+        {"llm": {"name": "evil_plugin:X"}},
+        {"retriever": {"name": "fusion", "parts": [{"name": "evil_plugin:X"}]}},
+    ],
+)
+@pytest.mark.parametrize("name", ["mine", "mine+limit=5"])
+def test_no_record_makes_a_report_import_a_module(change, name, capsys):
+    run_answers("mine", range(20))
+    keep()
+    shutil.rmtree("experiments/mine")
+    Path("evil_plugin.py").write_text(EVIL)
+    record = json.loads(RECORDS.read_text())
+    RECORDS.write_bytes(json_line(sealed(record | {"experiment": name, "tables": record["tables"] | change})))
+    before = RECORDS.read_bytes()
+    found = {one.experiment.name: one.scores for one in gather()}
+    assert not Path("ran").exists()
+    assert found["mine"] is None
+    assert "mine+limit=5" not in found
+    if "+" in name:
+        assert "experiment mine+limit=5 is left out: its record in" in capsys.readouterr().err
+    keep()
+    assert RECORDS.read_bytes() == before
+
+
+def test_a_recorded_variant_of_an_experiment_with_a_plugin_of_ones_own_is_shown():
+    Path("my_own_reader.py").write_text(
+        "class Mine:\n    def answer(self, questions, passages):\n        from ifqa.records import Prediction\n"
+        "        return [Prediction(one.id, 'yes') for one in questions]\n"
+    )
+    Path("experiments").mkdir()
+    Path("experiments/mine.toml").write_text(
+        'benchmark = "sample"\nsplit = "dev"\n[reader]\nname = "my_own_reader:Mine"\n'
+    )
+    stages.run(override(load_experiment("mine"), {"limit": 5}))
+    keep()
+    shutil.rmtree("experiments/mine+limit=5")
+    assert result("mine+limit=5").scores["questions"] == 5
+
+
+def test_a_record_that_cannot_be_written_again_is_refused():
+    run_answers("mine", range(20))
+    keep()
+    record = json.loads(RECORDS.read_text())
+    record["tables"]["about"] = "\ud800"
+    RECORDS.write_text(json.dumps(sealed(record)))
+    with pytest.raises(IfqaError, match=r"RESULTS\.jsonl:1: .* half a surrogate pair"):
+        gather()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place"),
+    [
+        ("version", "5", "version"),
+        ("tables", [], "tables"),
+        ("inputs", 3, "inputs"),
+        ("made", {}, "made.at"),
+        ("identities", {"code": 3}, "identities.code"),
+        ("scores", {"questions": 3}, "measures"),
+    ],
+)
+def test_a_record_of_another_shape_is_refused_by_its_line(key, value, place):
+    run_answers("mine", range(20))
+    keep()
+    RECORDS.write_bytes(json_line(sealed(json.loads(RECORDS.read_text()) | {key: value})))
+    with pytest.raises(IfqaError, match=rf"RESULTS\.jsonl:1: .*{place}"):
+        gather()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("at", None), ("seconds", "long"), ("spent", 3), ("label", float("inf")), ("libraries", []), ("took", [1])],
+)
+def test_a_manifest_of_another_shape_is_said_and_the_others_are_shown(key, value, capsys):
+    run_answers("mine", range(20))
+    run_answers("other", range(20))
+    path = Path("experiments/mine/read/manifest.json")
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | {"record": manifest["record"] | {key: value}}))
+    assert result("other").scores
+    assert f"manifest.json: record: not as ifqa writes it ({key}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", [..., "x", -1])
+def test_a_corpus_whose_manifest_tells_no_passages_is_said(value, capsys):
+    run_answers("mine", range(20), 'corpus = "sample"')
+    path = Path("indexes/sample/passages/manifest.json")
+    manifest = json.loads(path.read_text())
+    del manifest["record"]["passages"]
+    path.write_text(
+        json.dumps(manifest | {"record": manifest["record"] | ({} if value is ... else {"passages": value})})
+    )
+    gather()
+    assert "passages/manifest.json: record: not as ifqa writes it (passages" in capsys.readouterr().err
