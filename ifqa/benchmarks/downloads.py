@@ -1,5 +1,6 @@
 """Benchmarks from their publishers, or from a folder, verified by SHA-256 and put into `data/NAME/`."""
 
+import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -57,8 +58,11 @@ def _download(url: str, path: Path) -> bytes:
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
             content: bytes = response.read(LARGEST + 1)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", error)
+            missing = int(response.headers.get("Content-Length", len(content))) - len(content)
+            if missing > 0 and len(content) <= LARGEST:  # the connection was cut, which read(n) does not say
+                raise http.client.IncompleteRead(content, missing)
+    except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: of a redirect to no address
+        reason = error.reason if isinstance(error, urllib.error.URLError) else repr(error)
         raise IfqaError(
             f"cannot fetch {url} ({reason}); download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
         ) from error

@@ -24,7 +24,7 @@ from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.measures.f1 import F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
-from ifqa.storage.files import read_json, text_field, texts_field
+from ifqa.storage.files import read_json, text_field, texts_field, unicode_text
 
 _APART = "the questions that share no gold passage with the training split of their family"
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
@@ -152,6 +152,7 @@ def _question(record: object, prefix: str, where: str) -> Question:
     index, answers = record["idx"], texts_field(record, "answers", where)
     if isinstance(index, bool) or not isinstance(index, int | str) or str(index).split() != [str(index)]:
         raise IfqaError(f"{where}: 'idx' must be a number or a word, found {index!r}")
+    unicode_text(str(index), "idx", where)
     if not answers:
         raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
     return Question(

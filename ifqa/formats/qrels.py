@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import create, read_lines, write
+from ifqa.storage.files import create, read_lines, unicode_text, write
 
 
 def write_qrels(path: Path, judged: Mapping[str, Mapping[str, int]]) -> int:
@@ -47,8 +47,8 @@ def id_word(name: str) -> str:
     """An id as formats that are split at white space can hold it.
 
     Raises:
-        IfqaError: it is empty or holds white space.
+        IfqaError: it is empty, or holds white space or half a surrogate pair.
     """
     if name.split() != [name] or name.startswith("\ufeff"):  # which readers take for a byte order mark
         raise IfqaError(f"id {name!r} is empty or holds white space, at which this format is split; give it another")
-    return name
+    return unicode_text(name, "id", f"id {name!r}")

@@ -43,11 +43,12 @@ def write_topics(path: Path, questions: Sequence[Question]) -> int:
     """Write Pyserini's topics; how many.
 
     Raises:
-        IfqaError: an id holds white space.
+        IfqaError: an id holds white space, or an id or a text half a surrogate pair.
     """
     with create(path) as handle:
         for question in questions:
-            write(handle, f"{id_word(question.id)}\t{' '.join(question.text.split())}\n".encode())
+            text = unicode_text(" ".join(question.text.split()), "question", question.id)
+            write(handle, f"{id_word(question.id)}\t{text}\n".encode())
     return len(questions)
 
 

@@ -121,7 +121,8 @@ class Comparison:
 
     def table(self) -> Table:
         """A row for each measure."""
-        table = Table(title=f"A: {self.first}\nB: {self.second}", title_justify="left", box=None, padding=(0, 1, 0, 0))
+        names = f"A: {plain(self.first)}\nB: {plain(self.second)}"
+        table = Table(title=names, title_justify="left", box=None, padding=(0, 1, 0, 0))
         for column in ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied"):
             table.add_column(column, justify="left" if column == "measure" else "right", no_wrap=True)
         for one in self.differences:
@@ -129,7 +130,7 @@ class Comparison:
             interval = f"{one.low:+.1f} to {one.high:+.1f}"
             cells = [f"{one.first:.1f}", f"{one.second:.1f}", f"{one.more:+.1f}", interval, p]
             counts = ["-" if number is None else str(number) for number in (one.won, one.lost, one.tied)]
-            table.add_row(self.by.marked(one.measure), *cells, *counts)
+            table.add_row(plain(self.by.marked(one.measure)), *cells, *counts)
         return table
 
     def show(self, console: Console) -> None:
@@ -138,12 +139,12 @@ class Comparison:
         told = f"{self.questions:,} questions; p of a paired randomisation test, intervals by bootstrap."
         console.print(told, soft_wrap=True)
         for question, row, other in self.largest:
-            wanted = f"[dim]{question.id}, wanted: {plain(' / '.join(question.answers))}[/dim]"
+            wanted = f"[dim]{plain(question.id)}, wanted: {plain(' / '.join(question.answers))}[/dim]"
             console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
             for letter, values in (("A", row), ("B", other)):
                 answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
                 score = score_in(values, self.measure) or 0.0
-                console.print(f"  {letter} {self.measure} {100 * score:.0f}{answer}", soft_wrap=True)
+                console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True)
 
     def __str__(self) -> str:
         return drawn(self.show)

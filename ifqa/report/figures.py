@@ -19,6 +19,10 @@ FIGURES: dict[str, dict[str, None]] = {
 }
 
 
+#: matplotlib's settings for all figures: "$" in a text, such as a split's name, is a dollar sign and opens no formula.
+PLAIN = {"text.parse_math": False}
+
+
 def check_figure(path: Path) -> str:
     """The suffix of a figure that can be drawn; ask before the work whose figure it is.
 

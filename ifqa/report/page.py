@@ -21,7 +21,7 @@ from ifqa.storage.files import create, write
 VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off", NOT_RUN: "absent", RETIRED: "absent"}
 
 _VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
-_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z]*\d(?:[^A-Za-z]| of )*")  # a date is none
+_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")  # a date is none
 _SHORT = 16  # characters: a column of no longer texts is not broken into lines
 _NOTHING = re.compile(r"[\s–—-]*")
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")

@@ -23,7 +23,7 @@ from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import VERSION, Content
 from ifqa.storage.artifacts import identity, is_made, read_manifest
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import list_resources
+from ifqa.storage.resources import list_resources, plain_name
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def _recorded_variant(record: Record) -> Experiment:
         IfqaError: something in its tables is wrong, or a plugin from outside is in them that the file of the experiment it
             varies does not name: loading it would run code that a file of results asks for.
     """
-    name = record["experiment"]
+    name = plain_name(record["experiment"], "experiment")
     base = list_resources("experiments", ".toml").get(name.partition("+")[0])
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
         raise IfqaError(

@@ -116,7 +116,7 @@ class Scores:
         return drawn(self._show)
 
     def _show(self, console: Console) -> None:
-        console.print(f"{self.name}  {partial(self.content)}".rstrip(), soft_wrap=True)
+        console.print(f"{plain(self.name)}  {partial(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
             console.print(table)
         console.print(f"{self.questions:,} questions, {self.n_failed:,} failed", soft_wrap=True)
@@ -156,11 +156,11 @@ def _scores_table(scores: Content, by: Declared) -> Table:
     subsets = there if len(there) <= _MOST else []
     counts = {"all": scores["questions"]} | {name: scores["subsets"][name]["questions"] for name in subsets}
     for column in ("all", "95% interval", *subsets):
-        table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
+        table.add_column(f"{plain(column)} ({counts[column]})" if column in counts else column, justify="right")
     for key in by.keys(scores["measures"]):  # a measure that is no longer declared has no row
         mean = scores["measures"][key]
         parts = [scores["subsets"][name]["measures"].get(key) for name in subsets]
-        table.add_row(by.marked(key), value_of(mean), interval_of(mean), *map(value_of, parts))
+        table.add_row(plain(by.marked(key)), value_of(mean), interval_of(mean), *map(value_of, parts))
     return table
 
 
@@ -184,7 +184,7 @@ def _rows(parts: Mapping[str, Part]) -> list[tuple[str, str, Means]]:
 def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, str, Means]]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column(plain(kind))
-    for column in ("questions", by.marked(key), "95% interval"):
+    for column in ("questions", plain(by.marked(key)), "95% interval"):
         table.add_column(column, justify="right")
     for name, count, means in parts:
         table.add_row(plain(name), count, value_of(means.get(key)), interval_of(means.get(key)))

@@ -15,6 +15,7 @@ from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.ready import is_scored, missing
 from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import names, open_benchmark
+from ifqa.progress import printable
 from ifqa.records import Answer, Passage, Usage
 from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
@@ -31,7 +32,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     scores = read_scores(folder)
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
-    console.print(title.rstrip(), soft_wrap=True)
+    console.print(plain(title.rstrip()), soft_wrap=True)
     by = declared(experiment.benchmark, experiment.measures, experiment.root)
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
@@ -57,7 +58,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
             )
         if label := record.get("label"):
             console.print(f"{plain(label)}.", soft_wrap=True)
-    console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
+    console.print(f"{plain(str(folder))}/per_question.jsonl has every question.", soft_wrap=True)
     return exit_code(experiment, folder)
 
 
@@ -104,7 +105,7 @@ def _spent(stage: str, made: Usage) -> Iterator[str]:
 def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[str]:
     """What stands beside the scores: those over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    found = [f"{by.marked(key)} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
+    found = [f"{plain(by.marked(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
     if some["questions"] and found:
         yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(found)}."
     for one in experiment.expected:
@@ -216,7 +217,7 @@ def show_variants(found: Sequence[Variant], removed: bool) -> None:
 
     for one in found:
         state = f"kept: {one.kept}" if one.kept else "removed" if removed else ""
-        print(f"{one.folder}  {decimal(one.size)}  {state}".rstrip())
+        print(printable(f"{one.folder}  {decimal(one.size)}  {state}").rstrip())
     free = sum(one.size for one in found if not one.kept)
     if not found:
         print("no variants here")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
-from ifqa.progress import duration
+from ifqa.progress import duration, printable
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
 from ifqa.scoring import summary
@@ -229,4 +229,5 @@ def markdown_table(grid: Grid) -> str:
 def plain_cell(text: str) -> str:
     """Text on one line that stays within its cell, and within Markdown: no link, image or HTML comes of it."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
-    return " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
+    text = " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
+    return printable(text)  # for who reads the file on a terminal

@@ -117,3 +117,9 @@ def test_of_the_real_release_43_questions_of_full_dev_and_28_of_few_dev_share_a_
 def test_of_the_sample_nine_questions_share_a_passage():
     subset = Sample().subsets[-1]
     assert (subset.name, sum(map(subset.holds, Sample().questions("dev")))) == ("no_overlap", 83 - 9)
+
+
+def test_an_idx_that_no_file_can_hold_is_refused():
+    benchmark(RECORD | {"idx": "a\ud800"})
+    with pytest.raises(IfqaError, match="question 0: 'idx' holds half a surrogate pair"):
+        IfQA().questions("full-dev")

@@ -268,3 +268,12 @@ def test_datasets_reads_our_json_lines_and_squad(tmp_path):
         [{"text": "é 1", "answer_start": 4}],
         [{"text": "Ann", "answer_start": 16}],
     ]
+
+
+@pytest.mark.parametrize("question", [Question("a\ud800", "q"), Question("a", "q\ud800")])
+def test_topics_and_judgements_of_what_no_file_can_hold_are_refused(folder, question):
+    with pytest.raises(IfqaError, match="holds half a surrogate pair"):
+        write_topics(folder / "half.tsv", [question])
+    with pytest.raises(IfqaError, match="holds half a surrogate pair"):
+        write_qrels(folder / "half.qrels", {"a": {"p\ud800": 1}})
+    assert not (folder / "half.tsv").exists()

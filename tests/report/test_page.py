@@ -152,6 +152,9 @@ def test_verdicts_have_a_class_and_their_word(tmp_path):
         (["12 passages", "3"], "short"),
         (["", "-"], "short"),
         (["a text of more than sixteen characters"], None),
+        (["1" * 100_000], "number"),
+        (["1" * 100_000 + "x"], None),
+        ([" of 9" * 20_000 + "x"], None),
     ],
 )
 def test_columns_of_numbers_stand_at_the_right(tmp_path, cells, kind):

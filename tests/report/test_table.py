@@ -170,6 +170,7 @@ def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
         ("[x][y] [y]: javascript:a", "[x]\\[y] [y]\\: javascript:a"),
         ("<javascript:a> <img src=x>", "&lt;javascript:a> &lt;img src=x>"),
         ("40.0 [36.0, 44.0] of 9", "40.0 [36.0, 44.0] of 9"),
+        ("\x1b[31mred\n\x9b", "\ufffd[31mred \ufffd"),
     ],
 )
 def test_no_link_image_or_html_comes_of_a_text(text, written):

@@ -179,12 +179,18 @@ def meanings(answers: Sequence[str]) -> int:
 
     Answers that only contain one another ("Rasputin", "Grigori Rasputin") count as two, which the paper's count may not.
     """
-    groups: list[set[str]] = []
+    parents: dict[str, str] = {}  # a form -> another of the same meaning, or itself; a tree for each meaning
+
+    def root(form: str) -> str:
+        while parents.setdefault(form, form) != form:
+            parents[form] = form = parents[parents[form]]
+        return form
+
     for answer in answers:
-        own = set(map(normalize, forms(answer)))
-        apart = [group for group in groups if group.isdisjoint(own)]
-        groups = [*apart, own.union(*(group for group in groups if group not in apart))]
-    return len(groups)
+        own = [normalize(form) for form in forms(answer)]
+        for form in own:
+            parents[root(form)] = root(own[0])
+    return sum(form == parent for form, parent in parents.items())
 
 
 def _subsets(question: Question) -> tuple[str, str]:

@@ -51,6 +51,10 @@ _ORDINALS = {number: [_ordinal_word(word) for word in _WORDS[number]] for number
 _READ_WORDS = {word: number for number, words in _WORDS.items() for word in words} | {"hundred": 100}
 _READ_ORDINALS = {word: number for number, words in _ORDINALS.items() for word in words} | {"hundredth": 100}
 
+_LONGEST = 1 + max(
+    len(words.split()) for words in (*_READ_WORDS, *_READ_ORDINALS)
+)  # words of a number; 1 for its scale
+
 _DIGITS = re.compile(r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,4}|[1-9][0-9]{0,14}|0)(?:\.[0-9]{1,6})?")
 _NTH = re.compile(r"([1-9][0-9]?|100)(st|nd|rd|th)")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
@@ -89,7 +93,7 @@ def _others(text: str) -> Iterator[str]:
             yield from _date_forms(found.groupdict())
             return
     words = re.sub(r"(?<=[0-9])%$", " %", text).split()
-    for end in range(len(words), 0, -1):  # the longest number that the words begin with
+    for end in range(min(len(words), _LONGEST), 0, -1):  # the longest number that the words begin with
         start, unit = " ".join(words[:end]).lower(), " ".join(words[end:])
         if (amount := _amount(start)) is not None:
             if unit in _PERCENT:

@@ -15,7 +15,8 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.provenance import up_to_date_passages
 from ifqa.progress import bar
 from ifqa.records import Question
-from ifqa.report.figures import check_figure, save
+from ifqa.report.figures import PLAIN, check_figure, save
+from ifqa.report.terminal import plain
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
 from ifqa.scoring.measures.covers import COVERED_SHARE
 from ifqa.workers.tasks import run
@@ -115,7 +116,7 @@ def show(corpus_name: str, stats: PassageStats) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.print(f"[italic]{corpus_name}[/italic]")
+    console.print(f"[italic]{plain(corpus_name)}[/italic]")
     console.print(_counts_table(stats))
     console.print("\n[italic]Words a passage[/italic]")
     console.print(_lengths_table(stats))
@@ -170,7 +171,7 @@ def _lengths_table(stats: PassageStats) -> "Table":
 def _coverage_table(stats: PassageStats) -> "Table":
     table = _table("split", "golds", "covered", "mean best", "questions", "any", "all")
     for split, own in stats.coverage.items():
-        _add_coverage(table, split, own)
+        _add_coverage(table, plain(split), own)
         if stats.gold:
             _add_coverage(table, "  with gold", stats.coverage_with_gold[split])
     return table
@@ -190,17 +191,19 @@ def draw(stats: PassageStats, path: Path) -> None:
         IfqaError: the suffix is none of a figure, or matplotlib is missing.
     """
     check_figure(path)
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     panels = 1 + bool(stats.coverage)
-    figure = Figure(figsize=(4.2 * panels, 3.1), layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
-    _draw_lengths(axes[0], stats)
-    if stats.coverage:
-        _draw_coverage(axes[1], stats.coverage)
-    save(figure, path)
+    with rc_context(PLAIN):
+        figure = Figure(figsize=(4.2 * panels, 3.1), layout="constrained")
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        for one in axes:
+            one.spines[["top", "right"]].set_visible(False)
+        _draw_lengths(axes[0], stats)
+        if stats.coverage:
+            _draw_coverage(axes[1], stats.coverage)
+        save(figure, path)
 
 
 def _draw_lengths(axes: "Axes", stats: PassageStats) -> None:

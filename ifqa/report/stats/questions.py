@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import Benchmark
-from ifqa.report.figures import check_figure, save
+from ifqa.report.figures import PLAIN, check_figure, save
 from ifqa.report.stats.counts import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
+from ifqa.report.terminal import plain
 from ifqa.retrieval.clauses import split_question
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def show(measured: Measured) -> None:
 
     console = Console(highlight=False)
     by_hand = "; the paper annotated" if measured.in_paper else ""
-    console.print(f"[italic]{measured.benchmark}: sizes, words on average[/italic]")
+    console.print(f"[italic]{plain(measured.benchmark)}: sizes, words on average[/italic]")
     console.print(_sizes_table(measured))
     console.print(f"\n[italic]What the answer is, in %: by rule{by_hand}[/italic]")
     console.print(_shares_table(measured, "types", TYPES))
@@ -177,7 +178,16 @@ def _sizes_table(measured: Measured) -> "Table":
         passages = sum(own.passage_words.values())
         whole = _cell(100 * own.passage_words.get(100, 0) / passages if passages else None, "%")
         table.add_row(
-            *(split, f"{own.questions:,}", question, answer, f"{own.vocabulary:,}", f"{passages:,}", passage, whole)
+            *(
+                plain(split),
+                f"{own.questions:,}",
+                question,
+                answer,
+                f"{own.vocabulary:,}",
+                f"{passages:,}",
+                passage,
+                whole,
+            )
         )
         if measured.in_paper and split in PAPER_SIZES:
             paper = PAPER_SIZES[split]
@@ -193,7 +203,7 @@ def _cell(share: float | None, sign: str = "") -> str:
 def _shares_table(measured: Measured, what: str, names: Sequence[str]) -> "Table":
     table = _table("", *names)
     for split, own in measured.splits.items():
-        table.add_row(split, *map(_cell, _shares(own)[what].values()))
+        table.add_row(plain(split), *map(_cell, _shares(own)[what].values()))
     if measured.in_paper and what in PAPER_SHARES:
         table.add_row("paper, all", *(_cell(PAPER_SHARES[what].get(name)) for name in names), style="dim")
     return table
@@ -203,7 +213,7 @@ def _answers_table(measured: Measured) -> "Table":
     columns = ("several", "meanings", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
     table = _table("", *columns, padding=1)
     for split, own in measured.splits.items():
-        table.add_row(split, *map(_cell, [*_answers(own).values(), *(_held(own, kind) for kind in SUBSETS)]))
+        table.add_row(plain(split), *map(_cell, [*_answers(own).values(), *(_held(own, kind) for kind in SUBSETS)]))
     if measured.in_paper:
         paper = PAPER_SHARES["answers"]
         table.add_row("paper, all", "-", _cell(paper["several"]), *"---", _cell(paper["in_gold"]), *"--", style="dim")
@@ -211,9 +221,9 @@ def _answers_table(measured: Measured) -> "Table":
 
 
 def _shared_table(measured: Measured) -> "Table":
-    table = _table("", *measured.splits, padding=1)
+    table = _table("", *map(plain, measured.splits), padding=1)
     for split, row in measured.shared.items():
-        table.add_row(split, *(f"{number:,}" for number in row.values()))
+        table.add_row(plain(split), *(f"{number:,}" for number in row.values()))
     return table
 
 
@@ -224,15 +234,17 @@ def draw(measured: Measured, path: Path) -> None:
         IfqaError: the suffix is none of a figure, or matplotlib is missing.
     """
     check_figure(path)
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12.6, 3.4), layout="constrained")
-    types, asked, both = figure.subplots(1, 3)
-    _draw_shares(types, measured, "types", TYPES)
-    _draw_shares(asked, measured, "asked", QUESTION_WORDS)
-    asked.set_yticklabels([])
-    _draw_shared(both, measured)
-    save(figure, path)
+    with rc_context(PLAIN):
+        figure = Figure(figsize=(12.6, 3.4), layout="constrained")
+        types, asked, both = figure.subplots(1, 3)
+        _draw_shares(types, measured, "types", TYPES)
+        _draw_shares(asked, measured, "asked", QUESTION_WORDS)
+        asked.set_yticklabels([])
+        _draw_shared(both, measured)
+        save(figure, path)
 
 
 def _draw_shares(axes: "Axes", measured: Measured, what: str, names: Sequence[str]) -> None:

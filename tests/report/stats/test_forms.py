@@ -1,5 +1,6 @@
 """The forms of an answer: what they are, and that each of them is read as the same again."""
 
+import time
 from datetime import date, datetime
 from pathlib import Path
 
@@ -159,3 +160,17 @@ def test_the_forms_hold_for_every_answer_of_the_release(monkeypatch):
         for answer in question.answers:
             found = forms(answer)
             assert {again for form in found for again in forms(form)} == set(found)
+
+
+@pytest.mark.parametrize(
+    "answer", ["a " * 50_000, "twenty one thousand " + "miles " * 50_000, "9" * 100_000, "nine " * 50_000]
+)
+def test_a_long_answer_is_read_in_no_time(answer):
+    started = time.monotonic()
+    assert forms(answer)[0] == answer
+    assert time.monotonic() - started < 10
+
+
+def test_the_longest_number_in_words_is_read_whole():
+    assert "21000 miles" in forms("twenty one thousand miles")
+    assert "900000000 miles" in forms("nine hundred million miles")

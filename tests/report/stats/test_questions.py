@@ -1,6 +1,7 @@
 """What a benchmark's questions are in numbers: the counts, the rules behind them, and how they are shown."""
 
 import json
+import time
 from pathlib import Path
 from statistics import mean
 from xml.etree import ElementTree
@@ -23,9 +24,11 @@ from ifqa.report.stats.counts import (
     question_word,
     shared,
 )
-from ifqa.report.stats.questions import PAPER_SHARES, PAPER_SIZES, draw, measure, show, stats_json
+from ifqa.report.stats.forms import forms
+from ifqa.report.stats.questions import PAPER_SHARES, PAPER_SIZES, Measured, draw, measure, show, stats_json
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
+from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.storage.files import write_json
 
@@ -276,3 +279,38 @@ def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
         assert mean(answer in TYPES for answer in own.types) == 1
         if split.startswith("full"):
             assert all(abs(100 * own.types[kind] / own.questions - share) < 6 for kind, share in PAPER_SHARES["types"].items())  # fmt: skip
+
+
+def test_a_dollar_sign_in_a_splits_name_is_drawn_as_it_is(tmp_path):
+    stats = counted([asked("If not, would it sink?", ["no"], "It sank")])
+    name = "dev$x^{$"
+    draw(Measured("sample", {name: stats}, {name: {name: 1}}), tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").read_text().startswith("<?xml")
+
+
+def test_markup_and_escapes_in_a_splits_name_are_shown_as_they_are(capsys):
+    stats = counted([asked("If not, would it sink?", ["no"], "It sank")])
+    name = "dev[red]\x1b[31m"
+    show(Measured("b[red]", {name: stats}, {name: {name: 1}}))
+    out = capsys.readouterr().out
+    assert "b[red]: sizes" in out
+    assert out.count("dev[red]\N{REPLACEMENT CHARACTER}[31m") == 7
+
+
+@given(
+    st.lists(
+        st.sampled_from(["2", "two", "a", "b", "3.5 million", "3,500,000", "May 4", "4 May", "the a", ""]), max_size=9
+    )
+)
+def test_meanings_are_the_groups_of_answers_with_forms_in_common(answers):
+    groups = []
+    for answer in answers:
+        own = set(map(normalize, forms(answer)))
+        groups = [*(one for one in groups if not one & own), own.union(*(one for one in groups if one & own))]
+    assert meanings(answers) == len(groups)
+
+
+def test_many_answers_are_counted_in_no_time():
+    started = time.monotonic()
+    assert meanings([f"name {n}" for n in range(20_000)]) == 20_000
+    assert time.monotonic() - started < 10
