@@ -1,5 +1,7 @@
 """Figures on disk: which kinds there are, and the same bytes for the same numbers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -19,10 +21,6 @@ FIGURES: dict[str, dict[str, None]] = {
 }
 
 
-#: matplotlib's settings for all figures: "$" in a text, such as a split's name, is a dollar sign and opens no formula.
-PLAIN = {"text.parse_math": False}
-
-
 def check_figure(path: Path) -> str:
     """The suffix of a figure that can be drawn; ask before the work whose figure it is.
 
@@ -34,6 +32,15 @@ def check_figure(path: Path) -> str:
     if find_spec("matplotlib") is None:
         raise IfqaError("a figure needs matplotlib; install it with: pip install 'ifqa[notebooks]'")
     return path.suffix.lower()
+
+
+@contextmanager
+def without_formulas() -> Iterator[None]:
+    """Draw within this: "$" in a text, such as a split's name, is a dollar sign and opens no formula."""
+    from matplotlib import rc_context
+
+    with rc_context({"text.parse_math": False}):
+        yield
 
 
 def save(figure: "Figure", path: Path) -> None:

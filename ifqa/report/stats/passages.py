@@ -15,7 +15,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.provenance import up_to_date_passages
 from ifqa.progress import bar
 from ifqa.records import Question
-from ifqa.report.figures import PLAIN, check_figure, save
+from ifqa.report.figures import check_figure, save, without_formulas
 from ifqa.report.terminal import plain
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
 from ifqa.scoring.measures.covers import COVERED_SHARE
@@ -191,11 +191,10 @@ def draw(stats: PassageStats, path: Path) -> None:
         IfqaError: the suffix is none of a figure, or matplotlib is missing.
     """
     check_figure(path)
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     panels = 1 + bool(stats.coverage)
-    with rc_context(PLAIN):
+    with without_formulas():
         figure = Figure(figsize=(4.2 * panels, 3.1), layout="constrained")
         axes = figure.subplots(1, panels, squeeze=False)[0]
         for one in axes:

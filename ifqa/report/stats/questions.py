@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import Benchmark
-from ifqa.report.figures import PLAIN, check_figure, save
+from ifqa.report.figures import check_figure, save, without_formulas
 from ifqa.report.stats.counts import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
 from ifqa.report.terminal import plain
 from ifqa.retrieval.clauses import split_question
@@ -234,10 +234,9 @@ def draw(measured: Measured, path: Path) -> None:
         IfqaError: the suffix is none of a figure, or matplotlib is missing.
     """
     check_figure(path)
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(PLAIN):
+    with without_formulas():
         figure = Figure(figsize=(12.6, 3.4), layout="constrained")
         types, asked, both = figure.subplots(1, 3)
         _draw_shares(types, measured, "types", TYPES)
