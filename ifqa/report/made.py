@@ -76,6 +76,8 @@ def made(experiment: Experiment) -> How:
     found["inputs"] = _inputs(experiment, corpus.get("sources", {}) if corpus else {})
     if "retrieve" in stages and (run := stages["retrieve"]["files"].get("run.trec")):
         found["run"] = run["sha256"]
+        if "passages.jsonl" in stages["retrieve"]["files"]:
+            found["own_passages"] = True
     if corpus:
         found["passages"] = corpus["passages"]
     asked = [one["spent"] for one in stages.values() if "spent" in one]

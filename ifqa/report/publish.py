@@ -10,11 +10,11 @@ from ifqa.errors import IfqaError
 from ifqa.report.browse import browse
 from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
-from ifqa.report.pages import export
+from ifqa.report.pages import export, is_page
 from ifqa.report.pages import pages as row_pages
 from ifqa.report.records import RECORDS, read_records
 from ifqa.report.results import Result, gather, updated
-from ifqa.report.table import grids, markdown, readme_table
+from ifqa.report.table import grids, in_readme, markdown, readme_table
 from ifqa.scoring.declared import declared, joined
 from ifqa.scoring.summary import partial
 from ifqa.storage.artifacts import lock
@@ -37,8 +37,8 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
         pages: also a folder for a page of each experiment, with its run and judgements where it is finished here.
 
     Raises:
-        IfqaError: `into` has no marks, RESULTS.md is somebody else's, a record was changed, another report is being written,
-            or with `check` something is stale.
+        IfqaError: `into` has no marks, RESULTS.md or a page is somebody else's, a record was changed, another report is being
+            written, or with `check` something is stale.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
@@ -56,7 +56,11 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
         if into:
             texts[into] = _replaced(into, results)
         if pages:
-            texts |= {pages / name: text for name, text in row_pages(results).items()}
+            for name, text in row_pages(results).items():
+                path = pages / name
+                if path.exists() and not is_page(name, _text(path)):
+                    raise IfqaError(f"{path} was not written by ifqa report; move it elsewhere, or name another folder")
+                texts[path] = text
         if RESULTS.exists() and not _text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
             raise IfqaError(f"{RESULTS} was not written by ifqa report; move it elsewhere, and report again")
         if check:
@@ -100,8 +104,11 @@ def _replaced(path: Path, results: Sequence[Result]) -> str:
         raise IfqaError(f"{path}: wanted the lines {BEGIN!r} and {END!r} once each, between which the table goes")
     [(begin, named, end)] = blocks
     chosen = named.split()
-    if missing := set(chosen) - {one.experiment.name for one in results if one.scores}:
-        raise IfqaError(f"{path}: its mark names experiments that were not measured: {', '.join(sorted(missing))}")
+    if missing := set(chosen) - {one.experiment.name for one in in_readme(results)}:
+        raise IfqaError(
+            f"{path}: its mark names experiments that were not measured: {', '.join(sorted(missing))}; wanted experiments "
+            "with scores of their whole split, and no variants"
+        )
     table = readme_table([one for one in results if not chosen or one.experiment.name in chosen])
     block = f"{begin}\n\n{table}\n{end}"
     block = block.replace("\n", "\r\n") if "\r\n" in text else block

@@ -30,6 +30,7 @@ class How(TypedDict, total=False):
     libraries: dict[str, str]  # versions
     inputs: dict[str, str]  # file -> SHA-256: the benchmark's, the corpus's, the reader's weights
     run: str  # SHA-256 of run.trec
+    own_passages: bool  # whether the run names passages that the retriever made
     passages: int  # of the corpus
     model: str
     cost: float | None  # of the last attempt in US dollars; None where the price is unknown
@@ -60,6 +61,7 @@ class _How(Stored):
     libraries: dict[str, str] = Field(default_factory=dict)
     inputs: dict[str, str] = Field(default_factory=dict)
     run: str = ""
+    own_passages: bool = False
     passages: Natural = 0
     model: str = ""
     cost: NotNegative | None = None

@@ -63,9 +63,14 @@ def markdown(tables: Iterable[Grid], results: Sequence[Result]) -> str:
     return "\n".join([_HEAD.replace("{legend}\n", f"{legend}\n" if legend else ""), *sections])
 
 
+def in_readme(results: Iterable[Result]) -> list[Result]:
+    """What was measured on whole splits; without variants, whose files are not kept."""
+    return [one for one in results if one.scores and not summary.partial(one.scores) and not one.experiment.variant]
+
+
 def readme_table(results: Iterable[Result]) -> str:
-    """What was measured on whole splits, in the form for a README; without variants, whose files are not kept."""
-    chosen = [one for one in results if one.scores and not summary.partial(one.scores) and not one.experiment.variant]
+    """The table for a README: what was measured on whole splits, without variants."""
+    chosen = in_readme(results)
     measures = _rankings(chosen) | _answers(chosen)
     rows = tuple(
         (
