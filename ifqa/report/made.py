@@ -112,7 +112,7 @@ def _record(folder: Path, model: type[Stored]) -> StageRecord:
 
 
 def _inputs(experiment: Experiment, sources: Known) -> dict[str, str]:
-    """SHA-256 of the benchmark's files, the corpus's, and the reader's weights; each by its path within the project."""
+    """SHA-256 of the files of the benchmark, the corpus and the reader's weights, by path within the project."""
     splits = [(experiment.benchmark, experiment.split)]
     for source in load_corpus(experiment.corpus, experiment.root).sources if experiment.corpus else ():
         splits += [(source["benchmark"], split) for split in source.get("splits", ()) if "benchmark" in source]
@@ -124,7 +124,7 @@ def _inputs(experiment: Experiment, sources: Known) -> dict[str, str]:
 
 
 def _within(path: Path) -> str:
-    """A path as it is in the project, or below a folder that is a link there: not where this machine keeps it."""
+    """A path relative to the working directory or the repository; else its name, so that no record holds a local path."""
     for place in (Path.cwd(), PACKAGE.parent):
         if path.is_relative_to(place):
             return path.relative_to(place).as_posix()
@@ -132,12 +132,12 @@ def _within(path: Path) -> str:
 
 
 def identities(experiment: Experiment) -> dict[str, str]:
-    """Identities of what an experiment's scores are made from, beside its own tables: by these a record is out of date.
+    """Identities of what an experiment's scores are made from, beside its own tables; a record with others is out of date.
 
     Returns:
-        "code": the versions of the plugins, or the SHA-256 of their files; "corpus": the settings of its sources and
-        of the indexes that are searched, without paths; "questions", and "training" where the benchmark tells subsets by
-        its training questions; "files": what retriever and reader read. What is not on this machine has no key.
+        "code": of the plugins, by version or by the SHA-256 of their files; "corpus": of the settings of its sources and
+        of the searched indexes, without paths; "questions": of the questions; "training": of the training questions, if
+        the benchmark has some; "files": of the files that retriever and reader read. Missing files leave a key out.
     """
     found = {"code": identity(_code(experiment))}
     with suppress(IfqaError):

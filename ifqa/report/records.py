@@ -16,7 +16,7 @@ from ifqa.storage.files import json_line, read_jsonl, text_field, unicode_text
 
 RECORDS = Path("experiments/RESULTS.jsonl")
 _KEYS = {"experiment", "version", "tables", "inputs", "scores", "made"}
-_LATER = {"identities"}  # records from before there were any lack these keys
+_LATER = {"identities"}  # keys that older records lack
 
 
 class How(TypedDict, total=False):
@@ -99,7 +99,7 @@ def read_records() -> dict[str, Record]:
 
 
 def _checked(line: Mapping[str, object], where: str) -> Record:
-    """A record; that its scores have the shape of today's only where they are of today's scorer."""
+    """A line, checked; the scores only if they are of the current scorer, because older ones may have another shape."""
     check_stored(_Record, line, where)
     if line["version"] == VERSION:
         scores_in(line["scores"], f"{where}: scores")
@@ -107,7 +107,7 @@ def _checked(line: Mapping[str, object], where: str) -> Record:
 
 
 def sealed(content: Mapping[str, object]) -> Record:
-    """A record with the hash that tells when it was changed by hand."""
+    """A record with the hash that shows a change by hand."""
     own = {key: value for key, value in content.items() if key != "sha256"}
     return cast(Record, own | {"sha256": _sha256(own)})
 
@@ -117,7 +117,7 @@ def _sha256(content: Mapping[str, object]) -> str:
 
 
 def outside_plugins(tables: object) -> set[str]:
-    """The "my_module:Class" that an experiment's tables name; to load one imports the module, which runs its code."""
+    """The plugins "my_module:Class" that an experiment's tables name; loading such a plugin runs the module's code."""
     if isinstance(tables, Mapping):
         named = [tables.get("name"), tables.get("benchmark")]
         named += tables["measures"] if isinstance(tables.get("measures"), list) else []

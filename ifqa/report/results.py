@@ -1,8 +1,8 @@
-"""What every experiment scored, here or where it was recorded before, and how that was made.
+"""The results of all experiments: scores from runs below the working directory, or from records.
 
-`experiments/RESULTS.jsonl` keeps the scores of finished experiments, so that a report needs no run to be made again. A record
-stands for its experiment where that is not run here, and its file, corpus, questions and plugins are still the same; a record
-that stands for nothing just now is kept all the same.
+`experiments/RESULTS.jsonl` keeps the scores of finished experiments, so that a report needs no new run. A record is used if the
+experiment was not run here, and its file, corpus, questions and plugins are unchanged. A record that is not used stays in the
+file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,11 +28,16 @@ from ifqa.storage.resources import list_resources, plain_name
 
 @dataclass(frozen=True)
 class Result:
-    """One experiment and what came of it.
+    """One experiment and its scores.
 
-    `scores` are as `stages.score` writes them, None where it was not run, or where `stale` says why what is here no longer
-    counts. `made` says how, and is empty without scores. `inputs` is the identity of what the scores were made from, and
-    `here` whether they lie below the working directory. `needs` is what it takes to run one that was not.
+    Attributes:
+        experiment: the experiment.
+        scores: as `stages.score` writes them; None if it was not run, or its run is stale.
+        made: how the scores were made; empty without scores.
+        inputs: the identity of what the scores were made from.
+        here: whether the run is below the working directory.
+        stale: why the run no longer counts; empty if it does.
+        needs: what it takes to run an experiment that was not run.
     """
 
     experiment: Experiment
@@ -45,9 +50,9 @@ class Result:
 
 
 def gather(records: Mapping[str, Record]) -> list[Result]:
-    """Every experiment there is, by name: files, and the variants of flags that were scored here or are recorded.
+    """The results of all experiments, by name: those with a file, and variants that were scored here or are recorded.
 
-    One whose file is wrong, or whose plugin is not here, is left out with a line that says so.
+    An experiment whose file is wrong, or whose plugin is missing, is left out; a line on stderr says so.
     """
     scored = [path.parent.parent.name for path in Path("experiments").glob("*+*/score/manifest.json")]
     recorded = [name for name in records if "+" in name]
@@ -63,11 +68,11 @@ def gather(records: Mapping[str, Record]) -> list[Result]:
 
 
 def _recorded_variant(record: Record) -> Experiment:
-    """The experiment of a record of which no file is here.
+    """The experiment of a recorded variant, which has no file here.
 
     Raises:
-        IfqaError: something in its tables is wrong, or a plugin from outside is in them that the file of the experiment it
-            varies does not name: loading it would run code that a file of results asks for.
+        IfqaError: its tables are wrong, or they name an outside plugin that the base experiment's file does not name.
+            Loading such a plugin would run code because a file of results asks for it.
     """
     name = plain_name(record["experiment"], "experiment")
     base = list_resources("experiments", ".toml").get(name.partition("+")[0])
@@ -80,22 +85,19 @@ def _recorded_variant(record: Record) -> Experiment:
 
 
 def _result(experiment: Experiment, record: Record | None) -> Result:
-    """What is here; else what is recorded of just this experiment; else what it takes to run it."""
+    """The run below the working directory; else the record, if it is still valid; else what a run needs."""
     found = _measured_here(experiment)
     if found is None:
         if record and _is_of(record, experiment):
             return Result(experiment, record["scores"], record["made"], record["inputs"])
         return Result(experiment, needs=needs(experiment))
     if record and (found.inputs, found.scores) == (record["inputs"], record["scores"]):
-        return Result(experiment, found.scores, record["made"], found.inputs, here=True)  # the same, made again
+        return Result(experiment, found.scores, record["made"], found.inputs, here=True)  # the same run made again
     return found
 
 
 def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Record]:
-    """The records, those of what is here and differs from them replaced, by name; none is dropped.
-
-    A hash in each tells one that was changed by hand.
-    """
+    """The records by name, with those replaced that differ from a run below the working directory; none is dropped."""
     kept = dict(records)
     for one in results:
         name = one.experiment.name
@@ -115,16 +117,15 @@ def updated(records: Mapping[str, Record], results: Iterable[Result]) -> list[Re
 
 
 def _is_of(record: Record, experiment: Experiment) -> bool:
-    """Whether a record is of an experiment that does the same, scored as scores are now; what changes its speed aside.
+    """Whether a record is still valid for an experiment: the same scorer and tables; settings that change speed may differ.
 
-    The corpus's settings, the questions, the plugins' code and the files they read must be the same too, as far as the
-    record has their identities and they are on this machine.
+    Where the record has `identities`, those that can be computed on this machine must be the same too.
     """
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_tables(experiment)):
         return False
     try:
         recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS))
-    except IfqaError:  # a setting it had is no more
+    except IfqaError:  # a setting was removed since
         return False
     if _settings(recorded) != _settings(experiment):
         return False
@@ -133,7 +134,7 @@ def _is_of(record: Record, experiment: Experiment) -> bool:
 
 
 def _settings(experiment: Experiment) -> dict[str, object]:
-    """All that decides what an experiment does; not what it expects, or how it is called."""
+    """The tables that decide what an experiment does: not its description, its heading and its expected values."""
     tables = {key: value for key, value in as_tables(experiment).items() if key not in ("about", "table", "expected")}
     if experiment.retriever:
         tables["retriever"] = _of_retriever(experiment.retriever)
@@ -150,7 +151,7 @@ def _of_retriever(table: RetrieverSettings) -> dict[str, object]:
 
 
 def needs(experiment: Experiment) -> tuple[str, ...]:
-    """What an experiment takes beside this package and its benchmark; told from its file alone, the same on every machine.
+    """What a run needs beside this package and the benchmark; from the experiment's file alone, the same on every machine.
 
     Raises:
         IfqaError: its corpus's file is wrong or missing.
@@ -174,7 +175,7 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
 
 
 def _measured_here(experiment: Experiment) -> Result | None:
-    """The scores below the working directory, if what they were made from is there still and is the same; None without any."""
+    """The scores below the working directory, or why they are stale; None if there are none."""
     folder = experiment.folder / "score"
     if read_manifest(folder) is None:
         return None

@@ -1,4 +1,4 @@
-"""What the command line shows: scores, one answer with its evidence, and what there is to name."""
+"""What the command line prints: scores, answers with their evidence, and lists of experiments, corpora and plugins."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -69,7 +69,7 @@ def exit_code(experiment: Experiment, folder: Path) -> int:
 
 
 def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
-    """An experiment's scores and what was expected of it, as JSON has them."""
+    """An experiment's scores and expected values, as JSON data."""
     scores = read_scores(folder)
     expected = [
         {"measure": one.measure, "value": one.value, "tolerance": one.tolerance, "verdict": verdict(scores, one)}
@@ -80,7 +80,7 @@ def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
 
 
 def _spent(stage: str, made: Usage) -> Iterator[str]:
-    """What a stage that asked a language model took, and what came of it."""
+    """The tokens and cost of a stage that asked a language model, and how many questions failed."""
     if "spent" not in made:
         return
     spent = made["spent"]
@@ -103,7 +103,7 @@ def _spent(stage: str, made: Usage) -> Iterator[str]:
 
 
 def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[str]:
-    """What stands beside the scores: those over the questions whose gold passage was read, and the expected values."""
+    """Lines below the scores: scores over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
     found = [f"{plain(by.marked(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
     if some["questions"] and found:
@@ -116,12 +116,12 @@ def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[s
 
 
 def show_answer(answer: Answer) -> None:
-    """Print a question's answer and its evidence, the answer marked where it stands."""
+    """Print a question's answer and its evidence, with the answer marked in it."""
     _print_answer(answer, answer.evidence[:3])
 
 
 def answer_json(answer: Answer) -> dict[str, object]:
-    """A question's answer and the passages it was read from, the most telling first, as JSON has them."""
+    """A question's answer and its evidence passages, the most important first, as JSON data."""
     return {
         "question": answer.question.text,
         "answer": answer.text,
@@ -132,7 +132,7 @@ def answer_json(answer: Answer) -> dict[str, object]:
 
 
 def show_examples(experiment: Experiment, count: int) -> None:
-    """Print the first questions of an experiment that was read, each with its answer and its first piece of evidence."""
+    """Print the first questions of an experiment, each with its answer and its first evidence passage."""
     for answer in islice(answers_of(experiment), count):
         _print_answer(answer, answer.evidence[:1], " / ".join(answer.question.answers))
 
@@ -154,7 +154,7 @@ def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "")
 
 
 def list_json() -> dict[str, Any]:
-    """All names there are, as JSON: experiments with their state, experiments and corpora with their descriptions."""
+    """The names of experiments, corpora, benchmarks and plugins as JSON data; experiments and corpora with descriptions."""
     listed: dict[str, Any] = {
         "experiments": {
             name: {"about": _about(path)} | _state(name)
@@ -171,7 +171,7 @@ def list_json() -> dict[str, Any]:
 
 
 def _about(path: Path) -> str:
-    """What a file says that it is about; of one that cannot be read, why."""
+    """The description in a file; if the file cannot be read, the reason."""
     try:
         return str(read_toml(path).get("about", ""))
     except IfqaError as error:
@@ -181,7 +181,7 @@ def _about(path: Path) -> str:
 
 
 def _state(name: str) -> dict[str, object]:
-    """Whether an experiment was scored, can run here, or what it needs first."""
+    """Whether an experiment was scored or can run here; else what it needs first."""
     try:
         experiment = load_experiment(name)
         needs = missing(experiment)
@@ -191,7 +191,7 @@ def _state(name: str) -> dict[str, object]:
 
 
 def show_list() -> None:
-    """Print the same: a table of the experiments and of the corpora, and a line for each other kind of name."""
+    """Print what `list_json` gives: a table of experiments, a table of corpora, and a line for each other kind."""
     console, listed = Console(highlight=False), list_json()
     table = Table(title="experiments", title_justify="left", show_header=False)
     for name, told in listed.pop("experiments").items():
@@ -212,7 +212,7 @@ def show_list() -> None:
 
 
 def show_variants(found: Sequence[Variant], removed: bool) -> None:
-    """Print the folders of variants with their sizes, and whether each was removed."""
+    """Print the folders of variants with their sizes, and whether each was removed or kept."""
     from rich.filesize import decimal
 
     for one in found:

@@ -1,4 +1,4 @@
-"""Results as tables: RESULTS.md, and the one of a README."""
+"""Results as tables of plain text and Markdown: RESULTS.md and the table of a README."""
 
 import re
 import textwrap
@@ -34,7 +34,7 @@ what the experiment says now.
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of plain text: `rows` have as many cells as `columns`; `note` stands below."""
+    """A table of plain text: each row has as many cells as there are columns; `note` goes below the table."""
 
     title: str
     note: str
@@ -43,7 +43,7 @@ class Grid:
 
 
 def grids(results: Sequence[Result]) -> list[Grid]:
-    """One table for each heading that experiments name, those with a measured row first, and one of how they were made."""
+    """A table for each heading of the experiments, those with a measured row first, and a table of how they were made."""
     by_title: dict[str, list[Result]] = {}
     for one in results:
         title = one.experiment.table or f"{one.experiment.benchmark} {one.experiment.split}"
@@ -54,7 +54,7 @@ def grids(results: Sequence[Result]) -> list[Grid]:
 
 
 def markdown(tables: Iterable[Grid], results: Sequence[Result]) -> str:
-    """RESULTS.md: those tables of these results, and what their columns are."""
+    """The text of RESULTS.md: the tables, below an explanation of their columns."""
     sections = []
     for one in tables:
         note = f"\n{plain_cell(one.note)}\n" if one.note else ""
@@ -89,12 +89,12 @@ def _scores(title: str, results: Sequence[Result]) -> Grid:
     columns |= _answers(results) | _rankings(results) | {"published or expected": _expectations}
     columns |= _parts(results) | {"passages": _passages}
     cells = {column: [cell(one) for one in results] for column, cell in columns.items()}
-    told = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no other of blanks
+    told = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no blank columns
     return Grid(title, _sources(results), tuple(told), tuple(zip(*told.values(), strict=True)))
 
 
 def _sources(results: Sequence[Result]) -> str:
-    """Where the expected values of a table are from; with the experiments' names where they are from several places."""
+    """The sources of a table's expected values; with the experiments' names if there are several sources."""
     names: dict[str, dict[str, None]] = {}
     for one in results:
         for expected in one.experiment.expected:
@@ -107,7 +107,7 @@ def _sources(results: Sequence[Result]) -> str:
 
 
 def verdict_of(one: Result) -> str:
-    """The worst verdict on any of its scores, what they leave out, and its reader's label; or why there are none."""
+    """The worst verdict on its scores, what part of the split they cover, and the reader's label; or why there are none."""
     if one.stale:
         return f"{STALE}: {one.stale}"
     if one.scores is None:
@@ -119,7 +119,7 @@ def verdict_of(one: Result) -> str:
 
 
 def _expectations(one: Result) -> str:
-    """The expected values, those of one model together; the verdict on each, where there are several."""
+    """The expected values, grouped by model; with the verdict on each if there are several."""
     models: dict[str, list[str]] = {}
     for expected in one.experiment.expected:
         subset, _, measure = expected.measure.rpartition(".")
@@ -142,7 +142,7 @@ def _passages(one: Result) -> str:
 
 
 def _declared(results: Iterable[Result]) -> list[Declared]:
-    """What the experiments are scored by, each once."""
+    """The measures and subsets of the experiments' benchmarks, without duplicates."""
     named = dict.fromkeys((one.experiment.benchmark, one.experiment.measures) for one in results)
     return [declared(*one) for one in named]
 
@@ -155,13 +155,13 @@ def _answers(results: Sequence[Result]) -> dict[str, Cell]:
 
 
 def _rankings(results: Sequence[Result]) -> dict[str, Cell]:
-    """A column for each measure of rankings, with those of its depths that tables show."""
+    """A column for each measure of rankings, over the depths that tables show."""
     several = [one for by in _declared(results) for one in by.rankings if one.tables]
     return {f"{_title(one)} @{' / @'.join(map(str, one.tables))}": partial(_depths, measure=one) for one in several}
 
 
 def _parts(results: Sequence[Result]) -> dict[str, Cell]:
-    """A column for each part of the questions that tables show, with the headline over it."""
+    """A column for each subset that tables show: the headline measure over it."""
     columns: dict[str, Cell] = {}
     for by in _declared(results):
         key = by.headline([one.name for one in by.measures])
@@ -171,7 +171,7 @@ def _parts(results: Sequence[Result]) -> dict[str, Cell]:
 
 
 def _legend(results: Sequence[Result]) -> Iterator[str]:
-    """What the columns are, as far as it is declared."""
+    """An explanation of each column whose measure or subset has one."""
     several, told = _declared(results), dict[str, str]()
     for by in several:
         told |= {f"{_title(one)} @K": one.about for one in by.rankings if one.tables}
@@ -232,7 +232,7 @@ def markdown_table(grid: Grid) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """Text on one line that stays within its cell, and within Markdown: no link, image or HTML comes of it."""
+    """Text on one line as Markdown that shows it literally: it makes no cell, link, image or HTML."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
     text = " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
-    return printable(text)  # for who reads the file on a terminal
+    return printable(text)  # the file may be read in a terminal
