@@ -1,4 +1,4 @@
-"""Two experiments over the same questions: who is better at what, how surely, and on which questions."""
+"""Two experiments over the same questions: the difference in each measure with its interval and p-value."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -27,11 +27,11 @@ Rows = dict[str, Row]
 
 @dataclass(frozen=True)
 class Difference:
-    """What a second experiment has more than a first in one measure, over the questions both have it for.
+    """The difference of two experiments in one measure, over the questions that both have a score for.
 
-    `first`, `second`, `more` and the ends of its 95% bootstrap interval are in percent; `p` is two-sided, of a paired
-    randomisation test; both resample what the measure says. `won`, `lost` and `tied` count the second's questions, which
-    are None of a measure over sets.
+    `first`, `second`, `more` (second less first) and the ends `low` and `high` of its 95% bootstrap interval are in
+    percent. `p` is the two-sided p-value of a paired randomisation test. Both resample the measure's units. `won`, `lost`
+    and `tied` count the questions on which the second is better, worse and equal; None for a measure over sets.
     """
 
     measure: str
@@ -47,10 +47,10 @@ class Difference:
 
 
 def compare(first: Experiment, second: Experiment) -> list[Difference]:
-    """Every measure that both experiments have, in the first one's order.
+    """The difference in every measure that both experiments have, in the order of the first experiment.
 
     Raises:
-        IfqaError: one of them is not scored, or changed since it was; their questions are not the same; or they share no
+        IfqaError: an experiment is not scored, or changed since it was scored; their questions differ; or they share no
             measure.
     """
     rows, others = _same_questions(first, second)
@@ -66,10 +66,10 @@ def compare(first: Experiment, second: Experiment) -> list[Difference]:
 
 
 def largest_differences(first: Experiment, second: Experiment, measure: str, count: int) -> list[tuple[str, Row, Row]]:
-    """The ids of the questions with the largest differences in a measure, with both rows; ties in the questions' order.
+    """The questions with the largest differences in a measure: id and both rows; ties are in the questions' order.
 
     Raises:
-        IfqaError: as `compare`, or the measure is not one of both.
+        IfqaError: as `compare`, or an experiment lacks the measure.
     """
     rows, others = _same_questions(first, second)
     known = _shared(_declared(first), rows, others)
@@ -82,14 +82,14 @@ def largest_differences(first: Experiment, second: Experiment, measure: str, cou
 
 @dataclass(frozen=True)
 class Comparison:
-    """A second experiment beside a first: every measure that both have, and the questions on which they differ most.
+    """Two experiments side by side: every measure that both have, and the questions on which they differ most.
 
     Attributes:
         first, second: names of the experiments.
-        by: what the first is scored by.
-        questions: how many both are over.
-        differences: one for each measure.
-        measure: by which `largest` was chosen; empty where no measure is of single questions.
+        by: the measures, subsets and groups of the first.
+        questions: the number of questions.
+        differences: a difference for each measure.
+        measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
         largest: questions with both rows of `per_question.jsonl`.
     """
 
@@ -108,7 +108,7 @@ class Comparison:
         raise unknown("measure of both experiments", measure, [one.measure for one in self.differences])
 
     def to_dict(self) -> dict[str, object]:
-        """The same as plain data."""
+        """The comparison as plain data."""
         return {
             "a": self.first,
             "b": self.second,
@@ -154,10 +154,10 @@ class Comparison:
 
 
 def comparison(first: Experiment, second: Experiment, measure: str = "", count: int = 5) -> Comparison:
-    """Two experiments side by side, with the `count` questions on which they differ most in a measure, or the headline.
+    """Two experiments side by side, with the `count` questions that differ most in a measure (the headline if empty).
 
     Raises:
-        IfqaError: as `compare`, or the measure is not one of both.
+        IfqaError: as `compare`, or an experiment lacks the measure.
     """
     differences, by = compare(first, second), _declared(first)
     chosen = measure or _telling(by, differences)
@@ -172,7 +172,7 @@ def _declared(experiment: Experiment) -> Declared:
 
 
 def _telling(by: Declared, differences: list[Difference]) -> str:
-    """The measure by which questions differ: the headline, if it is one of questions; empty where none is."""
+    """The headline among the measures that score single questions; empty if there is none."""
     return by.headline([one.measure for one in differences if one.won is not None])
 
 
@@ -203,13 +203,13 @@ def _rows(experiment: Experiment) -> Rows:
 
 
 def _shared(by: Declared, rows: Rows, others: Rows) -> list[str]:
-    """The measures of questions that both sides have."""
+    """The measures of single questions that both sides have."""
     here, there = ({name for row in side.values() for name in row} for side in (rows, others))
     return by.keys(here & there)
 
 
 def _both(key: str, rows: Rows, others: Rows) -> list[tuple[str, float, float]]:
-    """The questions that both sides have a score of, with these."""
+    """The questions that both sides have a score for: id and both scores."""
     scores = ((one, score_in(rows[one], key), score_in(others[one], key)) for one in rows)
     return [(one, a, b) for one, a, b in scores if a is not None and b is not None]
 
@@ -228,7 +228,7 @@ def _difference(
 
 
 def _of_set(measure: SetMeasure, first: Experiment, second: Experiment) -> Iterator[Difference]:
-    """A measure over sets, of the answers of both; nothing where it is not defined."""
+    """The difference in a measure over sets; nothing where it is not defined."""
     questions = questions_of(first)
     said, other = predictions_of(first, questions), predictions_of(second, questions)
     if found := set_difference(measure, questions, said, other, first.seed):

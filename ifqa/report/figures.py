@@ -1,4 +1,4 @@
-"""Figures on disk: which kinds there are, and the same bytes for the same numbers."""
+"""Figures as files: the kinds that can be written, with the same bytes for the same numbers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from ifqa.storage.files import create, write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: suffix of a figure -> what else it would say of itself; without it the same numbers give the same bytes.
+#: Suffix of a figure -> metadata to leave out, because it would change the bytes from run to run.
 FIGURES: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},
     ".png": {"Software": None},
@@ -22,10 +22,10 @@ FIGURES: dict[str, dict[str, None]] = {
 
 
 def check_figure(path: Path) -> str:
-    """The suffix of a figure that can be drawn; ask before the work whose figure it is.
+    """The suffix of a figure, in lower case; called before the work, so that a wrong suffix fails early.
 
     Raises:
-        IfqaError: it is no figure's suffix, or matplotlib is missing.
+        IfqaError: no figure has this suffix, or matplotlib is missing.
     """
     if path.suffix.lower() not in FIGURES:
         raise IfqaError(f"figure {path}: found the suffix {path.suffix!r}, wanted one of {', '.join(FIGURES)}")
@@ -36,7 +36,7 @@ def check_figure(path: Path) -> str:
 
 @contextmanager
 def without_formulas() -> Iterator[None]:
-    """Draw within this: "$" in a text, such as a split's name, is a dollar sign and opens no formula."""
+    """A context to draw in: "$" in a text, such as a split's name, is a dollar sign and begins no formula."""
     from matplotlib import rc_context
 
     with rc_context({"text.parse_math": False}):
@@ -44,7 +44,7 @@ def without_formulas() -> Iterator[None]:
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Write a figure when it is whole; its kind is that of the path's suffix."""
+    """Write a figure atomically, in the format of the path's suffix."""
     from matplotlib import rc_context
 
     suffix, image = path.suffix.lower(), BytesIO()

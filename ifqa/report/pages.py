@@ -1,4 +1,4 @@
-"""A page for each experiment: its scores, commands, environment, inputs and files, for `ifqa report --pages`."""
+"""A Markdown page for each experiment: scores, commands, environment, inputs and files (`ifqa report --pages`)."""
 
 import gzip
 import re
@@ -38,25 +38,25 @@ def pages(results: Sequence[Result]) -> dict[str, str]:
 
 
 def is_page(name: str, text: str) -> bool:
-    """Whether a text that stands in the file of that name was written by `pages`, so that another may take its place."""
+    """Whether the text of a file of this name was written by `pages`, and may be overwritten."""
     if name == "index.md":
         return text.startswith(_INDEX.partition("\n\n")[0] + "\n\nWritten by `ifqa report --pages`")
     return text.startswith(f"# {name.removesuffix('.md')}\n") and "\n## Commands\n" in text
 
 
 def exported(result: Result) -> tuple[str, str] | None:
-    """Where a page's run and its judgements are, below the folder of pages; None where the experiment has neither."""
+    """The paths of a page's run and judgements, below the folder of pages; None if the experiment has none."""
     experiment = result.experiment
     if not (result.scores and experiment.corpus and "run" in result.made) or partial(result.scores):
         return None
     if result.made.get("own_passages"):
-        return None  # judgements of the corpus's passages do not fit its run
+        return None  # the judgements are of the corpus's passages, and the run names others
     over = f"{experiment.benchmark}-{experiment.split}-{experiment.corpus}"
     return f"{RUNS}/{experiment.name}.trec.gz", f"{QRELS}/{over}.qrels.gz"
 
 
 def export(results: Iterable[Result], folder: Path) -> Iterator[Path]:
-    """Write the runs of what is finished here, and the judgements of every passage of their corpora, packed.
+    """Write the runs that are finished here, and the judgements of every passage of their corpora, as gzip files.
 
     Raises:
         IfqaError: as `convert`.
@@ -68,14 +68,14 @@ def export(results: Iterable[Result], folder: Path) -> Iterator[Path]:
             judged[qrels] = (f"{one.experiment.benchmark}:{one.experiment.split}", one.experiment.corpus)
             yield _packed(one.experiment.folder / "retrieve" / "run.trec", run)
     for path, (questions, corpus) in judged.items():
-        with TemporaryDirectory() as folder_aside:  # the unpacked file in `folder` may be a reader's
+        with TemporaryDirectory() as folder_aside:  # a reader may have unpacked the file in `folder`
             plain = Path(folder_aside) / path.stem
             convert(questions, plain, form="qrels", corpus=corpus)
             yield _packed(plain, path)
 
 
 def _packed(source: Path, to: Path) -> Path:
-    """A gzip file whose bytes depend on the content alone."""
+    """Write a gzip file whose bytes depend only on the content."""
     to.parent.mkdir(parents=True, exist_ok=True)
     with create(to) as handle:
         write(handle, gzip.compress(source.read_bytes(), mtime=0))
@@ -140,13 +140,13 @@ def _commands(one: Result) -> str:
     for file in (f"experiments/{experiment.name}.toml", f"indexes/{experiment.corpus}.toml"):
         if path := find_resource(file):
             content = path.read_text(encoding="utf-8").strip()
-            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content)), default=0))  # ends at none within
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content)), default=0))  # longer than any within
             text += f"\n`{file}`:\n\n{fence}toml\n{content}\n{fence}\n"
     return text
 
 
 def _paragraph(text: str) -> str:
-    """A paragraph of plain text: no heading, list, quote, rule or block of code comes of how it begins."""
+    """Plain text as a Markdown paragraph: however it begins, it is no heading, list, quote, rule or code block."""
     return re.sub(r"^(?:(?=[#>+~=`_!:-])|(\d+)(?=[.)]))", r"\1\\", plain_cell(text))
 
 
