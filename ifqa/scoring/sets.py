@@ -22,7 +22,7 @@ Pairs = list[tuple[Question, Prediction]]
 
 @dataclass(frozen=True)
 class SetDifference:
-    """A measure of two systems. `more` is second less first, from `low` to `high` its 95% interval; `p` is two-sided. All 0 to 1."""
+    """A measure of two systems: `more` is second less first, `low` to `high` its 95% interval, `p` two-sided; 0 to 1."""
 
     first: float
     second: float

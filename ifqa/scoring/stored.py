@@ -1,4 +1,4 @@
-"""Scores of an experiment as they are read back from its score folder, checked so that later code need not look."""
+"""Scores read back from an experiment's score folder; their shape is checked here and nowhere else."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class Stored(Table, extra="allow"):
-    """A table that this program wrote; keys of a later version are passed over."""
+    """A table that this program wrote; unknown keys, as of a later version, are ignored."""
 
 
 class _Mean(Stored):
@@ -67,7 +67,7 @@ def read_scores(folder: Path) -> Content:
 
 
 def scores_in(value: object, where: str) -> Content:
-    """Scores out of a file, which `where` names in the error.
+    """Scores from a file; `where` names it in the error.
 
     Raises:
         IfqaError: a value is missing, or has the wrong type or range.
@@ -102,10 +102,10 @@ def _is_share(value: object) -> bool:
 
 
 def check_stored(model: type[Stored], value: object, where: str) -> None:
-    """Refuse a value that is not as this program writes it.
+    """Refuse a value that does not have the shape of a model.
 
     Raises:
-        IfqaError: something in it is missing, or has the wrong type or range; the message names its place.
+        IfqaError: a key is missing, or has the wrong type or range; the message names its place.
     """
     try:
         model.model_validate(value)
