@@ -6,7 +6,10 @@ from functools import lru_cache
 
 
 class _Spacing(dict[int, str]):
-    """A table for `str.translate`, filled on demand: a letter, digit or mark stays, another character is put between blanks."""
+    """A table for `str.translate`, filled on demand.
+
+    Letters, numbers and marks stay; separators become a blank; other characters get a blank before and after.
+    """
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
