@@ -1,6 +1,6 @@
-"""What the questions of a benchmark are, split by split, beside the IfQA paper's Tables 1 and 2; and what leaks.
+"""Statistics of a benchmark's questions by split, beside the IfQA paper's Tables 1 and 2; and questions that splits share.
 
-Nothing is tuned on these numbers, so that test splits can be counted, too.
+Nothing is tuned on these numbers, so test splits may be counted as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ PAPER_SHARES: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """The counts of each split, how many questions each two of them share, and whether the paper is about them."""
+    """The counts of each split, the number of questions that each two splits share, and whether the paper has them."""
 
     benchmark: str
     splits: Mapping[str, QuestionStats]
@@ -55,11 +55,11 @@ def measure(benchmark: str, splits: Sequence[str] = ()) -> Measured:
     """Count a benchmark's questions.
 
     Args:
-        benchmark: its name.
-        splits: which of its splits; none: all whose files are there.
+        benchmark: name of the benchmark.
+        splits: its splits to count; empty for all whose files are there.
 
     Raises:
-        IfqaError: a split is unknown, is not there, or is not in its format.
+        IfqaError: a split is unknown, its file is missing, or it has the wrong format.
     """
     source = open_benchmark(benchmark)
     if wrong := next((split for split in splits if split not in source.splits), None):
@@ -83,7 +83,7 @@ def _is_there(benchmark: Benchmark, split: str) -> bool:
 
 
 def stats_json(measured: Measured) -> dict[str, object]:
-    """The numbers as a JSON file has them: counts as they are, with their shares in percent, and the paper's."""
+    """The statistics as JSON data: counts, their shares in percent, and the paper's values."""
     splits: dict[str, dict[str, object]] = {}
     for split, own in measured.splits.items():
         lengths = {
@@ -101,7 +101,7 @@ def stats_json(measured: Measured) -> dict[str, object]:
 
 
 def _summary(histogram: Mapping[int, int]) -> dict[str, float]:
-    """Mean, median, least and most of a histogram; {} of an empty one."""
+    """Mean, median, least and most of a histogram; {} if it is empty."""
     sizes = [size for size, number in histogram.items() for _ in range(number)]
     if not sizes:
         return {}
@@ -126,19 +126,19 @@ def _answers(own: QuestionStats) -> dict[str, float]:
 
 
 def _shares(own: QuestionStats) -> dict[str, dict[str, float]]:
-    """Kinds of answers, question words, and where these stand: shares in percent."""
+    """Shares in percent of the kinds of answers, of the question words, and of their places."""
     several = {"types": own.types, "asked": own.asked, "places": own.places}
     return {name: _percent(counts.values(), counts) for name, counts in several.items()}
 
 
 def _held(own: QuestionStats, kind: str) -> float | None:
-    """The share of questions whose gold passages hold an answer, in percent; None where none has gold passages."""
+    """The share of questions whose gold passages hold an answer, in percent; None if no question has gold passages."""
     held, of = own.in_gold[kind]
     return 100 * held / of if of else None
 
 
 def show(measured: Measured) -> None:
-    """Print the numbers as tables that fit 80 columns, the paper's beneath ours."""
+    """Print the statistics as tables that fit 80 columns, with the paper's values below ours."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -231,7 +231,7 @@ def draw(measured: Measured, path: Path) -> None:
     """Draw the kinds of answers, the question words, and the questions that two splits share.
 
     Raises:
-        IfqaError: the suffix is none of a figure, or matplotlib is missing.
+        IfqaError: no figure has this suffix, or matplotlib is missing.
     """
     check_figure(path)
     from matplotlib.figure import Figure
@@ -247,7 +247,7 @@ def draw(measured: Measured, path: Path) -> None:
 
 
 def _draw_shares(axes: "Axes", measured: Measured, what: str, names: Sequence[str]) -> None:
-    """One bar a split, the paper's below, in pieces that are told apart by their hatching, too."""
+    """Draw a bar for each split, and for the paper, in pieces with different colours and hatching."""
     rows = {split: _shares(own)[what] for split, own in measured.splits.items()}
     if measured.in_paper:
         given = PAPER_SHARES[what]
@@ -269,7 +269,7 @@ def _draw_shares(axes: "Axes", measured: Measured, what: str, names: Sequence[st
 
 
 def _draw_shared(axes: "Axes", measured: Measured) -> None:
-    """How much of the split below stands in the split at the left; what was trained on the one is tested on the other."""
+    """Draw how much of the split below is in the split at the left: a leak if one is for training and one for testing."""
     names = list(measured.splits)
     shares = [
         [100 * measured.shared[row][column] / max(measured.shared[column][column], 1) for column in names]
