@@ -8,7 +8,7 @@ from ifqa.benchmarks import downloads
 from ifqa.errors import IfqaError
 
 
-def test_a_file_larger_than_any_of_a_benchmark_is_refused_and_not_kept(tmp_path, monkeypatch):
+def test_a_file_that_is_too_large_is_refused_and_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(downloads, "LARGEST", 100)
     there = tmp_path / "there.json"
     benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads={"dev.json": (there.as_uri(), None)})
@@ -32,7 +32,7 @@ def test_a_file_larger_than_any_of_a_benchmark_is_refused_and_not_kept(tmp_path,
         b"",
     ],
 )
-def test_a_broken_reply_is_one_line_and_nothing_is_kept(tmp_path, reply):
+def test_a_broken_reply_is_an_error_and_nothing_is_kept(tmp_path, reply):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer():

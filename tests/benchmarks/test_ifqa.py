@@ -23,7 +23,7 @@ def _elsewhere(tmp_path, monkeypatch):
     benchmark(RECORD, RECORD | {"answers": ["Cy", "Cyrus"]})
 
 
-def test_a_split_is_parsed_once_and_nobody_can_change_it_for_the_next(monkeypatch):
+def test_a_split_is_parsed_once_and_callers_cannot_change_it(monkeypatch):
     first = IfQA().questions("full-dev")
     monkeypatch.setattr(ifqa, "read_json", None)
     first.clear()
@@ -78,7 +78,7 @@ def apart(split, root=Path()):
     return None if None in told.values() else [index for index, apart in told.items() if apart]
 
 
-def test_questions_on_a_passage_of_their_familys_training_split_are_told_apart():
+def test_no_overlap_leaves_out_questions_on_passages_of_training():
     release(
         full_train=[["The Bridge  fell in\n1895."], ["two", "three"]],
         full_dev=[["the bridge fell in 1895."], ["new"], ["new", "three"], ["The Bridge fell in 1896."], []],
@@ -89,14 +89,14 @@ def test_questions_on_a_passage_of_their_familys_training_split_are_told_apart()
     assert (IfQA().training("full-test"), IfQA().training("few-dev")) == ("full-train", "few-train")
 
 
-def test_without_its_training_split_the_overlap_of_a_family_is_not_told():
+def test_no_overlap_is_unknown_without_the_training_split():
     release(full_dev=[["new"]])
     Path("data/ifqa/full_split/train.json").unlink()
     assert (apart("full-dev"), IfQA().training("full-dev")) == (None, "")
     assert (apart("few-dev"), IfQA().training("few-dev")) == ([], "few-train")
 
 
-def test_a_changed_training_split_is_looked_at_anew_wherever_it_lies(tmp_path, monkeypatch):
+def test_a_changed_training_split_is_read_again(tmp_path, monkeypatch):
     release(full_dev=[["new"]], full_train=[["new"]])
     assert apart("full-dev") == []
     release(full_dev=[["new"]], full_train=[["another"]])
@@ -105,7 +105,7 @@ def test_a_changed_training_split_is_looked_at_anew_wherever_it_lies(tmp_path, m
     assert [one.name for one in declared("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
 
 
-def test_of_the_real_release_43_questions_of_full_dev_and_28_of_few_dev_share_a_passage():
+def test_the_release_has_43_and_28_dev_questions_that_share_a_passage():
     data = Path(__file__).parents[2] / "data" / "ifqa"
     if not (data / "full_split" / "train.json").exists():
         pytest.skip("the release is not here: ifqa data")

@@ -81,7 +81,7 @@ def three(tmp_path, monkeypatch):
     ]
 
 
-def test_each_question_shows_what_every_experiment_read_and_answered(three):
+def test_each_question_has_every_experiments_passages_and_answer(three):
     (split,) = browse(three)["splits"]
     assert split["name"] == "ifqa full-dev"
     assert [(one["name"], one["read"], one["answers"], one["deep"]) for one in split["experiments"]] == [

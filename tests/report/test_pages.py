@@ -72,7 +72,7 @@ def test_a_measured_experiment_has_scores_circumstances_and_files():
     assert "ir_measures qrels/sample-dev-sample.qrels runs/mine.trec Success@1 Success@5 nDCG@10 RR@10\n" in page
 
 
-def test_an_experiment_that_was_not_measured_has_what_it_needs_and_no_number():
+def test_an_experiment_that_was_not_run_shows_its_needs_and_no_number():
     page = pages([result()])["mine.md"]
     assert "Verdict: not run: needs the Wikipedia dump." in page
     assert "It needs the Wikipedia dump.\n\n```sh\nifqa check mine\nifqa run mine\n```\n" in page
@@ -216,14 +216,14 @@ def test_an_unpacked_file_beside_the_export_is_left_alone(searched):
     assert unpacked.read_text() == "mine"
 
 
-def test_no_run_is_exported_whose_passages_the_corpus_does_not_hold():
+def test_a_run_of_other_passages_than_the_corpus_is_not_exported():
     assert exported(result(scored=scores()))
     assert exported(result(scored=scores(), made=MADE | {"own_passages": True})) is None
     assert exported(result(scored=scores(questions=8))) is None
     assert exported(result()) is None
 
 
-def test_a_check_passes_what_was_just_written_and_refuses_a_changed_page():
+def test_a_check_passes_written_pages_and_refuses_a_changed_page():
     run_answers("mine", range(20))
     with pytest.raises(IfqaError, match="is stale; write it again: ifqa report --pages docs/results"):
         report(check=True)

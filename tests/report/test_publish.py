@@ -42,7 +42,7 @@ def test_results_page_and_readme_tell_of_the_same_run():
     assert Path("README.md").read_text() == readme
 
 
-def test_a_check_passes_what_was_just_written_and_refuses_what_changed():
+def test_a_check_passes_written_files_and_refuses_changed_ones():
     run_answers("mine", range(20))
     Path("README.md").write_text(README)
     before = sorted(Path().rglob("*"))
@@ -132,7 +132,7 @@ def test_two_reports_at_once_are_one_too_many():
     write()
 
 
-def test_the_results_of_this_repository_are_what_its_records_give(tmp_path):
+def test_this_repositorys_results_follow_from_its_records(tmp_path):
     root = Path(__file__).parents[2]
     Path("experiments").mkdir()
     for name in ("experiments/RESULTS.md", "experiments/RESULTS.jsonl", "README.md"):
@@ -160,7 +160,7 @@ def test_a_mark_names_the_experiments_of_its_table():
         write(Path("README.md"), check=True)
 
 
-def test_a_mark_that_names_what_was_not_measured_in_full_is_refused():
+def test_a_mark_may_name_only_fully_measured_experiments():
     run_answers("mine", range(20))
     write_answers("undone", range(20))
     run_answers("some", range(20), "limit = 5")

@@ -43,7 +43,7 @@ def test_what_was_not_run_has_no_score():
     assert updated({}, gather()) == []
 
 
-def test_a_finished_experiment_tells_its_scores_and_how_they_were_made():
+def test_a_finished_experiment_has_scores_and_their_circumstances():
     run_answers("mine", range(20))
     found = result("mine")
     assert found.here
@@ -55,7 +55,7 @@ def test_a_finished_experiment_tells_its_scores_and_how_they_were_made():
     assert found.made["seconds"] == {"read": made["seconds"]}
 
 
-def test_a_record_stands_for_a_run_that_is_no_longer_here():
+def test_a_record_replaces_a_run_that_is_no_longer_here():
     run_answers("mine", range(20))
     before = result("mine")
     keep()
@@ -64,7 +64,7 @@ def test_a_record_stands_for_a_run_that_is_no_longer_here():
     assert (after.scores, after.made, after.here) == (before.scores, before.made, False)
 
 
-def test_a_record_of_other_settings_counts_no_more():
+def test_a_record_of_other_settings_is_out_of_date():
     run_answers("mine", range(20))
     keep()
     shutil.rmtree("experiments/mine")
@@ -75,7 +75,7 @@ def test_a_record_of_other_settings_counts_no_more():
     assert result("mine").scores is None
 
 
-def test_a_run_of_other_settings_is_stale_and_no_record_hides_that():
+def test_a_run_of_other_settings_is_stale_despite_a_record():
     run_answers("mine", range(20))
     keep()
     write_answers("mine", range(30))
@@ -98,7 +98,7 @@ def test_the_same_run_made_again_keeps_the_date_of_its_record():
     assert (result("mine").made, result("mine").here) == (before, True)
 
 
-def test_a_recorded_variant_outlives_its_folder_which_no_clone_has():
+def test_a_recorded_variant_is_shown_without_its_folder():
     run_answers("mine", range(20))
     stages.run(override(load_experiment("mine"), {"limit": 5}))
     keep()
@@ -139,7 +139,7 @@ def test_two_lines_that_are_the_same_are_one():
 
 
 @pytest.mark.parametrize("spoil", ["stale", "broken", "gone", "older"])
-def test_no_record_is_dropped_because_it_does_not_count_just_now(spoil):
+def test_a_record_that_is_not_used_is_kept(spoil):
     run_answers("mine", range(20))
     stages.run(override(load_experiment("mine"), {"limit": 5}))
     keep()
@@ -161,7 +161,7 @@ def test_no_record_is_dropped_because_it_does_not_count_just_now(spoil):
     assert RECORDS.read_text() == before
 
 
-def test_a_setting_that_is_new_or_changes_speed_alone_orphans_no_record():
+def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed():
     stages.run(override(load_experiment("sample"), {"limit": 2}))
     keep()
     shutil.rmtree("experiments/sample+limit=2")
@@ -190,7 +190,7 @@ def test_a_recorded_variant_stands_under_its_heading():
     assert (experiment.table, experiment.about) == ("Mine", "Of mine.")
 
 
-def test_a_reader_that_was_taken_out_has_no_say_any_more():
+def test_the_stage_of_a_removed_reader_is_ignored():
     retriever = '[retriever]\nname = "gold"\n'
     run_answers("mine", range(20), retriever)
     file = Path("experiments/mine.toml")
@@ -229,7 +229,7 @@ def test_an_experiment_that_is_wrong_is_left_out_and_said(path, text, capsys):
     assert "is left out: " in capsys.readouterr().err
 
 
-def test_an_index_that_the_corpus_has_not_is_for_the_run_to_refuse():
+def test_a_report_does_not_check_that_an_index_exists():
     Path("experiments").mkdir()
     text = 'benchmark = "sample"\nsplit = "dev"\ncorpus = "sample"\n[retriever]\nname = "bm25"\nindex = "nope"\n'
     Path("experiments/mine.toml").write_text(text)
@@ -272,7 +272,7 @@ stemmer = "{stemmer}"
 ENCYCLOPEDIA = BUNDLED / "sample/encyclopedia.xml"
 
 
-def test_a_record_stands_no_more_once_its_corpus_is_set_otherwise():
+def test_a_record_is_out_of_date_if_its_corpus_changed():
     run_answers("mine", range(20), 'corpus = "sample"')
     keep()
     shutil.rmtree("experiments/mine")
@@ -285,7 +285,7 @@ def test_a_record_stands_no_more_once_its_corpus_is_set_otherwise():
 @pytest.mark.parametrize(
     ("words", "stemmer", "same"), [(100, "porter", True), (20, "porter", False), (100, "none", False)]
 )
-def test_a_corpus_has_another_identity_once_it_is_set_otherwise(words, stemmer, same):
+def test_a_corpus_with_other_settings_has_another_identity(words, stemmer, same):
     before = identities(load_experiment("sample"))
     corpus_file(words, stemmer)
     after = identities(load_experiment("sample"))
@@ -293,7 +293,7 @@ def test_a_corpus_has_another_identity_once_it_is_set_otherwise(words, stemmer, 
     assert {key for key in before if before[key] != after[key]} <= {"corpus"}
 
 
-def test_a_record_stands_no_more_once_its_questions_changed():
+def test_a_record_is_out_of_date_if_its_questions_changed():
     run_answers("mine", range(20))
     keep()
     shutil.rmtree("experiments/mine")
@@ -304,7 +304,7 @@ def test_a_record_stands_no_more_once_its_questions_changed():
     assert result("mine").scores is None
 
 
-def test_a_record_stands_no_more_once_the_files_of_its_reader_changed():
+def test_a_record_is_out_of_date_if_its_readers_files_changed():
     run_answers("mine", range(20))
     keep()
     shutil.rmtree("experiments/mine")
@@ -312,7 +312,7 @@ def test_a_record_stands_no_more_once_the_files_of_its_reader_changed():
     assert result("mine").scores is None
 
 
-def test_a_record_stands_where_what_it_was_made_from_is_not_on_this_machine():
+def test_a_record_is_valid_if_its_inputs_are_not_on_this_machine():
     run_answers("mine", range(20))
     keep()
     shutil.rmtree("experiments/mine")
@@ -321,7 +321,7 @@ def test_a_record_stands_where_what_it_was_made_from_is_not_on_this_machine():
 
 
 @pytest.mark.parametrize("kind", ["benchmark sample", "reader predictions"])
-def test_a_record_stands_no_more_once_the_code_of_a_plugin_changed(kind, monkeypatch):
+def test_a_record_is_out_of_date_if_a_plugins_code_changed(kind, monkeypatch):
     run_answers("mine", range(20))
     keep()
     shutil.rmtree("experiments/mine")
@@ -331,7 +331,7 @@ def test_a_record_stands_no_more_once_the_code_of_a_plugin_changed(kind, monkeyp
     assert result("mine").scores is None
 
 
-def test_a_record_from_before_there_were_identities_stands_and_gets_them_when_it_is_made_again():
+def test_a_record_without_identities_is_valid_until_it_is_made_again():
     run_answers("mine", range(20))
     keep()
     record = json.loads(RECORDS.read_text())
@@ -380,7 +380,7 @@ def test_no_record_makes_a_report_import_a_module(change, name, capsys):
     assert RECORDS.read_bytes() == before
 
 
-def test_a_recorded_variant_of_an_experiment_with_a_plugin_of_ones_own_is_shown():
+def test_a_recorded_variant_may_use_the_plugin_of_its_base_experiment():
     Path("my_own_reader.py").write_text(
         "class Mine:\n    def answer(self, questions, passages):\n        from ifqa.records import Prediction\n"
         "        return [Prediction(one.id, 'yes') for one in questions]\n"
@@ -428,7 +428,7 @@ def test_a_record_of_another_shape_is_refused_by_its_line(key, value, place):
     ("key", "value"),
     [("at", None), ("seconds", "long"), ("spent", 3), ("label", float("inf")), ("libraries", []), ("took", [1])],
 )
-def test_a_manifest_of_another_shape_is_said_and_the_others_are_shown(key, value, capsys):
+def test_an_experiment_with_a_broken_manifest_is_left_out_with_a_line(key, value, capsys):
     run_answers("mine", range(20))
     run_answers("other", range(20))
     path = Path("experiments/mine/read/manifest.json")

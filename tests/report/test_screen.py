@@ -52,7 +52,7 @@ def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, ca
     assert rows[3] == "83 questions, 0 failed (a failure scores 0)"
 
 
-def test_scores_from_before_a_subset_was_declared_are_shown_without_it(tmp_path, monkeypatch):
+def test_scores_that_lack_a_declared_subset_are_shown_without_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     experiment = run_answers("some", range(20))
     scores = scores_of(experiment, experiment.folder / "score")

@@ -186,7 +186,7 @@ def test_order_does_not_matter_to_units(pairs: list[tuple[float, str]], rng: ran
     assert mean_interval(values, resamples=200, units=units) == mean_interval(mixed, resamples=200, units=mixed_units)
 
 
-def test_many_distinct_values_are_drawn_one_by_one_and_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_single_values_gives_the_same_interval_as_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     values, units = clustered(9, 60, 4)
     whole = mean_interval(values), mean_interval(values, units=units)
     monkeypatch.setattr(statistics, "_MANY", 0)

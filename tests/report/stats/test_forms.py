@@ -107,7 +107,7 @@ ANSWERS = st.one_of(
 
 
 @given(ANSWERS)
-def test_forms_of_forms_are_no_new_ones_and_the_answer_is_never_lost(answer):
+def test_forms_of_forms_are_not_new_and_the_answer_is_kept(answer):
     found = forms(answer)
     assert found[0] == answer
     assert len(set(found)) == len(found)
@@ -137,7 +137,7 @@ def _read(text, order):
 
 
 @given(st.integers(0, 99))
-def test_every_form_of_a_small_number_has_the_value_another_module_reads(number):
+def test_all_forms_of_a_small_number_have_the_same_value(number):
     for form in forms(str(number)):
         assert sum(found.value for found in find_numbers(form)) == number, form
 

@@ -162,7 +162,7 @@ def test_a_split_without_gold_passages_has_no_shares(corpus, capsys, tmp_path):
 
 
 @given(st.lists(st.sampled_from([0.0, 0.2, 0.4, 0.99, 1.0]), min_size=1))
-def test_the_curve_is_the_part_of_the_golds_that_have_at_least_a_share(best):
+def test_the_curve_is_how_many_golds_have_at_least_a_share(best):
     curve = at_least(best)
     assert [share for share, _ in curve] == sorted({0.0, 100.0, *(100 * share for share in best)})
     for share, height in curve:

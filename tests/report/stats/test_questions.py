@@ -173,7 +173,7 @@ def test_the_sample_is_counted_as_one_by_one():
 @given(
     st.lists(st.lists(st.sampled_from(["Is it?", "is IT", "The it is", "Who?", "An it", "it"])), min_size=2, max_size=4)
 )
-def test_shared_questions_are_those_that_are_the_same_but_for_marks_case_and_articles(texts):
+def test_shared_questions_may_differ_in_punctuation_case_and_articles(texts):
     splits = {str(n): [Question(f"q/{m}", text) for m, text in enumerate(own)] for n, own in enumerate(texts)}
     same = {"Is it?": "is it", "is IT": "is it", "The it is": "it is", "Who?": "who", "An it": "it", "it": "it"}
     for one, row in shared(splits).items():
@@ -194,7 +194,7 @@ def release(tmp_path, monkeypatch):
         write_json(tmp_path / "data/ifqa" / folder / "dev.json", part)
 
 
-def test_the_splits_that_are_there_are_measured_where_none_is_named(release):
+def test_without_names_all_splits_with_files_are_measured(release):
     measured = measure("ifqa")
     assert list(measured.splits) == ["full-dev", "few-dev"]
     assert measured.shared == {"full-dev": {"full-dev": 2, "few-dev": 1}, "few-dev": {"full-dev": 1, "few-dev": 2}}
@@ -212,7 +212,7 @@ def test_what_is_not_there_is_named(release, tmp_path, monkeypatch):
         measure("ifqa")
 
 
-def test_the_tables_fit_80_columns_with_all_six_splits_and_show_the_paper(release, capsys, monkeypatch):
+def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     measured = measure("ifqa")
     every = dict.fromkeys(IfQA.paths, measured.splits["full-dev"])
