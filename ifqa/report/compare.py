@@ -136,8 +136,8 @@ class Comparison:
     def show(self, console: Console) -> None:
         """Print the table, and the questions."""
         console.print(self.table())
-        told = f"{self.questions:,} questions; p of a paired randomisation test, intervals by bootstrap."
-        console.print(told, soft_wrap=True)
+        note = f"{self.questions:,} questions; p of a paired randomisation test, intervals by bootstrap."
+        console.print(note, soft_wrap=True)
         for question, row, other in self.largest:
             wanted = f"[dim]{plain(question.id)}, wanted: {plain(' / '.join(question.answers))}[/dim]"
             console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
@@ -230,8 +230,8 @@ def _difference(
 def _of_set(measure: SetMeasure, first: Experiment, second: Experiment) -> Iterator[Difference]:
     """The difference in a measure over sets; nothing where it is not defined."""
     questions = questions_of(first)
-    said, other = predictions_of(first, questions), predictions_of(second, questions)
-    if found := set_difference(measure, questions, said, other, first.seed):
+    answers, other_answers = predictions_of(first, questions), predictions_of(second, questions)
+    if found := set_difference(measure, questions, answers, other_answers, first.seed):
         a, b, more, low, high = _percents(found.first, found.second, found.more, found.low, found.high)
         yield Difference(measure.name, a, b, more, low, high, found.p, None, None, None)
 

@@ -73,11 +73,11 @@ def recall_svg(title: str, curves: Sequence[Curve]) -> str:
         f'role="img" aria-labelledby="{name}-title {name}-desc" font-family="system-ui, Helvetica, Arial, sans-serif" '
         'font-size="12" color="currentColor">'
     )
-    told = (
+    titles = (
         f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(_description(curves))}</desc>'
     )
     heading = f'<text x="{_LEFT}" y="20" font-size="14" font-weight="600" fill="currentColor">{escape(title)}</text>'
-    return "\n".join([head, told, heading, *_axes(scale), *drawn, *_labels(curves, scale, shifts), "</svg>"])
+    return "\n".join([head, titles, heading, *_axes(scale), *drawn, *_labels(curves, scale, shifts), "</svg>"])
 
 
 def _limits(curves: Sequence[Curve]) -> tuple[float, float, int]:
@@ -95,10 +95,10 @@ def _limits(curves: Sequence[Curve]) -> tuple[float, float, int]:
 
 def _description(curves: Sequence[Curve]) -> str:
     """Text alternative for screen readers: the numbers."""
-    told = [
+    texts = [
         f"{curve.label}: " + ", ".join(f"{value:.1f} at {k}" for k, value, _, _ in curve.points) for curve in curves
     ]
-    return f"Recall in percent at K passages. {'. '.join(told)}."
+    return f"Recall in percent at K passages. {'. '.join(texts)}."
 
 
 def _axes(scale: _Scale) -> list[str]:
@@ -130,9 +130,9 @@ def _curve(number: int, curve: Curve, scale: _Scale, shift: float) -> str:
     parts = [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{dash}/>']
     for (x, y), (k, value, low, high) in zip(places, curve.points, strict=True):
         whisker = f"M{x:.1f} {scale.y(high):.1f}V{scale.y(low):.1f}"
-        told = escape(f"{curve.label}, K = {k}: {value:.1f} ({low:.1f} to {high:.1f})")
+        title = escape(f"{curve.label}, K = {k}: {value:.1f} ({low:.1f} to {high:.1f})")
         parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
-        parts.append(f"<g><title>{told}</title>{_marker(number, x, y)}</g>")
+        parts.append(f"<g><title>{title}</title>{_marker(number, x, y)}</g>")
     return f"<g>{''.join(parts)}</g>"
 
 

@@ -128,8 +128,8 @@ def _scores(one: Result) -> str:
         rows.append(
             (key, *(f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]" if mean else "" for mean in means))
         )
-    told = f"\n{one.scores['questions']:,} questions, {one.scores['n_failed']:,} failed.\n"
-    return _table(columns, rows) + told
+    note = f"\n{one.scores['questions']:,} questions, {one.scores['n_failed']:,} failed.\n"
+    return _table(columns, rows) + note
 
 
 def _commands(one: Result) -> str:
@@ -176,11 +176,11 @@ def _files(one: Result, run: str, qrels: str) -> str:
     assert one.scores is not None
     known = [k for k in depths if f"gold_any@{k}" in one.scores["measures"]]
     measures = " ".join([*(f"Success@{k}" for k in known), "nDCG@10", "RR@10"])
-    told = "ir_measures gives gold recall (`gold_any@K`) as Success@K" if known else "With ir_measures"
+    lead = "ir_measures gives gold recall (`gold_any@K`) as Success@K" if known else "With ir_measures"
     return (
         f"- [{run}]({run}): the run, in TREC's format\n"
         f"- [{qrels}]({qrels}): every passage of the corpus that holds a gold passage of a question\n\n"
-        f"{told}:\n\n"
+        f"{lead}:\n\n"
         f"```sh\ngunzip -k {run} {qrels}\n"
         f"ir_measures {qrels.removesuffix('.gz')} {run.removesuffix('.gz')} {measures}\n```\n"
     )

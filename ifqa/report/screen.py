@@ -79,27 +79,27 @@ def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
 
-def _spent(stage: str, made: Usage) -> Iterator[str]:
+def _spent(stage: str, record: Usage) -> Iterator[str]:
     """The tokens and cost of a stage that asked a language model, and how many questions failed."""
-    if "spent" not in made:
+    if "spent" not in record:
         return
-    spent = made["spent"]
+    spent = record["spent"]
     cost = "at an unknown price" if spent["cost"] is None else f"${spent['cost']:,.4f}"
     tokens = f"{spent['prompt_tokens']:,} + {spent['completion_tokens']:,} tokens"
-    took = "{:,} + {:,}".format(*made.get("took", (0, 0)))
+    took = "{:,} + {:,}".format(*record.get("took", (0, 0)))
     yield (
         f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions kept from before; all "
         f"answers together took {took} tokens."
     )
     counts = {
-        "questions not wholly answered, which the next run asks again": made.get("retry"),
-        "questions whose completion was cut at its most tokens": made.get("cut"),
-        "questions not asked, as the model's window has no room for one": made.get("too_long"),
-        "questions in whose completions the prompt's rule finds no answer": made.get("unparsed"),
-        "passages left out because the model's window was full": made.get("left_out"),
+        "questions not wholly answered, which the next run asks again": record.get("retry"),
+        "questions whose completion was cut at its most tokens": record.get("cut"),
+        "questions not asked, as the model's window has no room for one": record.get("too_long"),
+        "questions in whose completions the prompt's rule finds no answer": record.get("unparsed"),
+        "passages left out because the model's window was full": record.get("left_out"),
     }
-    if told := [f"{count:,} {what}" for what, count in counts.items() if count]:
-        yield f"  {'; '.join(told)}."
+    if notes := [f"{count:,} {what}" for what, count in counts.items() if count]:
+        yield f"  {'; '.join(notes)}."
 
 
 def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[str]:
@@ -194,9 +194,9 @@ def show_list() -> None:
     """Print what `list_json` gives: a table of experiments, a table of corpora, and a line for each other kind."""
     console, listed = Console(highlight=False), list_json()
     table = Table(title="experiments", title_justify="left", show_header=False)
-    for name, told in listed.pop("experiments").items():
-        needs = f"needs {', '.join(told['needs'])}" if told["state"] == "needs" else told["state"]
-        table.add_row(plain(name), plain(told["about"]), plain(needs))
+    for name, listing in listed.pop("experiments").items():
+        needs = f"needs {', '.join(listing['needs'])}" if listing["state"] == "needs" else listing["state"]
+        table.add_row(plain(name), plain(listing["about"]), plain(needs))
     console.print(table)
     console.print(
         "scored: it was scored here; ready: it can run here; else what it needs first (ifqa check NAME says more)"

@@ -89,8 +89,8 @@ def _scores(title: str, results: Sequence[Result]) -> Grid:
     columns |= _answers(results) | _rankings(results) | {"published or expected": _expectations}
     columns |= _parts(results) | {"passages": _passages}
     cells = {column: [cell(one) for one in results] for column, cell in columns.items()}
-    told = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no blank columns
-    return Grid(title, _sources(results), tuple(told), tuple(zip(*told.values(), strict=True)))
+    kept = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no blank columns
+    return Grid(title, _sources(results), tuple(kept), tuple(zip(*kept.values(), strict=True)))
 
 
 def _sources(results: Sequence[Result]) -> str:
@@ -172,18 +172,18 @@ def _parts(results: Sequence[Result]) -> dict[str, Cell]:
 
 def _legend(results: Sequence[Result]) -> Iterator[str]:
     """An explanation of each column whose measure or subset has one."""
-    several, told = _declared(results), dict[str, str]()
+    several, texts = _declared(results), dict[str, str]()
     for by in several:
-        told |= {f"{_title(one)} @K": one.about for one in by.rankings if one.tables}
-        told |= {one.name: one.about for one in by.measures if one.name in by.shown([one.name])}
-        told |= {one.name: one.about for one in by.subsets if one.in_tables}
+        texts |= {f"{_title(one)} @K": one.about for one in by.rankings if one.tables}
+        texts |= {one.name: one.about for one in by.measures if one.name in by.shown([one.name])}
+        texts |= {one.name: one.about for one in by.subsets if one.in_tables}
     if any(GOLD_READ in (one.scores or {"subsets": ()})["subsets"] for one in results):
-        told["gold read"] = "those for which a gold passage was among those that the reader was given"
+        texts["gold read"] = "those for which a gold passage was among those that the reader was given"
     if any(by.groups for by in several):
-        told["macro"] = "the mean over the groups of a benchmark, each of which counts the same"
+        texts["macro"] = "the mean over the groups of a benchmark, each of which counts the same"
     if any("↓" in column for column in _answers(results)):
-        told["↓"] = "low is best"
-    return (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in told.items() if about)
+        texts["↓"] = "low is best"
+    return (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in texts.items() if about)
 
 
 def _title(measure: RankingMeasure) -> str:
@@ -216,7 +216,7 @@ def _how(one: Result) -> tuple[str, ...]:
     time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in made["seconds"].items())
     cost = "$0"
     if "tokens" in made:
-        last = "at an unknown price" if made["cost"] is None else f"${made['cost']:,.2f}"
+        last = "at an unknown price" if made.get("cost") is None else f"${made['cost']:,.2f}"
         cost = f"{last} in the last attempt, {made['tokens']:,} tokens in all"
     notes = [f"asked {made['model']}"] if "model" in made else []
     notes += ["trained on these very questions"] if "trained_on_them" in made else []

@@ -132,14 +132,14 @@ def declared(benchmark: str, more: Sequence[str] = (), root: Path = Path()) -> D
     Raises:
         IfqaError: there is no such benchmark or measure, or two would have the same name.
     """
-    made = open_benchmark(benchmark, root)
-    own, usual = made.measures, defaults()
+    source = open_benchmark(benchmark, root)
+    own, usual = source.measures, defaults()
     measures = (*(own or usual.measures), *map(load_measure, more))
-    subsets = tuple(made.subsets if own or made.subsets else usual.subsets)
+    subsets = tuple(source.subsets if own or source.subsets else usual.subsets)
     _check(benchmark, "measure", [one.name for one in measures])
     _check(benchmark, "measure", [one.name for one in measures if not isinstance(one, RankingMeasure)], _TAKEN)
     _check(benchmark, "subset", [one.name for one in subsets], {GOLD_READ, MACRO})
-    return Declared(measures, subsets, made.groups)
+    return Declared(measures, subsets, source.groups)
 
 
 def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:

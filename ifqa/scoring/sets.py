@@ -55,11 +55,11 @@ def set_macro(
 
     values, drawn = [], []
     for places in places_of([one.group for one in questions]).values():
-        own, said = [questions[n] for n in places], [predictions[n] for n in places]
-        value = value_of(measure, own, said)
+        own, answers = [questions[n] for n in places], [predictions[n] for n in places]
+        value = value_of(measure, own, answers)
         if value is not None:
             values.append(value)
-            resamples = _Blocks(measure, own, said).resamples(seed + len(values))
+            resamples = _Blocks(measure, own, answers).resamples(seed + len(values))
             found = [value_of(measure, *one) for one in resamples] if measure.unit != "group" else []
             drawn.append([value if one is None else one for one in found])
     if not values:
@@ -83,7 +83,7 @@ def set_difference(
     value, other = value_of(measure, questions, first), value_of(measure, questions, second)
     if value is None or other is None:
         return None
-    resamples = (_Blocks(measure, questions, said).resamples(seed) for said in (first, second))
+    resamples = (_Blocks(measure, questions, answers).resamples(seed) for answers in (first, second))
     more = []
     for one, another in zip(*resamples, strict=True):
         a, b = value_of(measure, *one), value_of(measure, *another)

@@ -92,11 +92,11 @@ def row(
 
     `texts` are the texts of the retrieved passages, None without a run; `prediction` is None without a reader.
     """
-    made: Row = {"id": question.id, "subsets": [one.name for one in by.subsets if one.holds(question)]}
+    found: Row = {"id": question.id, "subsets": [one.name for one in by.subsets if one.holds(question)]}
     if texts is not None:
-        made = cast(Row, {**made, **retrieval(question, texts, by, k, given)})
-        made["subsets"] += [GOLD_READ] if made.get(GOLD_READ) else []
-    return cast(Row, {**made, **reading(question, prediction, by)}) if prediction else made
+        found = cast(Row, {**found, **retrieval(question, texts, by, k, given)})
+        found["subsets"] += [GOLD_READ] if found.get(GOLD_READ) else []
+    return cast(Row, {**found, **reading(question, prediction, by)}) if prediction else found
 
 
 def retrieval(question: Question, texts: Sequence[str], by: Declared, k: int, given: int = 0) -> dict[str, float]:
@@ -162,8 +162,10 @@ class _Scored:
 
     def part(self, places: Sequence[int]) -> "_Scored":
         """The questions at these places."""
-        said = [self.predictions[n] for n in places] if self.predictions else []
-        return _Scored(self.by, self.seed, [self.rows[n] for n in places], [self.questions[n] for n in places], said)
+        predictions = [self.predictions[n] for n in places] if self.predictions else []
+        return _Scored(
+            self.by, self.seed, [self.rows[n] for n in places], [self.questions[n] for n in places], predictions
+        )
 
     def means(self) -> Means:
         """Each measure's mean and interval in percent, over the questions with a score; with their number if not all have one."""
@@ -241,8 +243,8 @@ def summarise(
         IfqaError: a question lacks the unit that a measure resamples, or the benchmark has groups and it has none.
     """
     every = _Scored(by, seed, rows, questions, predictions)
-    told = [one.name for one in by.subsets if any(one.holds(question) is not None for question in questions)]
-    parts = {name: [n for n, row in enumerate(rows) if name in row["subsets"]] for name in told}
+    known = [one.name for one in by.subsets if any(one.holds(question) is not None for question in questions)]
+    parts = {name: [n for n, row in enumerate(rows) if name in row["subsets"]] for name in known}
     if any(GOLD_READ in row for row in rows):
         parts[GOLD_READ] = [n for n, row in enumerate(rows) if row.get(GOLD_READ)]
     scores: Content = {
@@ -280,8 +282,8 @@ def partial(scores: Content) -> str:
     `scores` are those of `summarise` with "of", the number of questions of the split, "not_asked", how many questions a
     language model was not asked, and "retry", how many it was not asked or did not answer completely.
     """
-    told = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
+    missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
     unanswered = scores["retry"] - scores["not_asked"]
-    told += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
-    told += [f"{unanswered:,} not wholly answered"] if unanswered > 0 else []
-    return f"PARTIAL: {'; '.join(told)}" if told else ""
+    missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
+    missing += [f"{unanswered:,} not wholly answered"] if unanswered > 0 else []
+    return f"PARTIAL: {'; '.join(missing)}" if missing else ""
