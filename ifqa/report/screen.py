@@ -54,7 +54,8 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
         record = stage_record(experiment.folder / "read")
         if record.get("trained_on_them"):
             console.print(
-                "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
+                "The reader was trained on these questions: its scores say nothing about other questions.",
+                soft_wrap=True,
             )
         if label := record.get("label"):
             console.print(f"{plain(label)}.", soft_wrap=True)
@@ -92,10 +93,10 @@ def _spent(stage: str, record: Usage) -> Iterator[str]:
         f"answers together took {took} tokens."
     )
     counts = {
-        "questions not wholly answered, which the next run asks again": record.get("retry"),
-        "questions whose completion was cut at its most tokens": record.get("cut"),
+        "questions with an incomplete answer, which the next run retries": record.get("retry"),
+        "questions whose completion was cut off at its token limit": record.get("cut"),
         "questions not asked, as the model's window has no room for one": record.get("too_long"),
-        "questions in whose completions the prompt's rule finds no answer": record.get("unparsed"),
+        "questions whose completions have no answer by the prompt's rule": record.get("unparsed"),
         "passages left out because the model's window was full": record.get("left_out"),
     }
     if notes := [f"{count:,} {what}" for what, count in counts.items() if count]:

@@ -1,3 +1,5 @@
+"""Fetching a benchmark: files that are too large and replies that break."""
+
 import socket
 from threading import Thread
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The release as it is read: once a command, and again when its file changes."""
+"""Reading the IfQA release: once for each command, and again when a file changes."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_a_wrong_file_is_refused_each_time():
 
 
 def release(**contexts):
-    """The release's six files, below the working directory: of each split the gold passages of its questions."""
+    """Write the release's six files below the working directory, given the gold passages of each split's questions."""
     for setting in ("full", "few"):
         for part in ("train", "dev", "test"):
             several = contexts.get(f"{setting}_{part}", [["other"]])
@@ -70,7 +70,7 @@ def release(**contexts):
 
 
 def apart(split, root=Path()):
-    """The indexes of the questions that share no gold passage with training; None where that cannot be told."""
+    """The indexes of the questions that share no gold passage with training; None if that is unknown."""
     source = IfQA(root)
     subset = source.subsets[-1]
     told = {one.id.rpartition("/")[2]: subset.holds(one) for one in source.questions(split)}

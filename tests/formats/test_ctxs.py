@@ -1,3 +1,5 @@
+"""The ctxs JSON of DPR and FiD: written, read, and refused where it is wrong."""
+
 import gzip
 import json
 import pickle

@@ -1,3 +1,5 @@
+"""Questions in the formats of other tools: what is written is read back, and wrong files are refused."""
+
 import bz2
 import gzip
 import json

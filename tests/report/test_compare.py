@@ -1,4 +1,4 @@
-"""Two experiments side by side: the same questions, the right sign, and no markup out of an answer."""
+"""Two experiments side by side: same questions, up-to-date scores, the right sign, and no markup from an answer."""
 
 import pytest
 from answered import run_answers, write_answers
@@ -15,7 +15,7 @@ from ifqa.scoring.statistics import paired_randomization
 
 @pytest.fixture
 def two(tmp_path, monkeypatch):
-    """A answers the first 20 questions rightly, B the first 10 and the last 30, both others with markup."""
+    """A answers the first 20 questions right, B the first 10 and the last 30; their other answers are markup."""
     monkeypatch.chdir(tmp_path)
     right = {"a": range(20), "b": [*range(10), *range(53, 83)]}
     return tuple(run_answers(name, numbers, wrong="[bold]never[/bold]") for name, numbers in right.items())

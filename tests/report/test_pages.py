@@ -1,4 +1,4 @@
-"""A page for each experiment: what stands on it, what it exports, and that text from outside stays text."""
+"""The page of each experiment: its content, its exported files, and texts from outside, which stay text."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""`ifqa report`: what it writes is what is finished, what is stale is refused, and nobody's file is lost."""
+"""`ifqa report`: it shows finished runs, marks stale ones, and overwrites no file of the user."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What a report is made from: a run that is here counts, else a record of just this experiment, else nothing."""
+"""The results that a report shows: a run that is here, else a valid record, else none."""
 
 import json
 import shutil
@@ -70,7 +70,7 @@ def test_a_record_of_other_settings_is_out_of_date():
     shutil.rmtree("experiments/mine")
     file = Path("experiments/mine.toml")
     file.write_text(file.read_text() + "\n[expected.EM]\nvalue = 3.0\n")
-    assert result("mine").scores is not None, "what is expected changes nothing in what was measured"
+    assert result("mine").scores is not None, "expected values do not change what was measured"
     file.write_text(file.read_text().replace('split = "dev"', 'split = "dev"\nlimit = 9'))
     assert result("mine").scores is None
 
@@ -166,7 +166,7 @@ def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed():
     keep()
     shutil.rmtree("experiments/sample+limit=2")
     record = json.loads(RECORDS.read_text())
-    del record["tables"]["retriever"]["k1"]  # as of a time before there was a k1
+    del record["tables"]["retriever"]["k1"]  # as in a version without k1
     record["tables"]["retriever"]["threads"] = 7
     RECORDS.write_bytes(json_line(sealed(record)))
     assert result("sample+limit=2").scores

@@ -1,3 +1,5 @@
+"""What the command line prints: texts from outside stay text, and tables fit the screen."""
+
 from io import StringIO
 from pathlib import Path
 

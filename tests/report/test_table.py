@@ -1,4 +1,4 @@
-"""Results as tables: every experiment has its row, and what was not measured has no number."""
+"""Results as tables: every experiment has a row, and only measured experiments have numbers."""
 
 import re
 

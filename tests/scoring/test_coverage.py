@@ -1,3 +1,5 @@
+"""Coverage of gold passages by a corpus, against the measure of single passages."""
+
 from collections import Counter
 from itertools import pairwise
 

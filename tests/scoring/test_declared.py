@@ -1,4 +1,4 @@
-"""What benchmarks and experiments declare of their scores, and what of it is shown first."""
+"""The measures and subsets that benchmarks and experiments declare, and their order in tables."""
 
 import sys
 from dataclasses import replace
@@ -21,7 +21,7 @@ class Plain(Benchmark):
 
 @pytest.fixture
 def plain(tmp_path, monkeypatch):
-    """Make a benchmark with these measures and subsets; its name."""
+    """Make a benchmark with these measures and subsets; returns its name."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 

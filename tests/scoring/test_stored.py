@@ -1,4 +1,4 @@
-"""Scores that are read back: what a stage wrote is taken, and anything else is refused by its place."""
+"""Scores that are read back: what a stage wrote is accepted, and anything else is refused with its place."""
 
 import json
 

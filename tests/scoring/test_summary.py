@@ -1,3 +1,5 @@
+"""Rows of questions, and scores over all questions, subsets and groups."""
+
 from dataclasses import replace
 
 import pytest

@@ -1,4 +1,4 @@
-"""The forms of an answer: what they are, and that each of them is read as the same again."""
+"""The forms of an answer, each of which parses as the same value."""
 
 import time
 from datetime import date, datetime

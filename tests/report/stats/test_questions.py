@@ -1,4 +1,4 @@
-"""What a benchmark's questions are in numbers: the counts, the rules behind them, and how they are shown."""
+"""Statistics of a benchmark's questions: the counts, the rules behind them, and the tables."""
 
 import json
 import time
@@ -184,7 +184,7 @@ def test_shared_questions_may_differ_in_punctuation_case_and_articles(texts):
 
 @pytest.fixture
 def release(tmp_path, monkeypatch):
-    """A release of two splits in a working directory: full-dev, and a few-dev that holds one of its questions."""
+    """A release of two splits in the working directory: full-dev, and few-dev, which has one question of full-dev."""
     monkeypatch.chdir(tmp_path)
     records = [
         {"idx": n, "question": f"If {n}, who?", "answers": ["Ann", "Bob"], "context": ["Ann " * 100]} for n in range(3)
