@@ -1,4 +1,4 @@
-"""Benchmarks by name. A benchmark is one class with `questions(split)`, and it declares its measures."""
+"""Benchmarks by name: classes with a method `questions(split)` that declare their measures."""
 
 PLUGINS = {
     "ifqa": "ifqa.benchmarks.ifqa:IfQA",

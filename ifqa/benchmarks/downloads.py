@@ -1,5 +1,6 @@
-"""Benchmarks from their publishers, or from a folder, verified by SHA-256 and put into `data/NAME/`."""
+"""Benchmark files, from their publisher or a folder: verified by SHA-256 and put into `data/NAME/`."""
 
+import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -9,18 +10,18 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Benchmark
 from ifqa.storage.files import create, sha256, write
 
-LARGEST = 256_000_000  # bytes of a file, which is held in memory until its SHA-256 is known
+LARGEST = 256_000_000  # bytes of a file, which is held in memory until it is verified
 
 
 def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
-    """Bring the files of a benchmark into place; those that are there and whole are left alone. A line for each.
+    """Put the files of a benchmark into place; complete files are left alone. Yields a line for each file.
 
     Args:
-        benchmark: one of `ifqa.benchmarks`.
-        source: a folder that holds the release's files, under their names in it; None asks the publisher.
+        benchmark: the benchmark.
+        source: a folder with the release's files under their names; None downloads them from the publisher.
 
     Raises:
-        IfqaError: a file cannot be had, or is not the one that was published.
+        IfqaError: a file cannot be fetched, or is not the published file.
     """
     if not benchmark.downloads:
         yield f"{benchmark.name}: nothing to fetch, it is bundled"
@@ -57,8 +58,11 @@ def _download(url: str, path: Path) -> bytes:
     try:
         with urllib.request.urlopen(request, timeout=60) as response:
             content: bytes = response.read(LARGEST + 1)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", error)
+            missing = int(response.headers.get("Content-Length", len(content))) - len(content)
+            if missing > 0 and len(content) <= LARGEST:  # the connection was cut, which read(n) does not say
+                raise http.client.IncompleteRead(content, missing)
+    except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a redirect to a malformed address
+        reason = error.reason if isinstance(error, urllib.error.URLError) else repr(error)
         raise IfqaError(
             f"cannot fetch {url} ({reason}); download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
         ) from error

@@ -1,14 +1,13 @@
-"""IfQA (Yu et al., EMNLP 2023).
+"""The IfQA benchmark (Yu et al., EMNLP 2023), read from its release.
 
 A record of the release (`dataset/full_split/dev.json`):
 
     {"idx": 1, "question": "If PlainsCapital Bank were to expand its operations to another state beyond Texas, ...?",
      "answers": ["2"], "context": ["PlainsCapital Bank, a subsidiary of Hilltop Holdings Inc., ..."]}
 
-`context` holds the gold passages: 100 white-space words each, without title or id. The release has two settings, *full*
-(2400/700/700) and *few* (600/1600/1600), which are re-cuts of the same 3,800 questions: full-train holds 56% of few-test.
-Within a setting, 43 questions of full-dev and 28 of few-dev share a gold passage with train; 9 and 5 of these stand there
-word for word.
+`context` holds the gold passages: 100 words each, split at white space, without title or id. The release has two split families,
+*full* (2400/700/700) and *few* (600/1600/1600). Both divide the same 3,800 questions: full-train holds 56% of few-test. Within a
+family, 43 questions of full-dev and 28 of few-dev share a gold passage with train; 9 and 5 of these are in train word for word.
 """
 
 from functools import lru_cache
@@ -24,23 +23,23 @@ from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.measures.f1 import F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
-from ifqa.storage.files import read_json, text_field, texts_field
+from ifqa.storage.files import read_json, text_field, texts_field, unicode_text
 
 _APART = "the questions that share no gold passage with the training split of their family"
 _RELEASE = "https://raw.githubusercontent.com/wyu97/IfQA/26840366787eba17e6c1315aea4242d49fc7b89f/dataset"
 
 
 class IfQA(Benchmark):
-    """The public release, as `ifqa data` puts it into `data/ifqa/`."""
+    """The public release, in the files that `ifqa data` puts into `data/ifqa/`."""
 
     name = "ifqa"
     measures = (EM, F1, CONTAINS, GOLD_ANY, GOLD_ALL, ANSWER)
     paths: ClassVar[dict[str, str]] = {
-        f"{setting}-{part}": f"{setting}_split/{part}.json"
-        for setting in ("full", "few")
+        f"{family}-{part}": f"{family}_split/{part}.json"
+        for family in ("full", "few")
         for part in ("train", "dev", "test")
     }
-    #: file -> (URL, SHA-256). The test files' checksums are not pinned: development never touches them.
+    #: File -> (URL, SHA-256). The test files' checksums are not pinned, because development never reads them.
     downloads: ClassVar[dict[str, tuple[str, str | None]]] = {
         file: (f"{_RELEASE}/{file}", checksum)
         for file, checksum in {
@@ -70,7 +69,7 @@ class IfQA(Benchmark):
 
     @property
     def splits(self) -> list[str]:
-        """Those of the release."""
+        """The splits of the release: "full-train", "full-dev" and so on."""
         return list(self.paths)
 
     def files(self, split: str) -> list[Path]:
@@ -85,7 +84,7 @@ class IfQA(Benchmark):
         """The file of a split ("full-dev").
 
         Raises:
-            IfqaError: no such split, or its file is not there.
+            IfqaError: there is no such split, or its file is missing.
         """
         if split not in self.paths:
             raise unknown(f"split of {self.name}", split, self.paths)
@@ -98,16 +97,16 @@ class IfQA(Benchmark):
         """The questions of a split, in the release's order.
 
         Raises:
-            IfqaError: the file is missing, or a record is not as above (named by its place in the file).
+            IfqaError: the file is missing, or a record is not as above; the message has its place in the file.
         """
         return list(_read_split(self.name, split, *_as_it_is(self.path(split))))
 
     def family(self, split: str) -> str:
-        """What a model trained on this split may be tested on: "ifqa/full" or "ifqa/few"."""
+        """The split family, on which a model that was trained on this split may be tested: "ifqa/full" or "ifqa/few"."""
         return f"{self.name}/{split.partition('-')[0]}"
 
     def training(self, split: str) -> str:
-        """The split of its family that models are trained on: "full-train" of "full-dev"; empty if it is not here."""
+        """The training split of a split's family: "full-train" for "full-dev"; empty if its file is missing."""
         training = self._train(split)
         return training if (self.folder / self.paths[training]).exists() else ""
 
@@ -124,11 +123,11 @@ def _gold_passages(name: str, split: str, path: Path, as_it_is: tuple[Path, int,
 
 
 def _squeezed(passage: str) -> str:
-    """What two gold passages are the same by: their words, whatever their capitals and white space."""
+    """A gold passage's words without case and white space, by which two gold passages are the same."""
     return " ".join(passage.casefold().split())
 
 
-@lru_cache(maxsize=4)  # a command asks for its split at every stage; a file that was changed is read again
+@lru_cache(maxsize=4)  # each stage asks for the split; a file that changed is read again
 def _read_split(name: str, split: str, path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
     records = read_json(path)
     if not isinstance(records, list):
@@ -152,6 +151,7 @@ def _question(record: object, prefix: str, where: str) -> Question:
     index, answers = record["idx"], texts_field(record, "answers", where)
     if isinstance(index, bool) or not isinstance(index, int | str) or str(index).split() != [str(index)]:
         raise IfqaError(f"{where}: 'idx' must be a number or a word, found {index!r}")
+    unicode_text(str(index), "idx", where)
     if not answers:
         raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
     return Question(

@@ -1,4 +1,4 @@
-"""The sample: this project's own questions on its own small encyclopedia, in the format of IfQA."""
+"""The sample benchmark: questions of this project on its own small encyclopedia, in the format of IfQA."""
 
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ class Sample(IfQA):
         self.folder = BUNDLED / "sample"
 
     def family(self, split: str) -> str:
-        """The sample has one family: its parts share no question."""
+        """The name of the sample: it has one family, whose splits share no question."""
         return self.name
 
     def _train(self, split: str) -> str:

@@ -1,1 +1,1 @@
-"""Files of other tools: runs, passages with texts, questions, judgements."""
+"""File formats of other tools: runs, retrieved passages with texts, questions, relevance judgements."""

@@ -1,11 +1,11 @@
 """Retrieved passages with their texts, as DPR writes and FiD reads them: the `ctxs` JSON.
 
-A list, or JSON lines, of one entry a question, its passages best first:
+A JSON list, or JSON lines, with one entry for each question and its passages best first:
 
     {"question": "…", "answers": ["…"], "ctxs": [{"id": "wiki:7", "title": "…", "text": "…", "score": "82.3",
                                                  "has_answer": true}]}
 
-A file of 8,757 questions with 100 passages each is 600 MB, so it is read and written one entry at a time.
+A file of 8,757 questions with 100 passages each has 600 MB, so entries are read and written one at a time.
 """
 
 import codecs
@@ -27,7 +27,7 @@ from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import LONGEST_LINE, create, field, require, text_field, unicode_text, unpack, write
 
 _CHUNK = 1 << 20  # bytes read at a time; an entry of 100 passages is some 70 KB
-_LONGEST_TOKEN = 16  # characters: no JSON token but a string is longer than this when its end is missing
+_LONGEST_TOKEN = 16  # characters: a JSON token that is cut off is no longer, unless it is a string
 _NO_SPACE = re.compile(r"[^ \t\r\n]")
 _DECODE = json.JSONDecoder().raw_decode
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")  # how a pickle of protocol 2 or later begins
@@ -37,17 +37,17 @@ _PICKLE_NAME = re.compile(r".*\.(pkl|pickle)(\.(gz|xz|bz2))?", re.IGNORECASE | r
 def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]]]]:
     """Each entry's question, and its passages with scores, best first; one entry in memory at a time.
 
-    The question has the file's "id", or none (""), and those of its "answers" that are not blank. Passages are put in
-    the order of their scores, equal ones in the file's, as FiD does (src/data.py:64-68), but by number: DPR writes its
-    scores as text. Where a passage of an entry has no score, its passages are scored 1, 1/2, 1/3, … as they stand.
+    The question has the file's "id" ("" if there is none) and its non-blank "answers". Passages are sorted by score, equal
+    scores in the file's order, as in FiD (src/data.py:64-68), but numerically: DPR writes its scores as text. If a passage
+    of an entry has no score, the entry's passages get the scores 1, 1/2, 1/3, … in the file's order.
 
-    An id names one passage throughout the file and holds no white space, for which "_" is put. A passage without an id,
-    or with the id of one before it that reads otherwise, gets `ctx/` and 12 hex digits of the SHA-1 of its title and
-    text. A passage that stands twice in an entry counts once, where its score is best.
+    An id names one passage throughout the file; white space in it becomes "_". A passage without an id, or with the id of an
+    earlier passage of other content, gets the id `ctx/` and 12 hex digits of the SHA-1 of its title and text. A passage
+    that is twice in an entry counts once, at its best score.
 
     Raises:
-        IfqaError: the file is missing, cut short, a pickle or not JSON, or an entry is not as above (named by its
-            number, from 1).
+        IfqaError: the file is missing, cut short, a pickle or not JSON, or an entry is not as above; the message has its
+            number, from 1.
     """
     refuse_pickle(path)
     known: dict[str, str] = {}
@@ -68,16 +68,16 @@ def write_ctxs(
     rankings: Iterable[Sequence[Hit]],
     passages: Iterable[Sequence[Passage]],
 ) -> int:
-    """Write a list of one entry a question, atomically; returns how many.
+    """Write a list with an entry for each question, atomically; returns the number of entries.
 
-    Scores are numbers and not DPR's text, because FiD sorts by the value as it stands (src/data.py:64-68) and would put
+    Scores are written as numbers, not as DPR's text, because FiD sorts them as they are (src/data.py:64-68) and would put
     "9.5" before "82.3". "has_answer" is DPR's: whether the text, without the title, holds an answer.
 
     Args:
         path: the file to write.
-        questions: what was asked; ids and answers are written with them.
-        rankings: the ranking of each, best first.
-        passages: the passages of each ranking, in its order.
+        questions: the questions; ids and answers are written with them.
+        rankings: the ranking of each question, best first.
+        passages: the passages of each ranking, in the same order.
     """
     count = 0
     with create(path) as handle:
@@ -101,19 +101,19 @@ def write_ctxs(
 
 
 def is_ctxs(path: Path) -> bool:
-    """Whether a file, compressed or not, begins as JSON does and no TREC run.
+    """Whether a file, compressed or not, begins as JSON, and so is no TREC run.
 
     Raises:
-        IfqaError: it is missing, or compressed and broken.
+        IfqaError: the file is missing, or its compressed data is broken.
     """
     return _head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"[", b"{"))
 
 
 def refuse_pickle(path: Path) -> None:
-    """Stop at a pickle, such as the embeddings of DPR and FiD (`wikipedia_passages_00`): loading one runs its code.
+    """Refuse a pickle, such as the embeddings of DPR and FiD (`wikipedia_passages_00`): loading a pickle runs its code.
 
     Raises:
-        IfqaError: the file's name or first bytes are a pickle's, or it is missing.
+        IfqaError: the file's name or first bytes are a pickle's, or the file is missing.
     """
     if _PICKLE_NAME.fullmatch(path.name) or _PICKLE.match(_head(path)):
         raise IfqaError(
@@ -144,7 +144,7 @@ def _ranked(ctxs: list[object], known: dict[str, str], where: str) -> list[tuple
 
 
 def _name(given: str, content: str, known: dict[str, str]) -> str:
-    """The first of a passage's possible ids under which no other content is `known`; from now on it is."""
+    """The first possible id of a passage that no other content has; it is added to `known`."""
     names = [given] if given else []
     names += [f"ctx/{content[:digits]}" for digits in (12, 40)]
     return next(name for name in names if known.setdefault(name, content) == content)
@@ -177,7 +177,7 @@ def _score(value: object, where: str) -> float | None:
 
 
 def _entries(path: Path) -> Iterator[dict[str, object]]:
-    """The objects of a JSON list, or of JSON lines, each as soon as it is whole."""
+    """The objects of a JSON list, or of JSON lines, each as soon as it is complete."""
     text, count = _Text(_chunks(path)), 0
     is_list = text.next() == "["
     text.at += is_list
@@ -208,14 +208,14 @@ def _entries(path: Path) -> Iterator[dict[str, object]]:
 
 
 class _Text:
-    """A text that comes in chunks; what was read of it is let go."""
+    """A text that comes in chunks; the part that was read is dropped."""
 
     def __init__(self, chunks: Iterator[str]) -> None:
         self.chunks, self.text, self.at = chunks, "", 0
-        self.ended = False  # whether a value was cut off by the end
+        self.ended = False  # whether the text ended within a value
 
     def next(self) -> str:
-        """The next character that is no white space, at which `at` then is; "" at the end."""
+        """The next character that is no white space, and `at` moves to it; "" at the end."""
         while True:
             if found := _NO_SPACE.search(self.text, self.at):
                 self.at = found.start()
@@ -242,7 +242,7 @@ class _Text:
                 return value
 
     def next_chunk(self) -> bool:
-        """Read on, at least as much as is not yet used, so that a long value is not tried too often; if there was more."""
+        """Read at least as much again as is unused, so that a long value is not parsed too often; whether there was more."""
         parts, unused, size = [self.text[self.at :]], len(self.text) - self.at, 0
         while size <= unused and (chunk := next(self.chunks, "")):
             parts.append(chunk)

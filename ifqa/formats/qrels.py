@@ -1,18 +1,18 @@
-"""Relevance judgements as TREC writes them: `question 0 passage relevance`."""
+"""Relevance judgements (qrels) in TREC's format: `question 0 passage relevance`."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import create, read_lines, write
+from ifqa.storage.files import create, read_lines, unicode_text, write
 
 
 def write_qrels(path: Path, judged: Mapping[str, Mapping[str, int]]) -> int:
-    """Write the relevance of each question's judged passages, by question and passage id; how many lines.
+    """Write the relevance of each question's judged passages, by question and passage id; returns the number of lines.
 
     Raises:
-        IfqaError: an id holds white space.
+        IfqaError: an id is empty, or holds white space or half a surrogate pair.
     """
     with create(path) as handle:
         for question_id, passages in judged.items():
@@ -25,7 +25,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """The relevance of each question's judged passages, in the file's order.
 
     Raises:
-        IfqaError: a line has not four fields, a relevance is no whole number, or a passage is judged twice.
+        IfqaError: a line does not have four fields, a relevance is no whole number, or a passage is judged twice.
     """
     judged: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
@@ -44,11 +44,11 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 
 
 def id_word(name: str) -> str:
-    """An id as formats that are split at white space can hold it.
+    """An id, checked for formats that are split at white space.
 
     Raises:
-        IfqaError: it is empty or holds white space.
+        IfqaError: it is empty, or holds white space or half a surrogate pair.
     """
     if name.split() != [name] or name.startswith("\ufeff"):  # which readers take for a byte order mark
         raise IfqaError(f"id {name!r} is empty or holds white space, at which this format is split; give it another")
-    return name
+    return unicode_text(name, "id", f"id {name!r}")

@@ -1,14 +1,14 @@
-"""Questions as other tools write and read them.
+"""Questions in the formats of other tools, written and read.
 
-- *topics* (Pyserini, Anserini): `id TAB text`, one line a question, white space in a text squeezed to blanks.
-- *squad*: SQuAD 1.1's JSON. One context a question, the first gold passage that holds an answer, without a title.
-- *lm-eval*: JSON lines for a task of lm-evaluation-harness (`dataset_path: json`), of everything a question has:
+- *topics* (Pyserini, Anserini): `id TAB text`, one line for each question, white space in a text squeezed to blanks.
+- *squad*: SQuAD 1.1's JSON. A question's context is its first gold passage that holds an answer, without a title.
+- *lm-eval*: JSON lines for a task of lm-evaluation-harness (`dataset_path: json`), with everything a question has:
 
       {"id": "ifqa/full-dev/17", "question": "If …?", "answers": ["2", "two"], "context": "…", "passages": ["…"]}
 
-  `passages` are the gold ones and `context` is the same as one text, so `doc_to_text: "{{context}} {{question}}"`
-  and `doc_to_target: answers` are a task: a column named so is a list of which any counts (lm_eval/api/task.py,
-  doc_to_target and process_results).
+  `passages` are the gold passages, and `context` is all of them as one text. So `doc_to_text: "{{context}} {{question}}"`
+  and `doc_to_target: answers` make a task: any answer of that list counts as right (lm_eval/api/task.py, doc_to_target
+  and process_results).
 - *ifqa*: the layout of the IfQA release, which `ifqa.benchmarks.ifqa` reads.
 """
 
@@ -40,23 +40,24 @@ _ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and
 
 
 def write_topics(path: Path, questions: Sequence[Question]) -> int:
-    """Write Pyserini's topics; how many.
+    """Write Pyserini's topics; returns how many.
 
     Raises:
-        IfqaError: an id holds white space.
+        IfqaError: an id holds white space, or an id or a text half a surrogate pair.
     """
     with create(path) as handle:
         for question in questions:
-            write(handle, f"{id_word(question.id)}\t{' '.join(question.text.split())}\n".encode())
+            text = unicode_text(" ".join(question.text.split()), "question", question.id)
+            write(handle, f"{id_word(question.id)}\t{text}\n".encode())
     return len(questions)
 
 
 def write_squad(path: Path, questions: Iterable[Question]) -> int:
-    """Write SQuAD 1.1's JSON; how many questions are in it.
+    """Write SQuAD 1.1's JSON; returns how many questions it has.
 
-    A question whose answer stands in none of its gold passages is left out: SQuAD 2.0's `is_impossible` says that there
-    is no answer, and of these there is one, which must be inferred. An answer is written as it stands in the context,
-    with its first offset there, counted in characters; forms that do not stand there are dropped.
+    A question is left out if none of its gold passages holds an answer. SQuAD 2.0's `is_impossible` would not fit, because
+    such a question has an answer, which must be inferred. An answer is written as it is spelt in the context, with its
+    first offset there, in characters; answers that the context does not hold are dropped.
 
     Raises:
         IfqaError: no question is left.
@@ -76,7 +77,7 @@ def write_squad(path: Path, questions: Iterable[Question]) -> int:
 
 
 def write_lm_eval(path: Path, questions: Sequence[Question]) -> int:
-    """Write JSON lines as above, with `choices` where a question has some; how many."""
+    """Write JSON lines as above, with `choices` if a question has some; returns how many."""
     with create(path) as handle:
         for one in questions:
             record = {"id": one.id, "question": one.text, "answers": list(one.answers)}
@@ -86,9 +87,9 @@ def write_lm_eval(path: Path, questions: Sequence[Question]) -> int:
 
 
 def write_ifqa(path: Path, questions: Sequence[Question]) -> int:
-    """Write the release's layout; how many. A question without answers is left out: the layout wants one.
+    """Write the layout of the IfQA release; returns how many. It requires answers: questions without any are left out.
 
-    `idx` is the id without the benchmark and split that all ids share, as a number where it is one.
+    `idx` is the id without the benchmark and split that all ids share; it is written as a number if it is a number.
 
     Raises:
         IfqaError: an id holds white space, or no question is left.
@@ -109,7 +110,7 @@ def write_ifqa(path: Path, questions: Sequence[Question]) -> int:
     return len(records)
 
 
-#: format -> what writes questions in it
+#: Format -> the function that writes questions in it.
 WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
     "topics": write_topics,
     "squad": write_squad,
@@ -121,13 +122,13 @@ WRITERS: dict[str, Callable[[Path, Sequence[Question]], int]] = {
 def read_questions(path: Path) -> list[Question]:
     """The questions of a file, plain or compressed: topics (.tsv), SQuAD (.json) or records (.json, .jsonl).
 
-    Records are a JSON list or JSON lines of objects with a `question`, and what they have of: `id` or `idx`, else their
-    number from 1; `answers`, `answer` or `target`, a text, a list, or SQuAD's or TriviaQA's object of lists; `passages`,
-    or `context`, a text or a list; `choices`. So they may be lm-eval's, the IfQA release's, DPR's or FiD's. SQuAD's
-    impossible questions have no answers.
+    Records are a JSON list or JSON lines of objects. Each has a `question`, and may have: `id` or `idx`, else its number
+    from 1; `answers`, `answer` or `target`: a text, a list, or the object of lists of SQuAD or TriviaQA; `passages` or
+    `context`: a text or a list; `choices`. This covers lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible
+    questions have no answers.
 
     Raises:
-        IfqaError: the file is missing, none of these or without questions, or an id stands twice.
+        IfqaError: the file is missing, has another format or no questions, or two questions have the same id.
     """
     suffix = next((Path(path.name.removesuffix(end)).suffix for end in _PACKED if path.name.endswith(end)), path.suffix)
     if suffix == ".tsv":
@@ -177,7 +178,7 @@ def _json(path: Path) -> Iterator[Question]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file that is one value, perhaps all on one line; of a bounded length in all."""
+    """The lines of a file that is a single JSON value, possibly on one line; their total length is bounded."""
     size = 0
     for number, line in read_lines(path, longest=_LONGEST):
         size += len(line)
@@ -201,7 +202,7 @@ def _squad(data: list[object], path: str) -> Iterator[Question]:
                     else found
                 )
                 answers = () if qa.get("is_impossible") is True else _texts(texts, "answers", where)
-                answers = tuple(dict.fromkeys(answers))  # each annotator's, often the same
+                answers = tuple(dict.fromkeys(answers))  # one of each annotator, often the same
                 yield Question(_id(qa, 0, where), text_field(qa, "question", where), answers, (context,))
 
 
@@ -209,7 +210,7 @@ def _record(value: object, number: int, where: str) -> Question:
     record = _object(value, where)
     key = next((key for key in _ANSWER_KEYS if key in record), "")
     answers = record.get(key)
-    if isinstance(answers, dict):  # SQuAD's as `datasets` gives them, and TriviaQA's
+    if isinstance(answers, dict):  # as `datasets` has SQuAD and TriviaQA
         answers = answers.get("text", answers.get("aliases"))
     gold = "passages" if "passages" in record else "context"
     return Question(
@@ -235,14 +236,14 @@ def _id(record: dict[str, object], number: int, where: str) -> str:
 
 
 def _texts(value: object, key: str, where: str) -> tuple[str, ...]:
-    """A text, or a list of them; nothing for None and for a blank text."""
+    """A text or a list of texts as a tuple; empty for None and for a blank text."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return ()
     return texts_field({key: [value] if isinstance(value, str) else value}, key, where)
 
 
 def _first_context(question: Question) -> Iterator[tuple[str, list[dict[str, object]]]]:
-    """The first gold passage that holds an answer, with the answers in it; nothing where none does."""
+    """The first gold passage that holds an answer, with the answers in it; nothing if none does."""
     for context in question.gold_passages:
         spans = dict.fromkeys(span for answer in question.answers if (span := find_answer(context, answer)))
         if spans:
@@ -251,9 +252,9 @@ def _first_context(question: Question) -> Iterator[tuple[str, list[dict[str, obj
 
 
 def find_answer(text: str, answer: str) -> tuple[int, int] | None:
-    """Where an answer first stands in a text, as whole words: from which character to which; None if it does not.
+    """The first place of an answer in a text, as whole words: start and end in characters; None if it is not there.
 
-    White space in the answer may be any in the text; letters may differ in case where no place has the same.
+    White space may differ. Upper and lower case may differ if no place has the same case.
     """
     tokens = _TOKEN.findall(answer)
     if not tokens:

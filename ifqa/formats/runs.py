@@ -1,4 +1,4 @@
-"""TREC runs: the ranking of each question, in the format that every tool of the field reads."""
+"""TREC runs: the ranking of each question, in the format that all retrieval tools read."""
 
 import math
 from pathlib import Path
@@ -11,15 +11,15 @@ from ifqa.storage.files import create, read_lines, write
 def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
     """Write a TREC run: `question Q0 passage rank score tag`, rank from 1, best first.
 
-    Scores are written with `repr`, so that reading them back gives the same floats. trec_eval sorts by score and not by
-    rank, so scores may not rise from one rank to the next.
+    Scores are written with `repr`, so that they are read back as the same floats. trec_eval sorts by score, not by rank, so
+    scores must not rise from one rank to the next.
 
     Raises:
-        IfqaError: they do, or a passage stands twice in a ranking.
+        IfqaError: scores rise, or a passage is twice in a ranking.
     """
     with create(path) as handle:
         for question_id, hits in rankings.items():
-            scores = [float(hit.score) for hit in hits]  # a plugin's may be numpy's
+            scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
             if scores != sorted(scores, reverse=True) or len({hit.passage_id for hit in hits}) < len(hits):
                 raise IfqaError(
                     f"ranking of {question_id}: scores rise, or a passage stands twice; wanted the best first, once"
@@ -29,10 +29,10 @@ def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
 
 
 def read_run(path: Path) -> dict[str, list[Hit]]:
-    """A TREC run as rankings by question, ordered by score as trec_eval does; equal scores keep the order of the file.
+    """The rankings of a TREC run by question, sorted by score as in trec_eval; equal scores keep the order of the file.
 
     Raises:
-        IfqaError: a line has not six fields, a score is no number, or a passage stands twice in a ranking.
+        IfqaError: a line does not have six fields, a score is no number, or a passage is twice in a ranking.
     """
     rankings: dict[str, dict[str, float]] = {}
     for number, line in read_lines(path):

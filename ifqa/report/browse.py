@@ -1,21 +1,21 @@
-"""Every question of finished experiments, to be read: what was wanted, what each answered, and from which passages.
+"""Data for reading every question of finished experiments: gold answers, answers, and passages that were read.
 
-`browse` gives plain data, with short keys, for the page's script. A text in pieces is a list whose every second piece, from
-the second on, is marked; or a string, where nothing is. Per benchmark and split:
+`browse` gives plain data with short keys for the page's script. A text in pieces is a list in which every second piece, from
+the second on, is marked; a text without marks is a string. For each benchmark and split:
 
     {"name": "ifqa full-dev",
      "measures": [{"name", "digits" after the point, "best": 1, or 0 where low is best}], the headline first,
-     "subsets": [{"name", "told": 1 if it stands beside its questions}],
-     "experiments": [{"name", "about", "read": passages a question, "deep": rank up to which gold passages are looked for,
+     "subsets": [{"name", "told": 1 if its name is shown beside its questions}],
+     "experiments": [{"name", "about", "read": passages a question, "deep": rank down to which gold passages are searched,
                       "answers": whether it has a reader}],
      "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
                     "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error,
                            "m": [its score in each of the measures, or null],
-                           "p": [which of the passages, best first], "g": rank of the first gold one among them,
+                           "p": [which of the passages, best first], "g": rank of the first gold passage among them,
                            "c": else the least K with gold recall at K}]}]}
 
-What is empty is left out of an entry of "p" and "e".
+Empty values are left out of entries of "p" and "e".
 """
 
 import unicodedata
@@ -31,11 +31,11 @@ from ifqa.scoring.declared import Declared, declared, joined
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.artifacts import read_manifest
-from ifqa.storage.files import read_jsonl
 
-SHOWN = 5  # passages of an experiment that nobody read
+SHOWN = 5  # passages shown of an experiment without a reader
 
 Pieces = str | list[str]
 
@@ -69,9 +69,9 @@ class _Card(TypedDict):
 
 
 def browse(experiments: Sequence[Experiment]) -> dict[str, list[dict[str, object]]]:
-    """The questions of those experiments that are scored, as above, under "splits"; in the order they are given.
+    """The questions of the scored ones among the experiments, as above, under "splits"; in the order given.
 
-    An experiment over fewer questions lacks the others.
+    An experiment over only some questions has no entry for the others.
 
     Raises:
         IfqaError: a file of a stage, or the benchmark's, is missing or damaged.
@@ -93,7 +93,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
         for question, entry, passages in _entries(experiment, questions, by):
             card, own = cards[question.id], known[question.id]
             for passage in passages:
-                if passage not in own:  # ids alone may mean another passage in another corpus
+                if passage not in own:  # another corpus may have another passage of the same id
                     own[passage] = len(own)
                     card["p"].append(_passage(passage, question))
             read = [own[passage] for passage in passages]
@@ -115,12 +115,12 @@ def _declared(experiments: Sequence[Experiment]) -> Declared:
 
 
 def _shown(by: Declared) -> list[str]:
-    """The measures of a single answer that tables show, the headline first."""
+    """The measures of single answers that tables show, the headline first."""
     return by.shown([one.name for one in by.answers])
 
 
 def _measures(by: Declared, entries: Sequence[_Entry]) -> list[dict[str, object]]:
-    """The same as the page has them: whole numbers where no answer has a part of one."""
+    """These measures as the page wants them; without digits after the point if all scores are whole numbers."""
     found: list[dict[str, object]] = []
     for number, name in enumerate(_shown(by)):
         values = [entry["m"][number] for entry in entries if "m" in entry]
@@ -143,7 +143,7 @@ def _about(experiment: Experiment) -> dict[str, object]:
 
 
 def _read(experiment: Experiment) -> int:
-    """How many passages a question were read, or are to be seen."""
+    """How many passages of each question were read, or are shown if there is no reader."""
     if not experiment.retriever:
         return 0
     count: int = min(experiment.reader["passages"] if experiment.reader else SHOWN, experiment.retriever["k"])
@@ -163,7 +163,7 @@ def _card(question: Question, by: Declared) -> _Card:
 
 
 def _question(text: str) -> Pieces:
-    """The question with its presupposition marked."""
+    """The text of a question in pieces, its presupposition marked."""
     supposed = split_question(text).presupposition
     start = text.find(supposed)
     return cut(text, [(start, start + len(supposed))] if supposed else [])
@@ -176,15 +176,15 @@ def _passage(passage: Passage, question: Question) -> _Read:
 
 
 def _filled(needed: Mapping[str, object], more: Mapping[str, object]) -> dict[str, object]:
-    """Without the empty texts, lists and ranks."""
+    """The `needed` values, and those of `more` that are not empty."""
     return {**needed, **{key: value for key, value in more.items() if value}}
 
 
 def _entries(
     experiment: Experiment, questions: Sequence[Question], by: Declared
 ) -> Iterator[tuple[Question, _Entry, list[Passage]]]:
-    """What an experiment made of each question, and the passages it read, best first."""
-    rows = {row["id"]: cast(Row, row) for _, row in read_jsonl(experiment.folder / "score" / "per_question.jsonl")}
+    """Each question with an experiment's entry and the passages it read, best first."""
+    rows = {row["id"]: row for row in read_rows(experiment.folder / "score")}
     several = passages_of(experiment, [ranking[: _read(experiment)] for ranking in rankings_of(experiment, questions)])
     predictions: Sequence[Prediction | None] = [None] * len(questions)
     if experiment.reader:
@@ -194,7 +194,7 @@ def _entries(
 
 
 def _scores(row: Row | None, shown: Sequence[str]) -> _Entry:
-    """The score in each of the measures, and the least K at which a gold passage is among the first K."""
+    """The score in each shown measure, and the least K with a gold passage among the first K."""
     depths = [depth for depth in GOLD_ANY.depths if row and score_in(row, f"{GOLD_ANY.name}@{depth}")]
     scores = [score_in(row, name) if row else None for name in shown]
     least: _Entry = {"c": min(depths, default=0)}
@@ -208,7 +208,7 @@ def _answer(prediction: Prediction | None) -> _Entry:
 
 
 def cut(text: str, spans: Sequence[tuple[int, int]]) -> Pieces:
-    """The text in pieces, those of the spans (rising, apart) at the odd places; the text itself where there are none."""
+    """The text in pieces, the spans (rising, apart) at the odd places; the text itself if there are no spans."""
     if not spans:
         return text
     edges = [0, *(edge for span in spans for edge in span), len(text)]
@@ -216,9 +216,9 @@ def cut(text: str, spans: Sequence[tuple[int, int]]) -> Pieces:
 
 
 def answer_spans(text: str, answers: Collection[str]) -> list[tuple[int, int]]:
-    """Where in the text an answer's tokens stand one after the other: (start, end) in characters, rising, joined if they touch.
+    """The places of answers in a text, token by token: (start, end) in characters, rising; touching spans are joined.
 
-    There is a span exactly if `scoring.measures.has_answer` finds one. A span never parts a letter from its accents.
+    There is a span exactly if `scoring.measures.has_answer` is true. A span never separates a letter from its accents.
     """
     if not has_answer(text, answers):
         return []
@@ -246,9 +246,9 @@ def answer_spans(text: str, answers: Collection[str]) -> list[tuple[int, int]]:
 
 
 def _tokens(text: str) -> list[tuple[str, int, int]]:
-    """The tokens `has_answer` compares, each with where it comes from in the text as it stands, before NFD."""
+    """The tokens that `has_answer` compares, each with its start and end in the text before NFD."""
     tokens: list[tuple[str, int, int]] = []
-    joins = False  # whether a letter, number or mark goes on with the last token
+    joins = False  # whether a letter, number or mark continues the last token
     for start, end in _clusters(text):
         for char in unicodedata.normalize("NFD", text[start:end]):
             kind = unicodedata.category(char)[0]
@@ -263,7 +263,7 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """The stretches of a text that NFD treats each by itself: a character and the marks behind it, which it may reorder."""
+    """The parts of a text that NFD treats separately: a character and the marks after it, which NFD may reorder."""
     start = 0
     for place in range(1, len(text)):
         char = text[place]

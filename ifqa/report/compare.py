@@ -1,16 +1,15 @@
-"""Two experiments over the same questions: who is better at what, how surely, and on which questions."""
+"""Two experiments over the same questions: the difference in each measure with its interval and p-value."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import cast
 
 from rich.console import Console
 from rich.table import Table
 
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.provenance import finished
+from ifqa.pipeline.provenance import finished, inputs_of_score
 from ifqa.pipeline.upstream import predictions_of, questions_of
 from ifqa.protocols import SetMeasure
 from ifqa.records import Question
@@ -19,19 +18,20 @@ from ifqa.report.terminal import drawn, plain
 from ifqa.scoring.declared import Declared, declared, units
 from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
-from ifqa.storage.files import read_jsonl
+from ifqa.storage.artifacts import is_made
 
 Rows = dict[str, Row]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What a second experiment has more than a first in one measure, over the questions both have it for.
+    """The difference of two experiments in one measure, over the questions that both have a score for.
 
-    `first`, `second`, `more` and the ends of its 95% bootstrap interval are in percent; `p` is two-sided, of a paired
-    randomisation test; both resample what the measure says. `won`, `lost` and `tied` count the second's questions, which
-    are None of a measure over sets.
+    `first`, `second`, `more` (second less first) and the ends `low` and `high` of its 95% bootstrap interval are in
+    percent. `p` is the two-sided p-value of a paired randomisation test. Both resample the measure's units. `won`, `lost`
+    and `tied` count the questions on which the second is better, worse and equal; None for a measure over sets.
     """
 
     measure: str
@@ -47,10 +47,11 @@ class Difference:
 
 
 def compare(first: Experiment, second: Experiment) -> list[Difference]:
-    """Every measure that both experiments have, in the first one's order.
+    """The difference in every measure that both experiments have, in the order of the first experiment.
 
     Raises:
-        IfqaError: one of them is not scored, their questions are not the same, or they share no measure.
+        IfqaError: an experiment is not scored, or changed since it was scored; their questions differ; or they share no
+            measure.
     """
     rows, others = _same_questions(first, second)
     by, questions = _declared(first), {one.id: one for one in questions_of(first)}
@@ -65,10 +66,10 @@ def compare(first: Experiment, second: Experiment) -> list[Difference]:
 
 
 def largest_differences(first: Experiment, second: Experiment, measure: str, count: int) -> list[tuple[str, Row, Row]]:
-    """The ids of the questions with the largest differences in a measure, with both rows; ties in the questions' order.
+    """The questions with the largest differences in a measure: id and both rows; ties are in the questions' order.
 
     Raises:
-        IfqaError: as `compare`, or the measure is not one of both.
+        IfqaError: as `compare`, or an experiment lacks the measure.
     """
     rows, others = _same_questions(first, second)
     known = _shared(_declared(first), rows, others)
@@ -81,14 +82,14 @@ def largest_differences(first: Experiment, second: Experiment, measure: str, cou
 
 @dataclass(frozen=True)
 class Comparison:
-    """A second experiment beside a first: every measure that both have, and the questions on which they differ most.
+    """Two experiments side by side: every measure that both have, and the questions on which they differ most.
 
     Attributes:
         first, second: names of the experiments.
-        by: what the first is scored by.
-        questions: how many both are over.
-        differences: one for each measure.
-        measure: by which `largest` was chosen; empty where no measure is of single questions.
+        by: the measures, subsets and groups of the first.
+        questions: the number of questions.
+        differences: a difference for each measure.
+        measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
         largest: questions with both rows of `per_question.jsonl`.
     """
 
@@ -107,7 +108,7 @@ class Comparison:
         raise unknown("measure of both experiments", measure, [one.measure for one in self.differences])
 
     def to_dict(self) -> dict[str, object]:
-        """The same as plain data."""
+        """The comparison as plain data."""
         return {
             "a": self.first,
             "b": self.second,
@@ -120,7 +121,8 @@ class Comparison:
 
     def table(self) -> Table:
         """A row for each measure."""
-        table = Table(title=f"A: {self.first}\nB: {self.second}", title_justify="left", box=None, padding=(0, 1, 0, 0))
+        names = f"A: {plain(self.first)}\nB: {plain(self.second)}"
+        table = Table(title=names, title_justify="left", box=None, padding=(0, 1, 0, 0))
         for column in ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied"):
             table.add_column(column, justify="left" if column == "measure" else "right", no_wrap=True)
         for one in self.differences:
@@ -128,21 +130,21 @@ class Comparison:
             interval = f"{one.low:+.1f} to {one.high:+.1f}"
             cells = [f"{one.first:.1f}", f"{one.second:.1f}", f"{one.more:+.1f}", interval, p]
             counts = ["-" if number is None else str(number) for number in (one.won, one.lost, one.tied)]
-            table.add_row(self.by.marked(one.measure), *cells, *counts)
+            table.add_row(plain(self.by.marked(one.measure)), *cells, *counts)
         return table
 
     def show(self, console: Console) -> None:
         """Print the table, and the questions."""
         console.print(self.table())
-        told = f"{self.questions:,} questions; p of a paired randomisation test, intervals by bootstrap."
-        console.print(told, soft_wrap=True)
+        note = f"{self.questions:,} questions; p of a paired randomisation test, intervals by bootstrap."
+        console.print(note, soft_wrap=True)
         for question, row, other in self.largest:
-            wanted = f"[dim]{question.id}, wanted: {plain(' / '.join(question.answers))}[/dim]"
+            wanted = f"[dim]{plain(question.id)}, wanted: {plain(' / '.join(question.answers))}[/dim]"
             console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
             for letter, values in (("A", row), ("B", other)):
                 answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
                 score = score_in(values, self.measure) or 0.0
-                console.print(f"  {letter} {self.measure} {100 * score:.0f}{answer}", soft_wrap=True)
+                console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True)
 
     def __str__(self) -> str:
         return drawn(self.show)
@@ -152,10 +154,10 @@ class Comparison:
 
 
 def comparison(first: Experiment, second: Experiment, measure: str = "", count: int = 5) -> Comparison:
-    """Two experiments side by side, with the `count` questions on which they differ most in a measure, or the headline.
+    """Two experiments side by side, with the `count` questions that differ most in a measure (the headline if empty).
 
     Raises:
-        IfqaError: as `compare`, or the measure is not one of both.
+        IfqaError: as `compare`, or an experiment lacks the measure.
     """
     differences, by = compare(first, second), _declared(first)
     chosen = measure or _telling(by, differences)
@@ -170,7 +172,7 @@ def _declared(experiment: Experiment) -> Declared:
 
 
 def _telling(by: Declared, differences: list[Difference]) -> str:
-    """The measure by which questions differ: the headline, if it is one of questions; empty where none is."""
+    """The headline among the measures that score single questions; empty if there is none."""
     return by.headline([one.measure for one in differences if one.won is not None])
 
 
@@ -186,19 +188,28 @@ def _same_questions(first: Experiment, second: Experiment) -> tuple[Rows, Rows]:
 
 
 def _rows(experiment: Experiment) -> Rows:
-    folder = experiment.folder / "score"
-    finished(folder, f"ifqa run {experiment.name}")
-    return {row["id"]: cast(Row, row) for _, row in read_jsonl(folder / "per_question.jsonl")}
+    """The scores of each question by its id.
+
+    Raises:
+        IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
+    """
+    folder, command = experiment.folder / "score", f"ifqa run {experiment.name}"
+    finished(folder, command)
+    if not is_made(folder, inputs_of_score(experiment)):
+        raise IfqaError(
+            f"{folder} was made from something else than {experiment.name} says now; run it again: {command}"
+        )
+    return {row["id"]: row for row in read_rows(folder)}
 
 
 def _shared(by: Declared, rows: Rows, others: Rows) -> list[str]:
-    """The measures of questions that both sides have."""
+    """The measures of single questions that both sides have."""
     here, there = ({name for row in side.values() for name in row} for side in (rows, others))
     return by.keys(here & there)
 
 
 def _both(key: str, rows: Rows, others: Rows) -> list[tuple[str, float, float]]:
-    """The questions that both sides have a score of, with these."""
+    """The questions that both sides have a score for: id and both scores."""
     scores = ((one, score_in(rows[one], key), score_in(others[one], key)) for one in rows)
     return [(one, a, b) for one, a, b in scores if a is not None and b is not None]
 
@@ -217,10 +228,10 @@ def _difference(
 
 
 def _of_set(measure: SetMeasure, first: Experiment, second: Experiment) -> Iterator[Difference]:
-    """A measure over sets, of the answers of both; nothing where it is not defined."""
+    """The difference in a measure over sets; nothing where it is not defined."""
     questions = questions_of(first)
-    said, other = predictions_of(first, questions), predictions_of(second, questions)
-    if found := set_difference(measure, questions, said, other, first.seed):
+    answers, other_answers = predictions_of(first, questions), predictions_of(second, questions)
+    if found := set_difference(measure, questions, answers, other_answers, first.seed):
         a, b, more, low, high = _percents(found.first, found.second, found.more, found.low, found.high)
         yield Difference(measure.name, a, b, more, low, high, found.p, None, None, None)
 

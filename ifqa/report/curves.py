@@ -1,4 +1,4 @@
-"""Recall at K as a figure: one small SVG that a page shows as it is and a paper can print."""
+"""Recall at K as a small SVG figure, for HTML pages and for print."""
 
 import hashlib
 import math
@@ -8,9 +8,9 @@ from html import escape
 
 from ifqa.scoring.summary import Mean
 
-#: Dark enough for white paper, light enough for a dark page (3:1 on both); Okabe and Ito's hues, told apart by the colour-blind.
+#: Contrast of 3:1 on white and on dark pages; Okabe and Ito's hues, distinct for the colour-blind.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
-DASHES = ("", "7 3", "2 3")  # of the first six curves, the next six, and all after them
+DASHES = ("", "7 3", "2 3")  # the first six curves, the next six, and all after them
 
 _WIDTH, _HEIGHT = 760, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 50, 236, 46, 50
@@ -20,7 +20,7 @@ _AXIS = 'fill="none" stroke="currentColor"'
 
 @dataclass(frozen=True)
 class Curve:
-    """One system's recall: `points` are (K, value, low, high), the last three in percent, low and high its 95% interval."""
+    """One system's recall. `points` are (K, value, low, high), the last three in percent; low and high end the 95% interval."""
 
     label: str
     points: tuple[tuple[int, float, float, float], ...]
@@ -28,7 +28,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Where a K and a percentage lie, in pixels: K by its logarithm."""
+    """The position of a K (logarithmic) and of a percentage, in pixels."""
 
     ks: tuple[int, ...]
     low: float
@@ -45,17 +45,17 @@ class _Scale:
 
 
 def recall_curve(label: str, measures: Mapping[str, Mean], name: str) -> Curve | None:
-    """The curve of the measures NAME@K in a scores.json's "measures"; None where there is not one."""
+    """The curve of the measures NAME@K in the "measures" of a scores.json; None if there are none."""
     ks = sorted(int(key.partition("@")[2]) for key in measures if key.partition("@")[0] == name and "@" in key)
     points = [(k, measures[f"{name}@{k}"]) for k in ks]
     return Curve(label, tuple((k, one["value"], one["low"], one["high"]) for k, one in points)) if points else None
 
 
 def recall_svg(title: str, curves: Sequence[Curve]) -> str:
-    """The curves over one logarithmic axis of K, with whiskers of their 95% intervals and their labels beside them.
+    """An SVG of the curves over a logarithmic axis of K, with whiskers for their 95% intervals and labels beside them.
 
-    Each has a colour, a marker and a dash of its own (up to 12; from the 19th on they come again), so that it reads
-    without colour. Its text and axes take the colour of the text around it. No script, no style sheet.
+    Curves differ in colour, marker and dash, so that the figure reads without colour; from the 19th curve on, looks repeat.
+    Text and axes take the colour of the surrounding text. The SVG has no script and no style sheet.
 
     Raises:
         ValueError: there is no curve, or one without a point.
@@ -64,9 +64,7 @@ def recall_svg(title: str, curves: Sequence[Curve]) -> str:
         raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
     ks = sorted({point[0] for curve in curves for point in curve.points})
     scale = _Scale(tuple(ks), *_limits(curves))
-    apart = min(
-        3.5, 30 / len(curves)
-    )  # pixels from one curve's points to the next one's, lest whiskers hide each other
+    apart = min(3.5, 30 / len(curves))  # pixels between the points of two curves, so that no whisker hides another
     shifts = [(number - (len(curves) - 1) / 2) * apart for number in range(len(curves))]
     drawn = [_curve(n, curve, scale, shift) for n, (curve, shift) in enumerate(zip(curves, shifts, strict=True))]
     name = "figure-" + hashlib.sha256(repr((title, curves)).encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -75,15 +73,15 @@ def recall_svg(title: str, curves: Sequence[Curve]) -> str:
         f'role="img" aria-labelledby="{name}-title {name}-desc" font-family="system-ui, Helvetica, Arial, sans-serif" '
         'font-size="12" color="currentColor">'
     )
-    told = (
+    titles = (
         f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(_description(curves))}</desc>'
     )
     heading = f'<text x="{_LEFT}" y="20" font-size="14" font-weight="600" fill="currentColor">{escape(title)}</text>'
-    return "\n".join([head, told, heading, *_axes(scale), *drawn, *_labels(curves, scale, shifts), "</svg>"])
+    return "\n".join([head, titles, heading, *_axes(scale), *drawn, *_labels(curves, scale, shifts), "</svg>"])
 
 
 def _limits(curves: Sequence[Curve]) -> tuple[float, float, int]:
-    """The ends of the axis around all intervals, within 0 and 100 and at least 20 apart, and the step from tick to tick."""
+    """The ends of the axis, which include all intervals, within 0 to 100 and at least 20 apart; and the step of the ticks."""
     points = [point for curve in curves for point in curve.points]
     least, most = max(0.0, min(point[2] for point in points)), min(100.0, max(point[3] for point in points))
     for step in (5, 10, 20):
@@ -96,11 +94,11 @@ def _limits(curves: Sequence[Curve]) -> tuple[float, float, int]:
 
 
 def _description(curves: Sequence[Curve]) -> str:
-    """The numbers in words, for who cannot see the figure."""
-    told = [
+    """Text alternative for screen readers: the numbers."""
+    texts = [
         f"{curve.label}: " + ", ".join(f"{value:.1f} at {k}" for k, value, _, _ in curve.points) for curve in curves
     ]
-    return f"Recall in percent at K passages. {'. '.join(told)}."
+    return f"Recall in percent at K passages. {'. '.join(texts)}."
 
 
 def _axes(scale: _Scale) -> list[str]:
@@ -132,9 +130,9 @@ def _curve(number: int, curve: Curve, scale: _Scale, shift: float) -> str:
     parts = [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{dash}/>']
     for (x, y), (k, value, low, high) in zip(places, curve.points, strict=True):
         whisker = f"M{x:.1f} {scale.y(high):.1f}V{scale.y(low):.1f}"
-        told = escape(f"{curve.label}, K = {k}: {value:.1f} ({low:.1f} to {high:.1f})")
+        title = escape(f"{curve.label}, K = {k}: {value:.1f} ({low:.1f} to {high:.1f})")
         parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
-        parts.append(f"<g><title>{told}</title>{_marker(number, x, y)}</g>")
+        parts.append(f"<g><title>{title}</title>{_marker(number, x, y)}</g>")
     return f"<g>{''.join(parts)}</g>"
 
 
@@ -155,7 +153,7 @@ def _marker(number: int, x: float, y: float) -> str:
 
 
 def _labels(curves: Sequence[Curve], scale: _Scale, shifts: Sequence[float]) -> list[str]:
-    """Names at the right, in the order of the curves' ends and apart from each other, each joined to its end."""
+    """Labels at the right, in the order of the curves' ends, without overlap, each joined to its curve by a line."""
     ends = [scale.y(curve.points[-1][1]) for curve in curves]
     order = sorted(range(len(curves)), key=lambda number: ends[number])
     heights = spread([ends[number] for number in order], _LABEL_GAP, _TOP, _HEIGHT - _BOTTOM + 34)
@@ -173,12 +171,12 @@ def _labels(curves: Sequence[Curve], scale: _Scale, shifts: Sequence[float]) -> 
 
 
 def spread(wanted: Sequence[float], gap: float, top: float, bottom: float) -> list[float]:
-    """Rising places, as near to the wanted ones (rising) as they can be when at least `gap` apart, from `top` to `bottom`.
+    """Rising places between `top` and `bottom`, at least `gap` apart, as near to the wanted places (rising) as possible.
 
-    Where there is no room for that they are closer, and equally far apart.
+    If there is no room for that, they are closer, at equal distances.
     """
     gap = min(gap, (bottom - top) / max(len(wanted) - 1, 1))
-    groups: list[tuple[float, int]] = []  # the first place of a group that touches, and how many are in it
+    groups: list[tuple[float, int]] = []  # the first place of a group of labels that touch, and their number
     for place in wanted:
         groups.append((min(max(place, top), bottom), 1))
         while len(groups) > 1 and groups[-2][0] + gap * groups[-2][1] > groups[-1][0]:

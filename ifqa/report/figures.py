@@ -1,5 +1,7 @@
-"""Figures on disk: which kinds there are, and the same bytes for the same numbers."""
+"""Figures as files: the kinds that can be written, with the same bytes for the same numbers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -11,7 +13,7 @@ from ifqa.storage.files import create, write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: suffix of a figure -> what else it would say of itself; without it the same numbers give the same bytes.
+#: Suffix of a figure -> metadata to leave out, because it would change the bytes from run to run.
 FIGURES: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},
     ".png": {"Software": None},
@@ -20,10 +22,10 @@ FIGURES: dict[str, dict[str, None]] = {
 
 
 def check_figure(path: Path) -> str:
-    """The suffix of a figure that can be drawn; ask before the work whose figure it is.
+    """The suffix of a figure, in lower case; called before the work, so that a wrong suffix fails early.
 
     Raises:
-        IfqaError: it is no figure's suffix, or matplotlib is missing.
+        IfqaError: no figure has this suffix, or matplotlib is missing.
     """
     if path.suffix.lower() not in FIGURES:
         raise IfqaError(f"figure {path}: found the suffix {path.suffix!r}, wanted one of {', '.join(FIGURES)}")
@@ -32,8 +34,17 @@ def check_figure(path: Path) -> str:
     return path.suffix.lower()
 
 
+@contextmanager
+def without_formulas() -> Iterator[None]:
+    """A context to draw in: "$" in a text, such as a split's name, is a dollar sign and begins no formula."""
+    from matplotlib import rc_context
+
+    with rc_context({"text.parse_math": False}):
+        yield
+
+
 def save(figure: "Figure", path: Path) -> None:
-    """Write a figure when it is whole; its kind is that of the path's suffix."""
+    """Write a figure atomically, in the format of the path's suffix."""
     from matplotlib import rc_context
 
     suffix, image = path.suffix.lower(), BytesIO()

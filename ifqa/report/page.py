@@ -1,7 +1,7 @@
-"""The report as one HTML file: tables, figures, and every question to read, with nothing fetched from anywhere.
+"""The report as one HTML file: tables, figures, and every question to read; the page fetches nothing.
 
-Texts in it are other people's. They are escaped; and a content security policy lets no script run but the page's own, known by
-its hash, so that a mistake in escaping could not run one either. The questions are built by that script, as text.
+Its texts come from outside and are escaped. A content security policy allows only the page's own script, by its hash, so that
+even a mistake in escaping runs no other script. That script inserts the questions as text.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ from ifqa.config.expected import NEAR, OFF, OK, RETIRED
 from ifqa.report.table import NOT_RUN, STALE, Grid
 from ifqa.storage.files import create, write
 
-#: How a cell of the column "verdict" begins -> its class.
+#: Beginning of a cell in the column "verdict" -> CSS class.
 VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off", NOT_RUN: "absent", RETIRED: "absent"}
 
 _VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
-_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z]*\d(?:[^A-Za-z]| of )*")  # a date is none
-_SHORT = 16  # characters: a column of no longer texts is not broken into lines
+_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")  # a date is no number
+_SHORT = 16  # characters: a column of texts up to this length is not wrapped
 _NOTHING = re.compile(r"[\s–—-]*")
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
@@ -94,14 +94,14 @@ placeholder="words of question, answer or id"></label>
 def write_page(
     path: Path, grids: Sequence[Grid], figures: Sequence[str], browsed: Mapping[str, object], about: str
 ) -> None:
-    """Write the page, whole or not at all.
+    """Write the page atomically.
 
     Args:
-        path: where to.
-        grids: the tables, in their order; their texts are plain.
-        figures: SVG of our own making (`curves.recall_svg`), which goes in as it is.
-        browsed: what `browse.browse` gave; without a split in it the page has no questions, and no script.
-        about: when the page was made, and on what; a paragraph a line.
+        path: the file to write.
+        grids: the tables, in order; their texts are plain text.
+        figures: SVG that this program made (`curves.recall_svg`); inserted unescaped.
+        browsed: what `browse.browse` returned; if it has no split, the page has no questions and no script.
+        about: when and on what hardware the results were made; each line becomes a paragraph.
     """
     style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     names = _anchors(grids)
@@ -128,7 +128,7 @@ def write_page(
 
 
 def policy(style: str, script: str) -> str:
-    """The content security policy of a page with this one style sheet and this one script: nothing else runs or is fetched."""
+    """The content security policy that allows one style sheet and one script, and forbids fetching anything."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
@@ -139,13 +139,13 @@ def _hash(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """JSON that is safe in a `script` element: no character in it can end the element, and none is half a surrogate pair."""
+    """JSON that is safe in a `script` element: nothing in it ends the element, and half surrogate pairs are escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _anchors(grids: Sequence[Grid]) -> list[str]:
-    """A name for each table's address, made of its title."""
+    """An anchor for each table, made of its title; no two are the same."""
     names: list[str] = []
     for grid in grids:
         name = "table-" + (re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-") or "x")
@@ -168,7 +168,7 @@ def _section(name: str, grid: Grid) -> str:
 
 
 def _kind(cells: Sequence[str]) -> str:
-    """The class of a column as an attribute: of numbers ("not run" and the like aside), of short texts, or none."""
+    """The class attribute of a column: numbers (ignoring "not run" and the like), short texts, or none."""
     telling = [cell for cell in cells if not (_NOTHING.fullmatch(cell) or _VERDICT.match(cell))]
     if telling and all(_NUMBER.fullmatch(cell) for cell in telling):
         return ' class="number"'

@@ -1,17 +1,20 @@
-"""A page for each experiment: its scores, commands, environment, inputs and files, for `ifqa report --pages`."""
+"""A Markdown page for each experiment: scores, commands, environment, inputs and files (`ifqa report --pages`)."""
 
 import gzip
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from ifqa.errors import IfqaError
 from ifqa.pipeline.convert import convert
 from ifqa.progress import duration
 from ifqa.report.results import Result
 from ifqa.report.table import Grid, grids, markdown_table, plain_cell, verdict_of
 from ifqa.scoring.declared import declared
-from ifqa.scoring.summary import partial
+from ifqa.scoring.summary import Content, Part, partial
 from ifqa.storage.files import create, write
-from ifqa.storage.resources import named_resource
+from ifqa.storage.resources import find_resource
 
 RUNS, QRELS = "runs", "qrels"
 _INDEX = """# Results
@@ -23,22 +26,37 @@ its run and judgements to download. Scores are in percent over all questions, wi
 
 
 def pages(results: Sequence[Result]) -> dict[str, str]:
-    """File name -> text: `index.md`, and a page for each experiment that has a file."""
+    """File name -> text: `index.md`, and a page for each experiment that has a file.
+
+    Raises:
+        IfqaError: an experiment is called "index".
+    """
     named = [one for one in results if not one.experiment.variant]
+    if any(one.experiment.name == "index" for one in named):
+        raise IfqaError("experiment 'index': its page would take the place of index.md; rename experiments/index.toml")
     return {"index.md": _index(named)} | {f"{one.experiment.name}.md": _page(one) for one in named}
 
 
+def is_page(name: str, text: str) -> bool:
+    """Whether the text of a file of this name was written by `pages`, and may be overwritten."""
+    if name == "index.md":
+        return text.startswith(_INDEX.partition("\n\n")[0] + "\n\nWritten by `ifqa report --pages`")
+    return text.startswith(f"# {name.removesuffix('.md')}\n") and "\n## Commands\n" in text
+
+
 def exported(result: Result) -> tuple[str, str] | None:
-    """Where a page's run and its judgements are, below the folder of pages; None where the experiment has neither."""
+    """The paths of a page's run and judgements, below the folder of pages; None if the experiment has none."""
     experiment = result.experiment
     if not (result.scores and experiment.corpus and "run" in result.made) or partial(result.scores):
         return None
+    if result.made.get("own_passages"):
+        return None  # the judgements are of the corpus's passages, and the run names others
     over = f"{experiment.benchmark}-{experiment.split}-{experiment.corpus}"
     return f"{RUNS}/{experiment.name}.trec.gz", f"{QRELS}/{over}.qrels.gz"
 
 
 def export(results: Iterable[Result], folder: Path) -> Iterator[Path]:
-    """Write the runs of what is finished here, and the judgements of every passage of their corpora, packed.
+    """Write the runs that are finished here, and the judgements of every passage of their corpora, as gzip files.
 
     Raises:
         IfqaError: as `convert`.
@@ -50,15 +68,14 @@ def export(results: Iterable[Result], folder: Path) -> Iterator[Path]:
             judged[qrels] = (f"{one.experiment.benchmark}:{one.experiment.split}", one.experiment.corpus)
             yield _packed(one.experiment.folder / "retrieve" / "run.trec", run)
     for path, (questions, corpus) in judged.items():
-        plain = path.with_suffix("")
-        plain.parent.mkdir(parents=True, exist_ok=True)
-        convert(questions, plain, form="qrels", corpus=corpus, force=True)
-        yield _packed(plain, path)
-        plain.unlink()
+        with TemporaryDirectory() as folder_aside:  # a reader may have unpacked the file in `folder`
+            plain = Path(folder_aside) / path.stem
+            convert(questions, plain, form="qrels", corpus=corpus)
+            yield _packed(plain, path)
 
 
 def _packed(source: Path, to: Path) -> Path:
-    """A gzip file whose bytes depend on the content alone."""
+    """Write a gzip file whose bytes depend only on the content."""
     to.parent.mkdir(parents=True, exist_ok=True)
     with create(to) as handle:
         write(handle, gzip.compress(source.read_bytes(), mtime=0))
@@ -80,8 +97,8 @@ def _index(results: Sequence[Result]) -> str:
 
 def _page(one: Result) -> str:
     experiment = one.experiment
-    parts = [f"# {experiment.name}\n\n{plain_cell(experiment.about)}\n"]
-    parts.append(f"Verdict: {verdict_of(one) or 'measured; no expected value'}.\n")
+    parts = [f"# {experiment.name}\n\n{_paragraph(experiment.about)}\n"]
+    parts.append(f"Verdict: {plain_cell(verdict_of(one)) or 'measured; no expected value'}.\n")
     if experiment.expected:
         rows = tuple(
             (each.measure, f"{each.value:g}", f"{each.tolerance:g}", each.retired, each.source)
@@ -101,30 +118,36 @@ def _page(one: Result) -> str:
 
 def _scores(one: Result) -> str:
     assert one.scores is not None
-    parts = {"all": one.scores, **one.scores.get("subsets", {}), **one.scores.get("groups", {})}
+    parts: list[tuple[str, Content | Part]] = [("all", one.scores), *one.scores["subsets"].items()]
+    parts += one.scores.get("groups", {}).items()
     keys = declared(one.experiment.benchmark, one.experiment.measures).keys(one.scores["measures"])
-    columns = ("measure", *(f"{name.replace('_', ' ')} ({part['questions']:,})" for name, part in parts.items()))
+    columns = ("measure", *(f"{name.replace('_', ' ')} ({part['questions']:,})" for name, part in parts))
     rows = []
     for key in keys:
-        means = [part["measures"].get(key) for part in parts.values()]
+        means = [part["measures"].get(key) for _, part in parts]
         rows.append(
             (key, *(f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]" if mean else "" for mean in means))
         )
-    told = f"\n{one.scores['questions']:,} questions, {one.scores['n_failed']:,} failed.\n"
-    return _table(columns, rows) + told
+    note = f"\n{one.scores['questions']:,} questions, {one.scores['n_failed']:,} failed.\n"
+    return _table(columns, rows) + note
 
 
 def _commands(one: Result) -> str:
     experiment = one.experiment
-    fetch = f"ifqa data {experiment.benchmark}\n" if experiment.benchmark not in ("sample",) else ""
+    fetch = f"ifqa data {experiment.benchmark}\n" if experiment.benchmark != "sample" else ""
     needed = f"It needs {', '.join(one.needs)}.\n\n" if one.needs and not one.scores else ""
     text = f"{needed}```sh\n{fetch}ifqa check {experiment.name}\nifqa run {experiment.name}\n```\n"
-    files = (("experiment", "experiments", experiment.name), ("corpus", "indexes", experiment.corpus))
-    for what, folder, name in files:
-        if name:
-            path = named_resource(what, folder, ".toml", name)
-            text += f"\n`{folder}/{name}.toml`:\n\n```toml\n{path.read_text(encoding='utf-8').strip()}\n```\n"
+    for file in (f"experiments/{experiment.name}.toml", f"indexes/{experiment.corpus}.toml"):
+        if path := find_resource(file):
+            content = path.read_text(encoding="utf-8").strip()
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", content)), default=0))  # longer than any within
+            text += f"\n`{file}`:\n\n{fence}toml\n{content}\n{fence}\n"
     return text
+
+
+def _paragraph(text: str) -> str:
+    """Plain text as a Markdown paragraph: however it begins, it is no heading, list, quote, rule or code block."""
+    return re.sub(r"^(?:(?=[#>+~=`_!:-])|(\d+)(?=[.)]))", r"\1\\", plain_cell(text))
 
 
 def _circumstances(one: Result) -> str:
@@ -153,13 +176,14 @@ def _files(one: Result, run: str, qrels: str) -> str:
     depths = next((each.tables for each in by.rankings if each.name == "gold_any"), ())
     assert one.scores is not None
     known = [k for k in depths if f"gold_any@{k}" in one.scores["measures"]]
-    measures = " ".join(f"Success@{k}" for k in known)
+    measures = " ".join([*(f"Success@{k}" for k in known), "nDCG@10", "RR@10"])
+    lead = "ir_measures gives gold recall (`gold_any@K`) as Success@K" if known else "With ir_measures"
     return (
         f"- [{run}]({run}): the run, in TREC's format\n"
         f"- [{qrels}]({qrels}): every passage of the corpus that holds a gold passage of a question\n\n"
-        f"ir_measures gives gold recall (`gold_any@K`) as Success@K:\n\n"
+        f"{lead}:\n\n"
         f"```sh\ngunzip -k {run} {qrels}\n"
-        f"ir_measures {qrels.removesuffix('.gz')} {run.removesuffix('.gz')} {measures} nDCG@10 RR@10\n```\n"
+        f"ir_measures {qrels.removesuffix('.gz')} {run.removesuffix('.gz')} {measures}\n```\n"
     )
 
 

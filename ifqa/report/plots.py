@@ -1,4 +1,4 @@
-"""Figures as papers print them, for the notebooks: a column or a page wide, 95% intervals, nothing told by colour alone."""
+"""Figures for papers, drawn by the notebooks: one or two columns wide, with 95% intervals, readable without colour."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -8,9 +8,9 @@ from ifqa.scoring.statistics import mean_interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMN, PAGE = 3.3, 6.9  # inches: the width of one column of a two-column paper, and of both
+COLUMN, PAGE = 3.3, 6.9  # inches: the width of one column, and of both, of a two-column paper
 
-#: Okabe and Ito's colours (2008), told apart in every kind of colour blindness; the yellow, too light for a line, left out.
+#: Okabe and Ito's colours (2008), distinct in every kind of colour blindness; without the yellow, too light for a line.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -18,7 +18,7 @@ Interval = tuple[float, float, float]  # a mean and the ends of its 95% interval
 
 
 def use_paper_style() -> None:
-    """Set matplotlib's defaults for all figures to come: small type that stays text in a PDF, no box around the axes."""
+    """Set matplotlib's defaults: small type that stays text in a PDF, no box around the axes."""
     import matplotlib.pyplot as plt
     from cycler import cycler
 
@@ -50,12 +50,12 @@ def percent(values: Sequence[float], seed: int = 0) -> Interval:
 
 
 def draw_intervals(axes: "Axes", series: Mapping[str, Mapping[str, Interval]], label: str) -> None:
-    """Draw a row for each name, in the order they come up, and in it a point with its interval for each series that has it.
+    """Draw a row for each name, in order of appearance, with a point and its interval for each series that has the name.
 
     Args:
-        axes: where.
-        series: its name, as in the legend (left out where there is one alone) -> name of the row -> interval.
-        label: of the horizontal axis, with its unit.
+        axes: the axes to draw on.
+        series: name of the series -> name of the row -> interval; a legend names the series if there are several.
+        label: label of the horizontal axis, with its unit.
     """
     names = list(dict.fromkeys(name for values in series.values() for name in values))
     apart = 0.36 / max(len(series) - 1, 1)  # of a row's height, between two series

@@ -1,4 +1,4 @@
-"""`ifqa report`: RESULTS.md, what it was made from, a README's table, and the page."""
+"""`ifqa report`: writes RESULTS.md, RESULTS.jsonl, the HTML page, a README's table and a page for each experiment."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,11 @@ from ifqa.errors import IfqaError
 from ifqa.report.browse import browse
 from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
-from ifqa.report.pages import export
+from ifqa.report.pages import export, is_page
 from ifqa.report.pages import pages as row_pages
-from ifqa.report.results import RECORDS, Result, gather, read_records, updated
-from ifqa.report.table import grids, markdown, readme_table
+from ifqa.report.records import RECORDS, read_records
+from ifqa.report.results import Result, gather, updated
+from ifqa.report.table import grids, in_readme, markdown, readme_table
 from ifqa.scoring.declared import declared, joined
 from ifqa.scoring.summary import partial
 from ifqa.storage.artifacts import lock
@@ -27,17 +28,17 @@ _BLOCK = re.compile(r"(<!-- written by ifqa report(?:: ([^>]*?))? -->).*?(<!-- u
 
 
 def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | None = None) -> Iterator[Path]:
-    """Write the results of all experiments; the paths, when they are written.
+    """Write the results of all experiments; yields each path after it is written.
 
     Args:
-        into: also a file whose text between the marks `BEGIN` and `END` becomes the table of what was measured.
-        shown: experiments to read question by question on the page; empty for all that are finished here.
-        check: write nothing; refuse if a file is not what would be written.
-        pages: also a folder for a page of each experiment, with its run and judgements where it is finished here.
+        into: a file in which the text between the marks `BEGIN` and `END` is replaced by the table of measured results.
+        shown: experiments whose questions the HTML page shows; empty for all that are finished here.
+        check: write nothing; raise an error if a file differs from what would be written.
+        pages: a folder for a page of each experiment, and the run and judgements of those that are finished here.
 
     Raises:
-        IfqaError: `into` has no marks, RESULTS.md is somebody else's, a record was changed, another report is being written,
-            or with `check` something is stale.
+        IfqaError: `into` has no marks; RESULTS.md or a page was not written by this command; a record was changed; another
+            report is being written; or with `check` a file is stale.
     """
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
@@ -55,7 +56,11 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
         if into:
             texts[into] = _replaced(into, results)
         if pages:
-            texts |= {pages / name: text for name, text in row_pages(results).items()}
+            for name, text in row_pages(results).items():
+                path = pages / name
+                if path.exists() and not is_page(name, _text(path)):
+                    raise IfqaError(f"{path} was not written by ifqa report; move it elsewhere, or name another folder")
+                texts[path] = text
         if RESULTS.exists() and not _text(RESULTS).startswith("# Results\n\nWritten by `ifqa report`"):
             raise IfqaError(f"{RESULTS} was not written by ifqa report; move it elsewhere, and report again")
         if check:
@@ -70,13 +75,13 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
             yield from export(results, pages)
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with create(path.resolve()) as handle:  # a link stays one
+            with create(path.resolve()) as handle:  # write through a link
                 write(handle, text.encode())
             yield path
 
 
 def _text(path: Path) -> str:
-    """A file's text, its ends of lines as they are."""
+    """A file's text with its line endings unchanged."""
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -88,10 +93,10 @@ def _options(into: Path | None, pages: Path | None) -> str:
 
 
 def _replaced(path: Path, results: Sequence[Result]) -> str:
-    """A file's text with another table between the marks, its ends of lines kept.
+    """A file's text with a new table between the marks; its line endings are kept.
 
     Raises:
-        IfqaError: the marks are not there once, or name an experiment that was not measured.
+        IfqaError: the file does not have each mark once, or a mark names an experiment that was not measured.
     """
     text = _text(path) if path.exists() else ""
     blocks = _BLOCK.findall(text)
@@ -99,8 +104,11 @@ def _replaced(path: Path, results: Sequence[Result]) -> str:
         raise IfqaError(f"{path}: wanted the lines {BEGIN!r} and {END!r} once each, between which the table goes")
     [(begin, named, end)] = blocks
     chosen = named.split()
-    if missing := set(chosen) - {one.experiment.name for one in results if one.scores}:
-        raise IfqaError(f"{path}: its mark names experiments that were not measured: {', '.join(sorted(missing))}")
+    if missing := set(chosen) - {one.experiment.name for one in in_readme(results)}:
+        raise IfqaError(
+            f"{path}: its mark names experiments that were not measured: {', '.join(sorted(missing))}; wanted experiments "
+            "with scores of their whole split, and no variants"
+        )
     table = readme_table([one for one in results if not chosen or one.experiment.name in chosen])
     block = f"{begin}\n\n{table}\n{end}"
     block = block.replace("\n", "\r\n") if "\r\n" in text else block
@@ -108,7 +116,7 @@ def _replaced(path: Path, results: Sequence[Result]) -> str:
 
 
 def _figures(results: Sequence[Result]) -> Iterator[str]:
-    """The retrievers of a whole split over the same passages, over others it would be another measure: a curve each."""
+    """A figure for each set of runs over the same split and passages: only these can be compared in recall."""
     together: dict[str, list[Result]] = {}
     for one in results:
         if one.experiment.corpus and one.scores and not partial(one.scores):

@@ -1,11 +1,11 @@
-"""Scores as an object: of one experiment, or of answers that were handed in."""
+"""Scores as a Python object: of an experiment, or of answers that the caller hands in."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -17,10 +17,10 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.report.terminal import drawn, plain
 from ifqa.scoring.declared import Declared, declared
 from ifqa.scoring.outcomes import outcome
+from ifqa.scoring.stored import read_rows, read_scores
 from ifqa.scoring.summary import Content, Mean, Means, Part, Row, partial
-from ifqa.storage.files import read_json, read_jsonl
 
-_MOST = 3  # subsets that have columns of their own; more have rows
+_MOST = 3  # up to so many subsets get columns; more get rows
 
 
 class Score(NamedTuple):
@@ -36,14 +36,14 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores over all questions asked. `scores["EM"]` is one; so is `scores["numeric.EM"]`, over a subset or a group.
+    """Scores over all questions asked: `scores["EM"]`, and `scores["numeric.EM"]` over a subset or a group.
 
     Attributes:
         name: of the experiment, or the benchmark and split.
         by: the measures, subsets and groups that were scored.
-        content: as `scores.json` has them (`ifqa.scoring.summary.summarise`).
-        rows: one for each question, in their order, as `per_question.jsonl` has them (`ifqa.scoring.summary.row`): its "id",
-            its "subsets", each measure from 0 to 1 where it is defined; with a reader "failed" and "answer", too.
+        content: the scores as in `scores.json` (`ifqa.scoring.summary.summarise`).
+        rows: a row for each question, in their order, as in `per_question.jsonl` (`ifqa.scoring.summary.row`): "id",
+            "subsets", each measure from 0 to 1 if it is defined; with a reader also "failed" and "answer".
     """
 
     name: str
@@ -68,31 +68,31 @@ class Scores:
 
     @property
     def n_failed(self) -> int:
-        """How many of them have no answer; each counts as wrong."""
+        """How many questions have no answer; each counts as wrong."""
         return int(self.content["n_failed"])
 
     def outcomes(self, factual: Mapping[str, str] | None = None, computed: str = "numeric") -> dict[str, str]:
-        """Question id -> why it is right or wrong by the headline: one of `ifqa.scoring.outcomes.OUTCOMES`.
+        """Question id -> its outcome by the headline measure: one of `ifqa.scoring.outcomes.OUTCOMES`.
 
         Args:
-            factual: question id -> answer in the real world, where another experiment told it.
+            factual: question id -> answer in the real world, for questions of which another experiment gave it.
             computed: the subset of questions whose answers mostly must be computed.
 
         Raises:
-            IfqaError: these are scores without a reader.
+            IfqaError: the scores are of an experiment without a reader.
         """
-        told = factual or {}
+        known = factual or {}
         return {
-            row["id"]: outcome(row, self.by.headline(row.keys()), computed, told.get(row["id"], ""))
+            row["id"]: outcome(row, self.by.headline(row.keys()), computed, known.get(row["id"], ""))
             for row in self.rows
         }
 
     def to_dict(self) -> dict[str, object]:
-        """The same as plain data, of its own."""
+        """The scores as plain data, a copy."""
         return {"name": self.name, **deepcopy(self.content)}
 
     def to_frame(self) -> Any:
-        """A pandas frame of a row for each measure over all questions, each subset and each group.
+        """A pandas frame with a row for each measure over all questions, each subset and each group.
 
         Raises:
             IfqaError: pandas is not installed.
@@ -109,14 +109,14 @@ class Scores:
         return pd.DataFrame(rows, columns=["over", "measure", "value", "low", "high"])
 
     def tables(self) -> list[Table]:
-        """What a screen shows: a table of the measures; and of the headline by subset, where there are many, and by group."""
+        """Tables for the screen: of the measures; if there are many subsets, of the headline by subset; and by group."""
         return [_scores_table(self.content, self.by), *_parts_tables(self.content, self.by)]
 
     def __str__(self) -> str:
         return drawn(self._show)
 
     def _show(self, console: Console) -> None:
-        console.print(f"{self.name}  {partial(self.content)}".rstrip(), soft_wrap=True)
+        console.print(f"{plain(self.name)}  {partial(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
             console.print(table)
         console.print(f"{self.questions:,} questions, {self.n_failed:,} failed", soft_wrap=True)
@@ -126,7 +126,7 @@ class Scores:
         return f"<p>{escape(self.name)}</p>{''.join(map(html_table, self.tables()))}<p>{escape(note)}</p>"
 
     def _parts(self) -> Iterator[tuple[str, Means]]:
-        """All questions, each subset, each group and the mean over groups, with their measures."""
+        """The measures of all questions, each subset, each group, and the mean over groups."""
         yield "all", self.content["measures"]
         for parts in (self.content["subsets"], self.content.get("groups", {})):
             yield from ((name, part["measures"]) for name, part in parts.items())
@@ -137,12 +137,11 @@ class Scores:
 def scores_of(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
     by = declared(experiment.benchmark, experiment.measures, experiment.root)
-    rows = [cast(Row, row) for _, row in read_jsonl(folder / "per_question.jsonl")]
-    return Scores(experiment.name, by, read_json(folder / "scores.json"), rows)
+    return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
 
 
 def html_table(table: Table) -> str:
-    """A table of the screen as HTML; its cells are taken as text."""
+    """A table of the screen as HTML; its cells are plain text."""
     columns = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in table.columns]
     head = "".join(f"<th>{escape(str(Text.from_markup(str(column.header))))}</th>" for column in table.columns)
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in zip(*columns, strict=True))
@@ -150,22 +149,23 @@ def html_table(table: Table) -> str:
 
 
 def _scores_table(scores: Content, by: Declared) -> Table:
-    """A row for each measure: all questions with the 95% interval, and the subsets, unless they are too many for columns."""
+    """A row for each measure: over all questions, with the 95% interval, and over the subsets unless there are too many."""
     table = Table(box=None, padding=(0, 1, 0, 0))  # fits 80 columns
     table.add_column("measure")
-    there = [one.name for one in by.subsets if one.name in scores["subsets"]]  # not one declared since
+    there = [one.name for one in by.subsets if one.name in scores["subsets"]]  # not a subset that was declared since
     subsets = there if len(there) <= _MOST else []
     counts = {"all": scores["questions"]} | {name: scores["subsets"][name]["questions"] for name in subsets}
     for column in ("all", "95% interval", *subsets):
-        table.add_column(f"{column} ({counts[column]})" if column in counts else column, justify="right")
-    for key, mean in scores["measures"].items():
+        table.add_column(f"{plain(column)} ({counts[column]})" if column in counts else column, justify="right")
+    for key in by.keys(scores["measures"]):  # a measure that is no longer declared has no row
+        mean = scores["measures"][key]
         parts = [scores["subsets"][name]["measures"].get(key) for name in subsets]
-        table.add_row(by.marked(key), value_of(mean), interval_of(mean), *map(value_of, parts))
+        table.add_row(plain(by.marked(key)), value_of(mean), interval_of(mean), *map(value_of, parts))
     return table
 
 
 def _parts_tables(scores: Content, by: Declared) -> Iterator[Table]:
-    """The headline subset by subset, where these are too many for columns; and group by group, with both averages."""
+    """The headline by subset, if there are too many for columns; and by group, with both averages."""
     headline = by.headline(scores["measures"])
     there = {one.name: scores["subsets"][one.name] for one in by.subsets if one.name in scores["subsets"]}
     if len(there) > _MOST:
@@ -184,7 +184,7 @@ def _rows(parts: Mapping[str, Part]) -> list[tuple[str, str, Means]]:
 def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, str, Means]]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column(plain(kind))
-    for column in ("questions", by.marked(key), "95% interval"):
+    for column in ("questions", plain(by.marked(key)), "95% interval"):
         table.add_column(column, justify="right")
     for name, count, means in parts:
         table.add_row(plain(name), count, value_of(means.get(key)), interval_of(means.get(key)))
@@ -192,10 +192,10 @@ def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, s
 
 
 def value_of(mean: Mean | None) -> str:
-    """A score as a cell has it."""
+    """A score as the text of a cell."""
     return f"{mean['value']:.1f}" if mean else "-"
 
 
 def interval_of(mean: Mean | None) -> str:
-    """Its interval, likewise."""
+    """The interval of a score as the text of a cell."""
     return f"{mean['low']:.1f} - {mean['high']:.1f}" if mean else "-"

@@ -1,4 +1,4 @@
-"""What the command line shows: scores, one answer with its evidence, and what there is to name."""
+"""What the command line prints: scores, answers with their evidence, and lists of experiments, corpora and plugins."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -15,22 +15,24 @@ from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.ready import is_scored, missing
 from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import names, open_benchmark
+from ifqa.progress import printable
 from ifqa.records import Answer, Passage, Usage
+from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
+from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import Content, partial
-from ifqa.storage.artifacts import read_manifest
-from ifqa.storage.files import read_json, read_toml
+from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
 
 def show_scores(experiment: Experiment, folder: Path) -> int:
     """Print an experiment's scores; returns the exit code: 1 if an expected score lies outside its tolerance, else 0."""
-    scores = read_json(folder / "scores.json")
+    scores = read_scores(folder)
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
-    console.print(title.rstrip(), soft_wrap=True)
+    console.print(plain(title.rstrip()), soft_wrap=True)
     by = declared(experiment.benchmark, experiment.measures, experiment.root)
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
@@ -46,29 +48,30 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     for line in _beside(experiment, scores, by):
         console.print(line, soft_wrap=True)
     for stage in experiment.stages:
-        if manifest := read_manifest(experiment.folder / stage):
-            for told in _told(stage, manifest["record"]):
-                console.print(told, soft_wrap=True)
-    manifest = read_manifest(experiment.folder / "read") if experiment.reader else None
-    if manifest and manifest["record"].get("trained_on_them"):
-        console.print(
-            "The reader was trained on these very questions: its scores say nothing about others.", soft_wrap=True
-        )
-    if manifest and manifest["record"].get("label"):
-        console.print(f"{plain(manifest['record']['label'])}.", soft_wrap=True)
-    console.print(f"{folder}/per_question.jsonl has every question.", soft_wrap=True)
+        for line in _spent(stage, stage_record(experiment.folder / stage)):
+            console.print(line, soft_wrap=True)
+    if experiment.reader:
+        record = stage_record(experiment.folder / "read")
+        if record.get("trained_on_them"):
+            console.print(
+                "The reader was trained on these questions: its scores say nothing about other questions.",
+                soft_wrap=True,
+            )
+        if label := record.get("label"):
+            console.print(f"{plain(label)}.", soft_wrap=True)
+    console.print(f"{plain(str(folder))}/per_question.jsonl has every question.", soft_wrap=True)
     return exit_code(experiment, folder)
 
 
 def exit_code(experiment: Experiment, folder: Path) -> int:
     """1 if an expected score lies outside its tolerance, else 0."""
-    scores = read_json(folder / "scores.json")
+    scores = read_scores(folder)
     return int(any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
 
 
 def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
-    """An experiment's scores and what was expected of it, as JSON has them."""
-    scores = read_json(folder / "scores.json")
+    """An experiment's scores and expected values, as JSON data."""
+    scores = read_scores(folder)
     expected = [
         {"measure": one.measure, "value": one.value, "tolerance": one.tolerance, "verdict": verdict(scores, one)}
         for one in experiment.expected
@@ -77,33 +80,33 @@ def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:
     return head | {"folder": str(folder), "scores": scores, "expected": expected}
 
 
-def _told(stage: str, made: Usage) -> Iterator[str]:
-    """What a stage that asked a language model took, and what came of it."""
-    if "spent" not in made:
+def _spent(stage: str, record: Usage) -> Iterator[str]:
+    """The tokens and cost of a stage that asked a language model, and how many questions failed."""
+    if "spent" not in record:
         return
-    spent = made["spent"]
+    spent = record["spent"]
     cost = "at an unknown price" if spent["cost"] is None else f"${spent['cost']:,.4f}"
     tokens = f"{spent['prompt_tokens']:,} + {spent['completion_tokens']:,} tokens"
-    took = "{:,} + {:,}".format(*made["took"])
+    took = "{:,} + {:,}".format(*record.get("took", (0, 0)))
     yield (
         f"To {stage}: {spent['calls']:,} requests, {tokens}, {cost}; {spent['cached']:,} completions kept from before; all "
         f"answers together took {took} tokens."
     )
     counts = {
-        "questions not wholly answered, which the next run asks again": made.get("retry"),
-        "questions whose completion was cut at its most tokens": made.get("cut"),
-        "questions not asked, as the model's window has no room for one": made.get("too_long"),
-        "questions in whose completions the prompt's rule finds no answer": made.get("unparsed"),
-        "passages left out because the model's window was full": made.get("left_out"),
+        "questions with an incomplete answer, which the next run retries": record.get("retry"),
+        "questions whose completion was cut off at its token limit": record.get("cut"),
+        "questions not asked, as the model's window has no room for one": record.get("too_long"),
+        "questions whose completions have no answer by the prompt's rule": record.get("unparsed"),
+        "passages left out because the model's window was full": record.get("left_out"),
     }
-    if told := [f"{count:,} {what}" for what, count in counts.items() if count]:
-        yield f"  {'; '.join(told)}."
+    if notes := [f"{count:,} {what}" for what, count in counts.items() if count]:
+        yield f"  {'; '.join(notes)}."
 
 
 def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[str]:
-    """What stands beside the scores: those over the questions whose gold passage was read, and the expected values."""
+    """Lines below the scores: scores over the questions whose gold passage was read, and the expected values."""
     some = scores["subsets"].get(GOLD_READ, {"questions": 0, "measures": {}})
-    found = [f"{by.marked(key)} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
+    found = [f"{plain(by.marked(key))} {value_of(some['measures'][key])}" for key in by.shown(some["measures"])]
     if some["questions"] and found:
         yield f"The reader was given a gold passage for {some['questions']:,} of the questions; over these {', '.join(found)}."
     for one in experiment.expected:
@@ -114,12 +117,12 @@ def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[s
 
 
 def show_answer(answer: Answer) -> None:
-    """Print a question's answer and its evidence, the answer marked where it stands."""
+    """Print a question's answer and its evidence, with the answer marked in it."""
     _print_answer(answer, answer.evidence[:3])
 
 
 def answer_json(answer: Answer) -> dict[str, object]:
-    """A question's answer and the passages it was read from, the most telling first, as JSON has them."""
+    """A question's answer and its evidence passages, the most important first, as JSON data."""
     return {
         "question": answer.question.text,
         "answer": answer.text,
@@ -130,7 +133,7 @@ def answer_json(answer: Answer) -> dict[str, object]:
 
 
 def show_examples(experiment: Experiment, count: int) -> None:
-    """Print the first questions of an experiment that was read, each with its answer and its first piece of evidence."""
+    """Print the first questions of an experiment, each with its answer and its first evidence passage."""
     for answer in islice(answers_of(experiment), count):
         _print_answer(answer, answer.evidence[:1], " / ".join(answer.question.answers))
 
@@ -152,7 +155,7 @@ def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "")
 
 
 def list_json() -> dict[str, Any]:
-    """All names there are, as JSON: experiments with their state, experiments and corpora with their descriptions."""
+    """The names of experiments, corpora, benchmarks and plugins as JSON data; experiments and corpora with descriptions."""
     listed: dict[str, Any] = {
         "experiments": {
             name: {"about": _about(path)} | _state(name)
@@ -169,7 +172,7 @@ def list_json() -> dict[str, Any]:
 
 
 def _about(path: Path) -> str:
-    """What a file says that it is about; of one that cannot be read, why."""
+    """The description in a file; if the file cannot be read, the reason."""
     try:
         return str(read_toml(path).get("about", ""))
     except IfqaError as error:
@@ -179,7 +182,7 @@ def _about(path: Path) -> str:
 
 
 def _state(name: str) -> dict[str, object]:
-    """Whether an experiment was scored, can run here, or what it needs first."""
+    """Whether an experiment was scored or can run here; else what it needs first."""
     try:
         experiment = load_experiment(name)
         needs = missing(experiment)
@@ -189,12 +192,12 @@ def _state(name: str) -> dict[str, object]:
 
 
 def show_list() -> None:
-    """Print the same: a table of the experiments and of the corpora, and a line for each other kind of name."""
+    """Print what `list_json` gives: a table of experiments, a table of corpora, and a line for each other kind."""
     console, listed = Console(highlight=False), list_json()
     table = Table(title="experiments", title_justify="left", show_header=False)
-    for name, told in listed.pop("experiments").items():
-        needs = f"needs {', '.join(told['needs'])}" if told["state"] == "needs" else told["state"]
-        table.add_row(plain(name), plain(told["about"]), plain(needs))
+    for name, listing in listed.pop("experiments").items():
+        needs = f"needs {', '.join(listing['needs'])}" if listing["state"] == "needs" else listing["state"]
+        table.add_row(plain(name), plain(listing["about"]), plain(needs))
     console.print(table)
     console.print(
         "scored: it was scored here; ready: it can run here; else what it needs first (ifqa check NAME says more)"
@@ -210,12 +213,12 @@ def show_list() -> None:
 
 
 def show_variants(found: Sequence[Variant], removed: bool) -> None:
-    """Print the folders of variants with their sizes, and whether each was removed."""
+    """Print the folders of variants with their sizes, and whether each was removed or kept."""
     from rich.filesize import decimal
 
     for one in found:
         state = f"kept: {one.kept}" if one.kept else "removed" if removed else ""
-        print(f"{one.folder}  {decimal(one.size)}  {state}".rstrip())
+        print(printable(f"{one.folder}  {decimal(one.size)}  {state}").rstrip())
     free = sum(one.size for one in found if not one.kept)
     if not found:
         print("no variants here")

@@ -1,4 +1,4 @@
-"""Results as tables: RESULTS.md, and the one of a README."""
+"""Results as tables of plain text and Markdown: RESULTS.md and the table of a README."""
 
 import re
 import textwrap
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
-from ifqa.progress import duration
+from ifqa.progress import duration, printable
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
 from ifqa.scoring import summary
@@ -34,7 +34,7 @@ what the experiment says now.
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of plain text: `rows` have as many cells as `columns`; `note` stands below."""
+    """A table of plain text: each row has as many cells as there are columns; `note` goes below the table."""
 
     title: str
     note: str
@@ -43,7 +43,7 @@ class Grid:
 
 
 def grids(results: Sequence[Result]) -> list[Grid]:
-    """One table for each heading that experiments name, those with a measured row first, and one of how they were made."""
+    """A table for each heading of the experiments, those with a measured row first, and a table of how they were made."""
     by_title: dict[str, list[Result]] = {}
     for one in results:
         title = one.experiment.table or f"{one.experiment.benchmark} {one.experiment.split}"
@@ -54,7 +54,7 @@ def grids(results: Sequence[Result]) -> list[Grid]:
 
 
 def markdown(tables: Iterable[Grid], results: Sequence[Result]) -> str:
-    """RESULTS.md: those tables of these results, and what their columns are."""
+    """The text of RESULTS.md: the tables, below an explanation of their columns."""
     sections = []
     for one in tables:
         note = f"\n{plain_cell(one.note)}\n" if one.note else ""
@@ -63,9 +63,14 @@ def markdown(tables: Iterable[Grid], results: Sequence[Result]) -> str:
     return "\n".join([_HEAD.replace("{legend}\n", f"{legend}\n" if legend else ""), *sections])
 
 
+def in_readme(results: Iterable[Result]) -> list[Result]:
+    """What was measured on whole splits; without variants, whose files are not kept."""
+    return [one for one in results if one.scores and not summary.partial(one.scores) and not one.experiment.variant]
+
+
 def readme_table(results: Iterable[Result]) -> str:
-    """What was measured on whole splits, in the form for a README; without variants, whose files are not kept."""
-    chosen = [one for one in results if one.scores and not summary.partial(one.scores) and not one.experiment.variant]
+    """The table for a README: what was measured on whole splits, without variants."""
+    chosen = in_readme(results)
     measures = _rankings(chosen) | _answers(chosen)
     rows = tuple(
         (
@@ -84,12 +89,12 @@ def _scores(title: str, results: Sequence[Result]) -> Grid:
     columns |= _answers(results) | _rankings(results) | {"published or expected": _expectations}
     columns |= _parts(results) | {"passages": _passages}
     cells = {column: [cell(one) for one in results] for column, cell in columns.items()}
-    told = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no other of blanks
-    return Grid(title, _sources(results), tuple(told), tuple(zip(*told.values(), strict=True)))
+    kept = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no blank columns
+    return Grid(title, _sources(results), tuple(kept), tuple(zip(*kept.values(), strict=True)))
 
 
 def _sources(results: Sequence[Result]) -> str:
-    """Where the expected values of a table are from; with the experiments' names where they are from several places."""
+    """The sources of a table's expected values; with the experiments' names if there are several sources."""
     names: dict[str, dict[str, None]] = {}
     for one in results:
         for expected in one.experiment.expected:
@@ -102,7 +107,7 @@ def _sources(results: Sequence[Result]) -> str:
 
 
 def verdict_of(one: Result) -> str:
-    """The worst verdict on any of its scores, what they leave out, and its reader's label; or why there are none."""
+    """The worst verdict on its scores, what part of the split they cover, and the reader's label; or why there are none."""
     if one.stale:
         return f"{STALE}: {one.stale}"
     if one.scores is None:
@@ -114,7 +119,7 @@ def verdict_of(one: Result) -> str:
 
 
 def _expectations(one: Result) -> str:
-    """The expected values, those of one model together; the verdict on each, where there are several."""
+    """The expected values, grouped by model; with the verdict on each if there are several."""
     models: dict[str, list[str]] = {}
     for expected in one.experiment.expected:
         subset, _, measure = expected.measure.rpartition(".")
@@ -137,7 +142,7 @@ def _passages(one: Result) -> str:
 
 
 def _declared(results: Iterable[Result]) -> list[Declared]:
-    """What the experiments are scored by, each once."""
+    """The measures and subsets of the experiments' benchmarks, without duplicates."""
     named = dict.fromkeys((one.experiment.benchmark, one.experiment.measures) for one in results)
     return [declared(*one) for one in named]
 
@@ -150,13 +155,13 @@ def _answers(results: Sequence[Result]) -> dict[str, Cell]:
 
 
 def _rankings(results: Sequence[Result]) -> dict[str, Cell]:
-    """A column for each measure of rankings, with those of its depths that tables show."""
+    """A column for each measure of rankings, over the depths that tables show."""
     several = [one for by in _declared(results) for one in by.rankings if one.tables]
     return {f"{_title(one)} @{' / @'.join(map(str, one.tables))}": partial(_depths, measure=one) for one in several}
 
 
 def _parts(results: Sequence[Result]) -> dict[str, Cell]:
-    """A column for each part of the questions that tables show, with the headline over it."""
+    """A column for each subset that tables show: the headline measure over it."""
     columns: dict[str, Cell] = {}
     for by in _declared(results):
         key = by.headline([one.name for one in by.measures])
@@ -166,19 +171,19 @@ def _parts(results: Sequence[Result]) -> dict[str, Cell]:
 
 
 def _legend(results: Sequence[Result]) -> Iterator[str]:
-    """What the columns are, as far as it is declared."""
-    several, told = _declared(results), dict[str, str]()
+    """An explanation of each column whose measure or subset has one."""
+    several, texts = _declared(results), dict[str, str]()
     for by in several:
-        told |= {f"{_title(one)} @K": one.about for one in by.rankings if one.tables}
-        told |= {one.name: one.about for one in by.measures if one.name in by.shown([one.name])}
-        told |= {one.name.replace("_", " "): one.about for one in by.subsets if one.in_tables}
+        texts |= {f"{_title(one)} @K": one.about for one in by.rankings if one.tables}
+        texts |= {one.name: one.about for one in by.measures if one.name in by.shown([one.name])}
+        texts |= {one.name.replace("_", " "): one.about for one in by.subsets if one.in_tables}
     if any(GOLD_READ in (one.scores or {"subsets": ()})["subsets"] for one in results):
-        told["gold read"] = "those for which a gold passage was among those that the reader was given"
+        texts["gold read"] = "those for which a gold passage was among those that the reader was given"
     if any(by.groups for by in several):
-        told["macro"] = "the mean over the groups of a benchmark, each of which counts the same"
+        texts["macro"] = "the mean over the groups of a benchmark, each of which counts the same"
     if any("↓" in column for column in _answers(results)):
-        told["↓"] = "low is best"
-    return (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in told.items() if about)
+        texts["↓"] = "low is best"
+    return (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in texts.items() if about)
 
 
 def _title(measure: RankingMeasure) -> str:
@@ -211,7 +216,7 @@ def _how(one: Result) -> tuple[str, ...]:
     time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in made["seconds"].items())
     cost = "$0"
     if "tokens" in made:
-        last = "at an unknown price" if made["cost"] is None else f"${made['cost']:,.2f}"
+        last = "at an unknown price" if made.get("cost") is None else f"${made['cost']:,.2f}"
         cost = f"{last} in the last attempt, {made['tokens']:,} tokens in all"
     server = f" at {made['server']}" if "server" in made else ""
     notes = [f"asked {made['model']}{server}"] if "model" in made else []
@@ -228,6 +233,7 @@ def markdown_table(grid: Grid) -> str:
 
 
 def plain_cell(text: str) -> str:
-    """Text on one line that stays within its cell, and within Markdown: no link, image or HTML comes of it."""
+    """Text on one line as Markdown that shows it literally: it makes no cell, link, image or HTML."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*")
-    return " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
+    text = " ".join(re.sub(r"\](?=[(\[:])", r"]\\", text).split())  # [text](url), [text][name], [name]: url
+    return printable(text)  # the file may be read in a terminal

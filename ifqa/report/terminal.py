@@ -1,4 +1,4 @@
-"""Text from outside on the screen: nothing in it is obeyed."""
+"""Text from outside, made safe for the screen: no markup and no control characters."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -11,7 +11,7 @@ from ifqa.records import parted
 
 
 def plain(text: str) -> str:
-    """Text for the screen: nothing in it is taken as markup, and no control character reaches the terminal."""
+    """Text for the screen: its markup is escaped and its control characters are replaced."""
     return escape(printable(text))
 
 
@@ -23,6 +23,6 @@ def drawn(show: Callable[[Console], None]) -> str:
 
 
 def mark(text: str, answer: str) -> str:
-    """The text for the screen, nothing in it taken as markup, with the answer in bold wherever it stands as words."""
+    """Text for the screen, as `plain`, with the answer in bold wherever it occurs as whole words."""
     parts = parted(text, answer)
     return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))

@@ -1,1 +1,1 @@
-"""Answers, retrieval and the statistics over both."""
+"""Scores of answers and of retrieval, and statistics over them."""

@@ -1,8 +1,8 @@
-"""How much of a benchmark's gold passages a whole corpus holds, and what else can be counted of its passages.
+"""Statistics of a whole corpus: its passages and pages, and how many gold passages of a benchmark it covers.
 
-It is `measures.covers`, but for all gold passages at once, and a shard at a time, so that shards can be counted apart.
-Held pair by pair, millions of passages against thousands of gold ones would take years. Here a map from each word
-5-gram to the gold passages that have it is asked once for each 5-gram of a passage; nearly all are in no gold passage.
+Coverage is `measures.covers`, computed for all gold passages at once, and shard by shard, so that shards can be counted in
+parallel. Comparing millions of passages with thousands of gold passages pair by pair would take years. Instead, a map from each
+word 5-gram to the gold passages that contain it is looked up for each 5-gram of a passage; nearly all lookups find nothing.
 """
 
 import math
@@ -19,12 +19,12 @@ from ifqa.storage.files import field, read_jsonl
 
 _GOLD = "gold/"  # how records.gold_id() begins
 
-Page = tuple[str, str] | None  # what the passages of a page have in common; None for a passage that is of no page
-End = tuple[Page, int]  # a page at the end of a shard, and how many passages of it are there
+Page = tuple[str, str] | None  # identifies the page of a passage; None for a passage without a page
+End = tuple[Page, int]  # a page at the end of a shard, and how many of its passages are in the shard
 
 
 class GoldGrams:
-    """Gold passages by the word 5-grams in them; about 40 KB of memory for each gold passage of 100 words."""
+    """Gold passages by their word 5-grams; about 40 KB of memory for each gold passage of 100 words."""
 
     def __init__(self, golds: Sequence[str]) -> None:
         grams = [word_grams(gold) for gold in golds]
@@ -34,11 +34,11 @@ class GoldGrams:
             for gram in own:
                 self._golds.setdefault(gram, []).append(number)
         self._known = frozenset(self._golds)
-        # A gold of under five words is one gram of all its words, to be looked for at that length.
+        # A gold passage of under five words is a single gram of that length.
         self._short = {len(gram) for gram in self._golds} - {GRAM_WORDS}
 
     def shares(self, passage: str) -> dict[int, float]:
-        """The place of a gold in `golds` -> the share, above 0 and up to 1, of its distinct 5-grams the passage holds.
+        """Index of a gold passage in `golds` -> the share of its distinct 5-grams that the passage holds (above 0, up to 1).
 
         `covers(passage, golds[place])` is whether that share is at least `COVERED_SHARE`.
         """
@@ -51,14 +51,14 @@ class GoldGrams:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a split's gold passages some passages hold.
+    """How much of a split's gold passages a set of passages covers.
 
     Attributes:
         best: for each distinct gold passage, in the questions' order, the largest share (0 to 1) of its distinct word
-            5-grams that one passage holds; from 0.4 on it is covered.
-        questions: how many of them have gold passages.
-        questions_any: those with at least one gold passage covered.
-        questions_all: those with every gold passage covered.
+            5-grams that one passage holds; a gold passage is covered from 0.4 on.
+        questions: how many questions have gold passages.
+        questions_any: how many of them have at least one gold passage covered.
+        questions_all: how many of them have every gold passage covered.
     """
 
     best: tuple[float, ...]
@@ -73,11 +73,11 @@ class Coverage:
 
     @property
     def covered(self) -> int:
-        """How many of them are covered."""
+        """How many gold passages are covered."""
         return sum(share >= COVERED_SHARE for share in self.best)
 
     def percents(self) -> dict[str, float]:
-        """Golds covered, the mean of `best`, questions with any and with all covered, in percent; nan of nothing."""
+        """Gold passages covered, the mean of `best`, and questions with any and with all covered, in percent; nan if none."""
         parts = {
             "covered": (self.covered, self.golds),
             "mean_best": (math.fsum(self.best), self.golds),
@@ -88,7 +88,7 @@ class Coverage:
 
 
 def coverage(questions: Sequence[Question], best: Mapping[str, float]) -> Coverage:
-    """The coverage of the questions' gold passages, from the best share of each text; one that is not there has 0."""
+    """The coverage of the questions' gold passages; `best` is the best share of each text, 0 for texts not in it."""
     shares = {text: best.get(text, 0.0) for question in questions for text in question.gold_passages}
     hits = [[shares[text] >= COVERED_SHARE for text in one.gold_passages] for one in questions if one.gold_passages]
     return Coverage(tuple(shares.values()), len(hits), sum(map(any, hits)), sum(map(all, hits)))
@@ -96,15 +96,15 @@ def coverage(questions: Sequence[Question], best: Mapping[str, float]) -> Covera
 
 @dataclass(frozen=True)
 class PassageStats:
-    """What `merge` makes of all shards' counts.
+    """Statistics of a corpus, over all shards.
 
     Attributes:
-        shards: files.
-        gold: passages that are themselves a benchmark's gold passages, `gold/…`.
-        lengths: white-space words of the text -> passages of so many.
-        page_sizes: passages -> pages of so many.
-        coverage: split -> what the passages other than `gold` hold, which is what tells how they were built.
-        coverage_with_gold: split -> what all passages hold; the same if `gold` is 0.
+        shards: number of files.
+        gold: number of passages that are themselves gold passages of a benchmark (`gold/…`).
+        lengths: words of a text, split at white space -> number of passages of that length.
+        page_sizes: passages of a page -> number of pages of that size.
+        coverage: split -> coverage by the passages other than `gold`, which depends on how pages were cut.
+        coverage_with_gold: split -> coverage by all passages; the same as `coverage` if `gold` is 0.
     """
 
     shards: int
@@ -132,7 +132,7 @@ class PassageStats:
 
 @dataclass(frozen=True)
 class ShardTask:
-    """A file of passages, and the gold passages to look for in it: one task, which can be done anywhere."""
+    """One task for a worker: a file of passages, and the gold passages to look for in it."""
 
     path: Path
     golds: tuple[str, ...]
@@ -140,11 +140,11 @@ class ShardTask:
 
 @dataclass(frozen=True)
 class ShardStats:
-    """What `measure_shard` counts.
+    """Statistics of one shard.
 
-    `first` and `last` are its outermost pages and how many passages of each are in it, for they may go on outside;
-    `last` is None where `first` is all there is. `best` and `best_gold` give a gold's place the best share among the
-    shard's other passages, and among its gold ones.
+    `first` and `last` are its first and last page, with their passages in the shard; both pages may continue in the
+    neighbouring shards. `last` is None if the shard has one page. `best` and `best_gold` map the index of a gold passage to
+    its best share among the shard's other passages, and among its gold passages.
     """
 
     path: Path
@@ -157,15 +157,15 @@ class ShardStats:
     best_gold: dict[int, float]
 
 
-# A worker is given one shard after the other, with the same golds each time.
+# A worker gets several shards, with the same gold passages each time.
 _gold_grams = lru_cache(maxsize=1)(GoldGrams)
 
 
 def measure_shard(task: ShardTask) -> ShardStats:
-    """Read one shard and count.
+    """The statistics of one shard.
 
     Raises:
-        IfqaError: a line is no passage (named as file:line).
+        IfqaError: a line is not a passage; the message names file:line.
     """
     grams = _gold_grams(task.golds) if task.golds else None
     lengths, golds = Counter[int](), Counter[bool]()
@@ -192,7 +192,7 @@ def measure_shard(task: ShardTask) -> ShardStats:
 
 
 def _page(passage_id: str, title: str) -> Page:
-    """What stands before "-n" in an id; where an id has no such end, as DPR's numbers, the title; gold is of no page."""
+    """The part of an id before "-n"; the title for ids without it, such as DPR's numbers; None for gold passages."""
     if passage_id.startswith(_GOLD):
         return None
     page, _, number = passage_id.rpartition("-")
@@ -212,13 +212,13 @@ def merge(
     golds: Sequence[str],
     questions_by_split: Mapping[str, Sequence[Question]],
 ) -> PassageStats:
-    """The counts of all shards together.
+    """The statistics of all shards together.
 
     Args:
-        parts: of each shard, in any order; not kept.
-        paths: the shards in their order.
-        golds: the gold passages as they were looked for.
-        questions_by_split: whose gold passages they are.
+        parts: the statistics of each shard, in any order; consumed one at a time.
+        paths: the shards in order.
+        golds: the gold passages, in the order that the tasks had.
+        questions_by_split: the questions whose gold passages they are.
     """
     gold, lengths, page_sizes = 0, Counter[int](), Counter[int]()
     best, best_gold = dict[int, float](), dict[int, float]()
@@ -244,7 +244,7 @@ def merge(
 
 
 def _join_pages(page_sizes: Counter[int], ends: Iterable[tuple[End | None, End | None]]) -> None:
-    """Make one page of each that was counted in several shards because it goes on from one into the next."""
+    """Count a page that continues from one shard into the next as one page."""
     open_page, before = None, 0  # the page that the shards so far end in, and its passages so far
     for first, last in ends:
         if first:

@@ -1,6 +1,6 @@
-"""By what an experiment is scored: the measures, subsets and groups that its benchmark declares, and measures beside them.
+"""What scores an experiment: measures, subsets and groups of its benchmark, and the measures that its file adds.
 
-Rows and scores call a measure by its name, a ranking's by `name@depth`; that is a `key` here.
+A *key* is the name of a measure in rows and scores: its name, or `name@depth` for a measure of rankings.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -19,19 +19,27 @@ from ifqa.scoring.measures.f1 import F1
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
 
-GOLD_READ: Final = "gold_read"  # a subset, and an average, that no benchmark declares
+GOLD_READ: Final = "gold_read"  # a subset that no benchmark declares
 MACRO: Final = "macro"
-_TAKEN = {"id", "subsets", "failed", "answer", "factual", "answer_read", GOLD_READ}  # what else a question's row holds
+_TAKEN = {
+    "id",
+    "subsets",
+    "failed",
+    "answer",
+    "factual",
+    "answer_read",
+    GOLD_READ,
+}  # the other keys of a question's row
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What scores are made of.
+    """The measures, subsets and groups of an experiment.
 
     Attributes:
-        measures: each name once, in the order in which they are shown but for rankings, which come first.
-        subsets: over which scores are given apart.
-        groups: what `Question.group` is; empty where there are none.
+        measures: in the order in which they are shown, except that measures of rankings come first; names are unique.
+        subsets: the subsets of questions with scores of their own.
+        groups: what `Question.group` is, such as "subject"; empty if there are no groups.
     """
 
     measures: tuple[AnyMeasure, ...]
@@ -40,21 +48,21 @@ class Declared:
 
     @property
     def rankings(self) -> list[RankingMeasure]:
-        """Measures of what was retrieved."""
+        """Measures of rankings."""
         return [one for one in self.measures if isinstance(one, RankingMeasure)]
 
     @property
     def answers(self) -> list[Measure]:
-        """Measures of each answer."""
+        """Measures of single answers."""
         return [one for one in self.measures if isinstance(one, Measure)]
 
     @property
     def sets(self) -> list[SetMeasure]:
-        """Measures of many answers at once."""
+        """Measures over sets of answers."""
         return [one for one in self.measures if isinstance(one, SetMeasure)]
 
     def keys(self, known: Collection[str]) -> list[str]:
-        """Those of `known` that are keys of its measures, in the order in which they are shown."""
+        """The keys in `known` that belong to these measures, in the order in which they are shown."""
         return [key for key in self._keys() if key in known]
 
     def _keys(self) -> Iterator[str]:
@@ -68,42 +76,42 @@ class Declared:
         """The measure of a key.
 
         Raises:
-            KeyError: it is none of these.
+            KeyError: no measure has this key.
         """
         return {each: one for one in self.measures for each in keys(one)}[key]
 
     def shown(self, known: Collection[str]) -> list[str]:
-        """The keys among `known` that tables of results show of answers, the headline first."""
+        """The keys in `known` that tables of results show, without those of rankings; headlines first."""
         found = [one.name for one in self.measures if not isinstance(one, RankingMeasure) and _in_tables(one)]
         return sorted((one for one in found if one in known), key=lambda one: not self.measure(one).headline)
 
     def headline(self, known: Collection[str]) -> str:
-        """The key among `known` to look at first; empty where none is known.
+        """The most important key in `known`; empty if no key is known.
 
-        That of the first measure which is said to be one; else of the first in tables; else the first there is.
+        It is of the first measure declared a headline; else of the first measure in tables; else of the first measure.
         """
         first = [key for one in self.measures if one.headline for key in _telling(one)]
         second = [key for one in self.measures if _in_tables(one) for key in _telling(one)]
         return next((key for key in (*first, *second, *self._keys()) if key in known), "")
 
     def best(self, key: str) -> float:
-        """The value of the best there is: 1, or 0 where low is best."""
+        """The best possible value: 1, or 0 if low is best."""
         return float(self.measure(key).best == "high")
 
     def marked(self, key: str) -> str:
-        """The key as people read it, with an arrow where low is best."""
+        """The key for display, with an arrow if low is best."""
         return key if self.best(key) else f"{key} ↓"
 
 
 def keys(measure: AnyMeasure) -> list[str]:
-    """What rows and scores call it."""
+    """The keys of a measure: its name, or `name@depth` for each depth."""
     if isinstance(measure, RankingMeasure):
         return [f"{measure.name}@{depth}" for depth in measure.depths]
     return [measure.name]
 
 
 def _telling(measure: AnyMeasure) -> list[str]:
-    """The same, the depths that tables show before the others."""
+    """The keys of a measure, with the depths that tables show first."""
     if isinstance(measure, RankingMeasure):
         return [f"{measure.name}@{depth}" for depth in (*measure.tables, *measure.depths)]
     return [measure.name]
@@ -119,19 +127,19 @@ def defaults() -> Declared:
 
 
 def declared(benchmark: str, more: Sequence[str] = (), root: Path = Path()) -> Declared:
-    """What a benchmark whose files lie below `root` declares, and the measures of these names or "my_module:MEASURE".
+    """What a benchmark declares, and the measures `more`, named or as "my_module:MEASURE"; files lie below `root`.
 
     Raises:
-        IfqaError: there is no such benchmark or measure, or two would stand under one name.
+        IfqaError: there is no such benchmark or measure, or two would have the same name.
     """
-    made = open_benchmark(benchmark, root)
-    own, usual = made.measures, defaults()
+    source = open_benchmark(benchmark, root)
+    own, usual = source.measures, defaults()
     measures = (*(own or usual.measures), *map(load_measure, more))
-    subsets = tuple(made.subsets if own or made.subsets else usual.subsets)
+    subsets = tuple(source.subsets if own or source.subsets else usual.subsets)
     _check(benchmark, "measure", [one.name for one in measures])
     _check(benchmark, "measure", [one.name for one in measures if not isinstance(one, RankingMeasure)], _TAKEN)
     _check(benchmark, "subset", [one.name for one in subsets], {GOLD_READ, MACRO})
-    return Declared(measures, subsets, made.groups)
+    return Declared(measures, subsets, source.groups)
 
 
 def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:
@@ -143,7 +151,7 @@ def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[st
 
 
 def joined(several: Iterable[Declared]) -> Declared:
-    """What experiments of one benchmark are scored by: the first one's subsets and groups, and the measures of all."""
+    """For several experiments of a benchmark: the subsets and groups of the first, and the measures of all."""
     first, *others = several
     measures = list(first.measures)
     for by in others:
@@ -152,10 +160,10 @@ def joined(several: Iterable[Declared]) -> Declared:
 
 
 def units(measure: AnyMeasure, questions: Sequence[Question]) -> list[str]:
-    """Of each question the unit that the bootstrap draws for a measure as a whole; empty where that is the question.
+    """The unit of each question, which the bootstrap of a measure draws as a whole; empty if the unit is the question.
 
     Raises:
-        IfqaError: a question has no such unit.
+        IfqaError: a question has no unit.
     """
     if measure.unit == "question":
         return []

@@ -1,18 +1,18 @@
-"""Why a question was got wrong: one outcome for each, told from its row of `per_question.jsonl`.
+"""Why an answer is right or wrong: one outcome for each question, from its row of `per_question.jsonl`.
 
-Several may hold of one question, and the first of them in the order of OUTCOMES counts:
+If several outcomes apply to a question, the first in the order of OUTCOMES counts:
 
-1. "right": 1 by a measure such as exact match. That the answer is also so in the real world, or that no gold passage was
-   read, changes nothing.
-2. "no answer": the reader gave none, whatever it had read.
-3. "answered the real world": what it gave is the factual answer, as if nothing had been supposed. It stands before the
-   misses because the answer itself says what went wrong, and a closed book can be told so, too.
-4. "retrieval miss": no gold passage was among those that were read. That an answer stood in them all the same does not
-   count: it may by accident (`ifqa.scoring.measures.answer_recall.chance_floor`).
-5. "arithmetic miss": a gold passage was read, a number or a date is wanted, and no answer stands in what was read, so
-   that it had to be computed (or, where the gold passage was found only in part, stood in the rest of it).
-6. "reading miss": all that is left. A gold passage was read, and the answer stood there or had to be inferred; or nothing
-   was retrieved at all (a closed book, which has no misses of the two kinds before); or the question has no gold passage.
+1. "right": the score is 1 in a measure such as exact match, even if the answer is also true in the real world or no gold
+   passage was read.
+2. "no answer": the reader gave no answer.
+3. "answered the real world": the reader gave the factual answer, as if nothing had been supposed. This comes before the
+   misses because the answer itself shows the mistake, also without retrieval.
+4. "retrieval miss": no gold passage was among the passages that were read. The passages may still hold an answer by
+   accident (`ifqa.scoring.measures.answer_recall.chance_floor`).
+5. "arithmetic miss": a gold passage was read, the answer is a number or a date, and no passage that was read holds an
+   answer, so it had to be computed (or it was in a part of the gold passage that was not found).
+6. "reading miss": everything else. A gold passage was read, and it held the answer or the answer had to be inferred; or
+   nothing was retrieved (a closed book has no retrieval or arithmetic misses); or the question has no gold passage.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,14 +25,14 @@ OUTCOMES = ("right", "no answer", "answered the real world", "retrieval miss", "
 
 
 def outcome(row: Row, measure: str, computed: str, factual: str = "") -> str:
-    """The first of OUTCOMES that holds of a question.
+    """The first of OUTCOMES that applies to a question.
 
     Args:
-        row: of `per_question.jsonl`: the measure, "subsets", "failed" and "answer"; "gold_read", "answer_read" and "factual"
-            where they are known.
-        measure: the one that is 1 where an answer is right, such as "EM".
-        computed: the subset of questions whose answers mostly must be computed, such as "numeric"; empty where none is.
-        factual: the answer in the real world, as another experiment told it; beside the row's own, either of which counts.
+        row: a row of `per_question.jsonl` with the measure, "subsets", "failed" and "answer"; "gold_read", "answer_read" and
+            "factual" if they are known.
+        measure: the measure that is 1 for a right answer, such as "EM".
+        computed: the subset of questions whose answers mostly must be computed, such as "numeric"; empty if there is none.
+        factual: the answer in the real world, from another experiment; the row's own factual answer counts as well.
 
     Raises:
         IfqaError: the row is of an experiment without a reader, or of a benchmark that is not scored by this measure.
@@ -56,12 +56,12 @@ def outcome(row: Row, measure: str, computed: str, factual: str = "") -> str:
 
 
 def count_outcomes(rows: Iterable[Row], measure: str, computed: str, factual: Mapping[str, str]) -> dict[str, int]:
-    """How many questions have each of OUTCOMES, in that order; the counts sum to the number of rows.
+    """The number of questions with each of OUTCOMES, in that order; the counts sum to the number of rows.
 
     Args:
-        rows: of `per_question.jsonl`.
-        measure, computed: as `outcome` has them.
-        factual: question id -> answer in the real world, for the questions of which another experiment told it; may be empty.
+        rows: rows of `per_question.jsonl`.
+        measure, computed: as in `outcome`.
+        factual: question id -> answer in the real world, from another experiment; may lack questions.
 
     Raises:
         IfqaError: as `outcome`.

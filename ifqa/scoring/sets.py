@@ -1,7 +1,7 @@
-"""Measures over sets: their value, how sure it is, and whether two systems differ in it.
+"""Measures over sets of answers: their value with its interval, and the difference of two systems with its p-value.
 
-Each is computed again over every resample, which takes its time: hence fewer resamples than means have. A unit that is drawn
-again gets another name, in its questions' ids and in their unit, so that it counts again with who looks at either.
+A measure over sets is computed anew for every resample, which is slow: so there are fewer resamples than for means. A unit that
+is drawn again gets a new name, in its questions' ids and in their unit, so that a measure counts it again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ Pairs = list[tuple[Question, Prediction]]
 
 @dataclass(frozen=True)
 class SetDifference:
-    """A measure of two systems: `more` is the second less the first, with its 95% interval; `p` is two-sided. All 0 to 1."""
+    """A measure of two systems: `more` is second less first, `low` to `high` its 95% interval, `p` two-sided; 0 to 1."""
 
     first: float
     second: float
@@ -35,7 +35,7 @@ class SetDifference:
 def set_interval(
     measure: SetMeasure, questions: Sequence[Question], predictions: Sequence[Prediction], seed: int
 ) -> Interval | None:
-    """A measure's value over these questions with its 95% bootstrap interval over units; None where it is not defined."""
+    """A measure's value over the questions with its 95% bootstrap interval over units; None if it is not defined."""
     import numpy as np
 
     value = value_of(measure, questions, predictions)
@@ -50,16 +50,16 @@ def set_interval(
 def set_macro(
     measure: SetMeasure, questions: Sequence[Question], predictions: Sequence[Prediction], seed: int
 ) -> tuple[Interval, int] | None:
-    """The mean of a measure's values over the groups it is defined for, units drawn within each, and how many those are."""
+    """The mean over groups of a measure's values, units drawn within each group; and in how many groups it is defined."""
     import numpy as np
 
     values, drawn = [], []
     for places in places_of([one.group for one in questions]).values():
-        own, said = [questions[n] for n in places], [predictions[n] for n in places]
-        value = value_of(measure, own, said)
+        own, answers = [questions[n] for n in places], [predictions[n] for n in places]
+        value = value_of(measure, own, answers)
         if value is not None:
             values.append(value)
-            resamples = _Blocks(measure, own, said).resamples(seed + len(values))
+            resamples = _Blocks(measure, own, answers).resamples(seed + len(values))
             found = [value_of(measure, *one) for one in resamples] if measure.unit != "group" else []
             drawn.append([value if one is None else one for one in found])
     if not values:
@@ -77,13 +77,13 @@ def set_difference(
     second: Sequence[Prediction],
     seed: int,
 ) -> SetDifference | None:
-    """Two systems over the same questions: both over the same resamples, and swapped unit by unit for p; None as above."""
+    """Two systems over the same questions: both on the same resamples, swapped unit by unit for p; None if not defined."""
     import numpy as np
 
     value, other = value_of(measure, questions, first), value_of(measure, questions, second)
     if value is None or other is None:
         return None
-    resamples = (_Blocks(measure, questions, said).resamples(seed) for said in (first, second))
+    resamples = (_Blocks(measure, questions, answers).resamples(seed) for answers in (first, second))
     more = []
     for one, another in zip(*resamples, strict=True):
         a, b = value_of(measure, *one), value_of(measure, *another)
@@ -101,7 +101,7 @@ def _randomization(
     seed: int,
     observed: float,
 ) -> float:
-    """The share of rounds, in which two systems' answers to each unit are swapped by chance, that part them as far as this."""
+    """The p-value: the share of rounds, with answers swapped at random unit by unit, that differ at least as `observed`."""
     import numpy as np
 
     several = list(places_of(_units(measure, questions)).values())
@@ -119,10 +119,10 @@ def _randomization(
 
 
 def value_of(measure: SetMeasure, questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
-    """A measure's value, which must be from 0 to 1; None where it is not defined.
+    """A measure's value, from 0 to 1; None if it is not defined.
 
     Raises:
-        IfqaError: it is something else.
+        IfqaError: the value is something else.
     """
     value = measure.of(questions, predictions) if questions else None
     if value is not None and (not isinstance(value, Real) or not 0 <= value <= 1):
@@ -131,7 +131,7 @@ def value_of(measure: SetMeasure, questions: Sequence[Question], predictions: Se
 
 
 def places_of(names: Sequence[str]) -> dict[str, list[int]]:
-    """Where each name stands, by name."""
+    """The indexes of each name, by name."""
     found: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         found.setdefault(name, []).append(place)
@@ -143,7 +143,7 @@ def _units(measure: SetMeasure, questions: Sequence[Question]) -> list[str]:
 
 
 class _Blocks:
-    """Questions and predictions by unit, of which resamples are drawn."""
+    """Questions and predictions by unit, to draw resamples from."""
 
     def __init__(self, measure: SetMeasure, questions: Sequence[Question], predictions: Sequence[Prediction]) -> None:
         self._unit = measure.unit
@@ -153,7 +153,7 @@ class _Blocks:
         self._copy = lru_cache(maxsize=None)(self._copied)
 
     def resamples(self, seed: int) -> Iterator[tuple[list[Question], list[Prediction]]]:
-        """As many units as there are, drawn with replacement, again and again."""
+        """Resamples: each draws as many units as there are, with replacement."""
         import numpy as np
 
         rng, several = np.random.default_rng(seed), len(self._units)
@@ -167,7 +167,7 @@ class _Blocks:
 
 
 def _renamed(question: Question, prediction: Prediction, unit: str, number: int) -> tuple[Question, Prediction]:
-    """The same under another id, and of a unit of another name."""
+    """The same pair with another question id and another name of its unit."""
     mark = f"#{number + 1}"
     question = replace(question, id=question.id + mark)
     if unit == "group":

@@ -1,8 +1,8 @@
-"""How sure a mean over questions is, and whether two systems differ on the same questions.
+"""Bootstrap intervals of means over questions, and a randomisation test of two systems on the same questions.
 
-Both methods resample questions, or units of several that hang together (the questions on one paragraph): a unit is drawn, or
-changes its sign, as a whole. Scores take few distinct values (0 and 1, some fractions), so a round draws how often each
-distinct value comes up and not value by value: the same distribution, and a hundred times less to draw.
+Both methods resample questions, or units of several related questions (such as those on one paragraph): a unit is drawn, or
+changes its sign, as a whole. Scores have few distinct values (0, 1 and some fractions), so a round draws the count of each
+distinct value instead of single values: the same distribution with a hundredth of the draws.
 """
 
 import math
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 _DRAWS_AT_ONCE = 2_000_000  # 8 bytes each
-_MANY = (
-    1_000  # distinct values from which on they are drawn one by one: 40,000 draws a round take less than 40,000 counts
-)
-_DIGITS = 9  # of a unit's sum, so that rounding does not part units that score the same
+_MANY = 1_000  # above so many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
+_DIGITS = 9  # a unit's sum is rounded to so many, so that units with the same score have equal sums
 
 Interval = tuple[float, float, float]  # a mean and the ends of its interval
 
@@ -28,16 +26,16 @@ Interval = tuple[float, float, float]  # a mean and the ends of its interval
 def mean_interval(
     values: Sequence[float], seed: int = 0, resamples: int = 10_000, units: Sequence[str] = ()
 ) -> Interval:
-    """Mean over questions with the ends of its 95% percentile bootstrap interval (Efron 1979), in the unit of `values`.
+    """Mean over questions and the ends of its 95% percentile bootstrap interval (Efron 1979), on the scale of `values`.
 
-    The same values, in any order, and seed give the same interval.
+    The same values, in any order, and the same seed give the same interval.
 
     Args:
-        values: one a question.
-        seed: of the draws.
-        resamples: how many.
-        units: of each question the unit that is drawn as a whole; a resample's mean is that over all questions of the
-            units drawn. Empty: each question is one.
+        values: a value for each question.
+        seed: seed of the draws.
+        resamples: number of resamples.
+        units: the unit of each question, which is drawn as a whole; a resample's mean is over all questions of the drawn
+            units. Empty: each question is a unit.
 
     Raises:
         IfqaError: `values` is empty.
@@ -57,12 +55,12 @@ def macro_interval(
     resamples: int = 10_000,
     units: Sequence[str] = (),
 ) -> Interval:
-    """The mean over groups of their means, with its 95% bootstrap interval: units are drawn within each group.
+    """The mean of the groups' means, with its 95% bootstrap interval: units are drawn within each group.
 
     Args:
-        values: one a question.
-        groups: of each question its group.
-        seed, resamples, units: as `mean_interval` has them.
+        values: a value for each question.
+        groups: the group of each question.
+        seed, resamples, units: as in `mean_interval`.
 
     Raises:
         IfqaError: `values` is empty.
@@ -87,9 +85,9 @@ def paired_randomization(
 ) -> float:
     """Two-sided p-value of the mean difference of two systems on the same questions, by random sign flips.
 
-    Each round swaps the two systems on every question, or on all questions of a unit, with probability 1/2; p is the share
-    of rounds whose difference is at least as large as the observed one, which counts as a round, so p is never 0 (Smucker
-    et al., CIKM 2007). `units` are as in `mean_interval`.
+    Each round swaps the two systems on every question, or on all questions of a unit, with probability 1/2. p is the share
+    of rounds whose difference is at least as large as the observed difference. The observed difference counts as a round, so
+    p is never 0 (Smucker et al., CIKM 2007). `units` are as in `mean_interval`.
 
     Raises:
         IfqaError: `a` and `b` differ in length, or are empty.
@@ -101,7 +99,7 @@ def paired_randomization(
     if units:
         differences, _ = _by_unit(differences, units)  # (units,)
     sizes, counts = np.unique(np.abs(differences), return_counts=True)  # (distinct,) both
-    # Rounding must not part sums that are equal in exact arithmetic.
+    # Sums that are equal in exact arithmetic must compare equal after rounding.
     threshold = abs(float(differences.sum())) - 1e-9 * float(sizes @ counts)
     rng = np.random.default_rng(seed)
     at_least = 0
@@ -112,7 +110,7 @@ def paired_randomization(
 
 
 def won_lost_tied(a: Sequence[float], b: Sequence[float]) -> tuple[int, int, int]:
-    """On how many questions the first system scores higher, lower and the same.
+    """The number of questions on which the first system scores higher, lower and the same.
 
     Raises:
         IfqaError: `a` and `b` differ in length, or are empty.
@@ -152,7 +150,7 @@ def _resampled_means(
 
 
 def _by_unit(values: "Array", units: Sequence[str]) -> tuple["Array", "Array"]:
-    """The sum of each unit's values, and how many there are; (units,) both."""
+    """The sum and the count of each unit's values; (units,) both."""
     import numpy as np
 
     _, places = np.unique(np.asarray(units), return_inverse=True)  # (questions,)
@@ -160,7 +158,7 @@ def _by_unit(values: "Array", units: Sequence[str]) -> tuple["Array", "Array"]:
 
 
 def _batches(rounds: int, width: int) -> Iterator[int]:
-    """Split `rounds` so that one batch of `width` draws each stays within memory."""
+    """Split `rounds` into batches that fit in memory, at `width` draws a round."""
     step = max(1, _DRAWS_AT_ONCE // width)
     yield from (min(step, rounds - start) for start in range(0, rounds, step))
 

@@ -1,4 +1,4 @@
-"""From scores of each question to an experiment's scores: over all questions, subset by subset, and group by group."""
+"""Scores of each question, and from them an experiment's scores: over all questions, by subset and by group."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.sets import places_of, set_interval, set_macro
 from ifqa.scoring.statistics import Interval, macro_interval, mean_interval
 
-VERSION = 5  # raise it when a measure changes, so that old scores are made again
+VERSION = 5  # raise it when a measure changes, so that experiments are scored again
 
 
 class Row(TypedDict):
-    """A line of `per_question.jsonl`; the scores stand beside these, by their measures' names (`score_in`)."""
+    """A line of `per_question.jsonl`; further keys are the scores, by the names of their measures (`score_in`)."""
 
     id: str
     subsets: list[str]
-    gold_read: NotRequired[bool]  # whether a gold passage, and an answer, is among what the reader was given
+    gold_read: NotRequired[bool]  # whether the passages given to the reader hold a gold passage, and an answer
     answer_read: NotRequired[bool]
     failed: NotRequired[float]
     answer: NotRequired[str]
@@ -31,7 +31,7 @@ class Row(TypedDict):
 
 
 class Mean(TypedDict):
-    """A score and its 95% bootstrap interval, in percent; over how many questions or groups, where not over all."""
+    """A score and its 95% bootstrap interval, in percent; the number of questions or groups, if it is not over all."""
 
     value: float
     low: float
@@ -60,7 +60,7 @@ class Macro(TypedDict):
 
 @final
 class Content(TypedDict):
-    """What `summarise` gives, and with what a stage adds what `scores.json` holds."""
+    """What `summarise` returns; in `scores.json` also what the score stage adds."""
 
     questions: int
     n_failed: int
@@ -76,7 +76,7 @@ class Content(TypedDict):
 
 
 def score_in(row: Row, key: str) -> float | None:
-    """A question's score in a measure; None where it has none."""
+    """A question's score in a measure; None if it has none."""
     return cast(Mapping[str, float], row).get(key)
 
 
@@ -88,22 +88,22 @@ def row(
     given: int = 0,
     prediction: Prediction | None = None,
 ) -> Row:
-    """All that is told of a question: its "id", its "subsets", and what `retrieval` and `reading` give.
+    """The row of a question: its "id", its "subsets", and what `retrieval` and `reading` return.
 
-    `texts` are those of the passages that were retrieved, None without a run; `prediction` is None without a reader.
+    `texts` are the texts of the retrieved passages, None without a run; `prediction` is None without a reader.
     """
-    made: Row = {"id": question.id, "subsets": [one.name for one in by.subsets if one.holds(question)]}
+    found: Row = {"id": question.id, "subsets": [one.name for one in by.subsets if one.holds(question)]}
     if texts is not None:
-        made = cast(Row, {**made, **retrieval(question, texts, by, k, given)})
-        made["subsets"] += [GOLD_READ] if made.get(GOLD_READ) else []
-    return cast(Row, {**made, **reading(question, prediction, by)}) if prediction else made
+        found = cast(Row, {**found, **retrieval(question, texts, by, k, given)})
+        found["subsets"] += [GOLD_READ] if found.get(GOLD_READ) else []
+    return cast(Row, {**found, **reading(question, prediction, by)}) if prediction else found
 
 
 def retrieval(question: Question, texts: Sequence[str], by: Declared, k: int, given: int = 0) -> dict[str, float]:
-    """The measures of one ranking at every depth up to `k`, the depth that was asked for.
+    """The measures of one ranking at every depth up to `k`, the retrieved depth.
 
-    Recall@100 of a run of 20 would be Recall@20 under another name. Where the first `given` passages went to a reader, also
-    whether a gold one, and an answer, is among them: "gold_read" and "answer_read".
+    Deeper measures are left out: recall@100 of a run of 20 would be recall@20. If the first `given` passages went to a
+    reader, also whether a gold passage, and an answer, is among them: "gold_read" and "answer_read".
     """
     row: dict[str, float] = {}
     for measure in by.rankings:
@@ -122,10 +122,10 @@ def score_ranking(
     depths: Sequence[int],
     measures: Sequence[RankingMeasure] = (GOLD_ANY, GOLD_ALL, ANSWER),
 ) -> dict[str, float]:
-    """The measures of a ranking's passage texts, best first, at these depths, as `name@depth`; those that are defined.
+    """The scores of a ranking's passage texts, best first, at these depths, by `name@depth`; only those that are defined.
 
     Raises:
-        IfqaError: a measure gives something else than a number from 0 to 1.
+        IfqaError: a measure returns something else than a number from 0 to 1.
     """
     scores: dict[str, float] = {}
     for measure in measures:
@@ -135,7 +135,7 @@ def score_ranking(
 
 
 def reading(question: Question, prediction: Prediction, by: Declared) -> dict[str, float | str]:
-    """What of a prediction stands in a question's row: whether it failed, its scores, its texts."""
+    """The part of a question's row that comes from its prediction: whether it failed, its scores, its texts."""
     row: dict[str, float | str] = {"failed": float(prediction.failed)}
     for measure in by.answers:
         value = 1 - by.best(measure.name) if prediction.failed else measure.of(question, prediction)
@@ -152,7 +152,7 @@ def _checked(measure: AnyMeasure, value: float, question: Question) -> float:
 
 @dataclass(frozen=True)
 class _Scored:
-    """Questions with their rows, and predictions where there are any."""
+    """Questions with their rows, and with predictions if there are any."""
 
     by: Declared
     seed: int
@@ -161,24 +161,26 @@ class _Scored:
     predictions: Sequence[Prediction]
 
     def part(self, places: Sequence[int]) -> "_Scored":
-        """Some of them."""
-        said = [self.predictions[n] for n in places] if self.predictions else []
-        return _Scored(self.by, self.seed, [self.rows[n] for n in places], [self.questions[n] for n in places], said)
+        """The questions at these places."""
+        predictions = [self.predictions[n] for n in places] if self.predictions else []
+        return _Scored(
+            self.by, self.seed, [self.rows[n] for n in places], [self.questions[n] for n in places], predictions
+        )
 
     def means(self) -> Means:
-        """Every measure's value and interval in percent; over the questions it is defined for, counted where not all are."""
+        """Each measure's mean and interval in percent, over the questions with a score; with their number if not all have one."""
         means: Means = {}
         for key in self.by.keys({name for row in self.rows for name in row}):
             values, questions = self._of(key)
             of = units(self.by.measure(key), questions)
             means[key] = _percent(mean_interval(values, self.seed, units=of))
-            if len(values) < len(self.rows):  # gold recall of questions without gold passages, which IfQA has none of
+            if len(values) < len(self.rows):  # such as gold recall, of questions without gold passages; IfQA has none
                 means[key]["questions"] = len(values)
         means |= self._sets()
         return {key: means[key] for key in self.by.keys(means)}
 
     def macro(self) -> Means:
-        """Every measure's mean over groups, likewise; over the groups it is defined for, counted where not all are."""
+        """Each measure's mean over groups and its interval in percent; with their number if it is not defined for all."""
         groups = {one.group for one in self.questions}
         means: Means = {}
         for key in self.by.keys({name for row in self.rows for name in row}):
@@ -220,28 +222,29 @@ def summarise(
     seed: int,
     predictions: Sequence[Prediction] = (),
 ) -> Content:
-    """Scores of an experiment from one row for each question.
+    """Scores of an experiment from the rows of its questions.
 
     Args:
-        rows: what `row` gave for each question.
-        questions: in the same order, as are `predictions`, which measures over sets are of.
-        by: what they were scored by.
+        rows: the result of `row` for each question.
+        questions: the questions, in the same order.
+        by: the measures, subsets and groups.
         k: how many passages were retrieved; None without a run.
-        seed: of the bootstrap.
+        seed: seed of the bootstrap.
+        predictions: the predictions, in the same order, for measures over sets.
 
     Returns:
         "questions" and "n_failed" (counts); "measures": key -> {"value", "low", "high"}, in percent, with the 95% bootstrap
-        interval; "subsets": name -> {"questions", "measures"} over each that is told, and where passages were read over
-        "gold_read", the questions with a gold passage among them; where the benchmark has groups, "groups": likewise for
-        each, and "macro": {"measures"}, the mean over groups; and for a run that is scored by answer recall "ceiling" and
-        "chance": that of the gold passages, and of as many random gold passages of other questions.
+        interval; "subsets": name -> {"questions", "measures"} of each subset that can be told and, if passages were read, of
+        "gold_read", the questions with a gold passage among these. If the benchmark has groups, "groups": the same for each
+        group, and "macro": {"measures"}, the mean over groups. If a run is scored by answer recall, "ceiling" and "chance":
+        the answer recall of the gold passages, and of K random gold passages of other questions.
 
     Raises:
-        IfqaError: a question lacks the unit that a measure resamples, or its group where there are groups.
+        IfqaError: a question lacks the unit that a measure resamples, or the benchmark has groups and it has none.
     """
     every = _Scored(by, seed, rows, questions, predictions)
-    told = [one.name for one in by.subsets if any(one.holds(question) is not None for question in questions)]
-    parts = {name: [n for n, row in enumerate(rows) if name in row["subsets"]] for name in told}
+    known = [one.name for one in by.subsets if any(one.holds(question) is not None for question in questions)]
+    parts = {name: [n for n, row in enumerate(rows) if name in row["subsets"]] for name in known}
     if any(GOLD_READ in row for row in rows):
         parts[GOLD_READ] = [n for n, row in enumerate(rows) if row.get(GOLD_READ)]
     scores: Content = {
@@ -274,13 +277,13 @@ def _percent(interval: Interval) -> Mean:
 
 
 def partial(scores: Content) -> str:
-    """How an experiment's scores fall short of its split: "PARTIAL: 8 of 83 questions; 2 not asked"; empty if they do not.
+    """What scores lack of their whole split: "PARTIAL: 8 of 83 questions; 2 not asked"; empty if they lack nothing.
 
-    `scores` are those of `summarise` with "of", the questions of the split, and "not_asked" and "retry", how many of those
-    asked a language model was not asked, or did not wholly answer.
+    `scores` are those of `summarise` with "of", the number of questions of the split, "not_asked", how many questions a
+    language model was not asked, and "retry", how many it was not asked or did not answer completely.
     """
-    told = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
+    missing = [f"{scores['questions']:,} of {scores['of']:,} questions"] if scores["questions"] < scores["of"] else []
     unanswered = scores["retry"] - scores["not_asked"]
-    told += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
-    told += [f"{unanswered:,} not wholly answered"] if unanswered > 0 else []
-    return f"PARTIAL: {'; '.join(told)}" if told else ""
+    missing += [f"{scores['not_asked']:,} not asked"] if scores["not_asked"] else []
+    missing += [f"{unanswered:,} not wholly answered"] if unanswered > 0 else []
+    return f"PARTIAL: {'; '.join(missing)}" if missing else ""

@@ -1,3 +1,7 @@
+"""Fetching a benchmark: files that are too large and replies that break."""
+
+import socket
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -6,7 +10,7 @@ from ifqa.benchmarks import downloads
 from ifqa.errors import IfqaError
 
 
-def test_a_file_larger_than_any_of_a_benchmark_is_refused_and_not_kept(tmp_path, monkeypatch):
+def test_a_file_that_is_too_large_is_refused_and_not_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(downloads, "LARGEST", 100)
     there = tmp_path / "there.json"
     benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads={"dev.json": (there.as_uri(), None)})
@@ -17,3 +21,33 @@ def test_a_file_larger_than_any_of_a_benchmark_is_refused_and_not_kept(tmp_path,
     there.write_bytes(b"x" * 100)
     list(downloads.fetch(benchmark))
     assert (benchmark.folder / "dev.json").read_bytes() == b"x" * 100
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\ncut",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000 + b"\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\n\r\n",
+        b"not HTTP at all\r\n\r\n",
+        b"",
+    ],
+)
+def test_a_broken_reply_is_an_error_and_nothing_is_kept(tmp_path, reply):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(reply)
+
+        thread = Thread(target=answer, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/dev.json"
+        benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads={"dev.json": (url, None)})
+        with pytest.raises(IfqaError, match=r"^cannot fetch http://.*; download it elsewhere and put it at"):
+            list(downloads.fetch(benchmark))
+        thread.join(10)
+    assert not benchmark.folder.exists()

@@ -1,4 +1,4 @@
-"""The release as it is read: once a command, and again when its file changes."""
+"""Reading the IfQA release: once for each command, and again when a file changes."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def _elsewhere(tmp_path, monkeypatch):
     benchmark(RECORD, RECORD | {"answers": ["Cy", "Cyrus"]})
 
 
-def test_a_split_is_parsed_once_and_nobody_can_change_it_for_the_next(monkeypatch):
+def test_a_split_is_parsed_once_and_callers_cannot_change_it(monkeypatch):
     first = IfQA().questions("full-dev")
     monkeypatch.setattr(ifqa, "read_json", None)
     first.clear()
@@ -60,7 +60,7 @@ def test_a_wrong_file_is_refused_each_time():
 
 
 def release(**contexts):
-    """The release's six files, below the working directory: of each split the gold passages of its questions."""
+    """Write the release's six files below the working directory, given the gold passages of each split's questions."""
     for setting in ("full", "few"):
         for part in ("train", "dev", "test"):
             several = contexts.get(f"{setting}_{part}", [["other"]])
@@ -70,7 +70,7 @@ def release(**contexts):
 
 
 def apart(split, root=Path()):
-    """The indexes of the questions that share no gold passage with training; None where that cannot be told."""
+    """The indexes of the questions that share no gold passage with training; None if that is unknown."""
     source = IfQA(root)
     subset = source.subsets[-1]
     told = {one.id.rpartition("/")[2]: subset.holds(one) for one in source.questions(split)}
@@ -78,7 +78,7 @@ def apart(split, root=Path()):
     return None if None in told.values() else [index for index, apart in told.items() if apart]
 
 
-def test_questions_on_a_passage_of_their_familys_training_split_are_told_apart():
+def test_no_overlap_leaves_out_questions_on_passages_of_training():
     release(
         full_train=[["The Bridge  fell in\n1895."], ["two", "three"]],
         full_dev=[["the bridge fell in 1895."], ["new"], ["new", "three"], ["The Bridge fell in 1896."], []],
@@ -89,14 +89,14 @@ def test_questions_on_a_passage_of_their_familys_training_split_are_told_apart()
     assert (IfQA().training("full-test"), IfQA().training("few-dev")) == ("full-train", "few-train")
 
 
-def test_without_its_training_split_the_overlap_of_a_family_is_not_told():
+def test_no_overlap_is_unknown_without_the_training_split():
     release(full_dev=[["new"]])
     Path("data/ifqa/full_split/train.json").unlink()
     assert (apart("full-dev"), IfQA().training("full-dev")) == (None, "")
     assert (apart("few-dev"), IfQA().training("few-dev")) == ([], "few-train")
 
 
-def test_a_changed_training_split_is_looked_at_anew_wherever_it_lies(tmp_path, monkeypatch):
+def test_a_changed_training_split_is_read_again(tmp_path, monkeypatch):
     release(full_dev=[["new"]], full_train=[["new"]])
     assert apart("full-dev") == []
     release(full_dev=[["new"]], full_train=[["another"]])
@@ -105,7 +105,7 @@ def test_a_changed_training_split_is_looked_at_anew_wherever_it_lies(tmp_path, m
     assert [one.name for one in declared("ifqa", root=tmp_path).subsets][-1] == "no_overlap"
 
 
-def test_of_the_real_release_43_questions_of_full_dev_and_28_of_few_dev_share_a_passage():
+def test_the_release_has_43_and_28_dev_questions_that_share_a_passage():
     data = Path(__file__).parents[2] / "data" / "ifqa"
     if not (data / "full_split" / "train.json").exists():
         pytest.skip("the release is not here: ifqa data")
@@ -117,3 +117,9 @@ def test_of_the_real_release_43_questions_of_full_dev_and_28_of_few_dev_share_a_
 def test_of_the_sample_nine_questions_share_a_passage():
     subset = Sample().subsets[-1]
     assert (subset.name, sum(map(subset.holds, Sample().questions("dev")))) == ("no_overlap", 83 - 9)
+
+
+def test_an_idx_that_no_file_can_hold_is_refused():
+    benchmark(RECORD | {"idx": "a\ud800"})
+    with pytest.raises(IfqaError, match="question 0: 'idx' holds half a surrogate pair"):
+        IfQA().questions("full-dev")

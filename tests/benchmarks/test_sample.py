@@ -41,7 +41,7 @@ def questions():
     return Sample().questions("train") + Sample().questions("dev")
 
 
-def test_it_is_a_dump_with_articles_redirects_and_other_namespaces(pages):
+def test_it_is_a_dump_with_articles_redirects_and_namespaces(pages):
     kinds = Counter("redirect" if page["redirect"] else "article" if page["ns"] == "0" else "other" for page in pages)
     assert kinds["article"] >= 60
     assert kinds["redirect"] >= 10

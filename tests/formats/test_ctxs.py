@@ -1,3 +1,5 @@
+"""The ctxs JSON of DPR and FiD: written, read, and refused where it is wrong."""
+
 import gzip
 import json
 import pickle
@@ -97,7 +99,7 @@ def test_ctxs_that_are_written_and_read_are_the_same(tmp_path_factory, questions
 
 
 @given(st.lists(JUNK, max_size=3), st.sampled_from([None, 2]), st.integers(1, 30), st.booleans())
-def test_entries_are_what_json_load_reads_however_the_chunks_fall(tmp_path_factory, values, indent, chunk, lines):
+def test_entries_are_what_json_load_reads_for_any_chunks(tmp_path_factory, values, indent, chunk, lines):
     path = tmp_path_factory.getbasetemp() / "values.json"
     values = [{"entry": value} for value in values]
     path.write_text("\n".join(json.dumps(one) for one in values) if lines else json.dumps(values, indent=indent))
@@ -107,7 +109,7 @@ def test_entries_are_what_json_load_reads_however_the_chunks_fall(tmp_path_facto
 
 
 @given(st.lists(JUNK, min_size=1, max_size=3))
-def test_whatever_stands_in_a_file_is_read_or_refused_in_one_line(tmp_path_factory, values):
+def test_any_file_is_read_or_refused_with_an_error(tmp_path_factory, values):
     path = tmp_path_factory.getbasetemp() / "junk.json"
     path.write_text(json.dumps(values))
     try:
@@ -120,7 +122,7 @@ def test_whatever_stands_in_a_file_is_read_or_refused_in_one_line(tmp_path_facto
 
 
 @given(st.integers(0, len(DPR) - 3), st.sampled_from([3, 1 << 20]))
-def test_a_file_that_is_cut_anywhere_is_refused_and_the_entry_named(tmp_path_factory, end, chunk):
+def test_a_truncated_file_is_refused_with_the_number_of_the_entry(tmp_path_factory, end, chunk):
     path = tmp_path_factory.getbasetemp() / "cut.json"
     path.write_text(DPR[:end])
     if not DPR[:end].strip():
@@ -131,7 +133,7 @@ def test_a_file_that_is_cut_anywhere_is_refused_and_the_entry_named(tmp_path_fac
             list(read_ctxs(path))
 
 
-def test_dprs_own_layout_is_read_and_its_scores_sorted_as_numbers(tmp_path):
+def test_dprs_layout_is_read_with_scores_sorted_as_numbers(tmp_path):
     path = tmp_path / "dpr.json"
     path.write_text(DPR.replace('"82.3"', '"swap"').replace('"9.5"', '"82.3"').replace('"swap"', '"9.5"'))
     (question, ranking), (empty, nothing) = read_ctxs(path)
@@ -244,7 +246,7 @@ def test_what_is_no_json_is_refused(tmp_path, text, complaint):
         list(ctxs._entries(tmp_path / "x.json"))
 
 
-def test_an_entry_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+def test_an_endless_entry_is_refused_before_memory_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr(ctxs, "LONGEST_LINE", 1000)
     monkeypatch.setattr(ctxs, "_CHUNK", 100)
     path = tmp_path / "x.json"

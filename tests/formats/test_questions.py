@@ -1,3 +1,5 @@
+"""Questions in the formats of other tools: what is written is read back, and wrong files are refused."""
+
 import bz2
 import gzip
 import json
@@ -87,7 +89,7 @@ def test_the_benchmark_reads_the_releases_layout(folder, questions):
     assert read_questions(folder / "dev.json") == bare
 
 
-def test_the_release_has_numbers_and_its_answerless_questions_are_left_out(tmp_path):
+def test_ifqas_layout_has_numbers_and_no_questions_without_answers(tmp_path):
     questions = [Question("a/b/17", "q", ("x",)), Question("a/b/007", "r", ("x",)), Question("a/b/1", "s")]
     assert write_ifqa(tmp_path / "x.json", questions) == 2
     assert [one["idx"] for one in json.loads((tmp_path / "x.json").read_text())] == [17, "007"]
@@ -108,7 +110,7 @@ def test_qrels_come_back_and_ir_measures_reads_the_same(folder, judged):
 
 @pytest.mark.parametrize("form", ["topics", "ifqa"])
 @pytest.mark.parametrize("name", ["", "a b", "a\u2028b", "\ufeffa", "a\tb"])
-def test_an_id_that_a_format_cannot_hold_is_refused_and_nothing_written(tmp_path, form, name):
+def test_an_id_that_a_format_cannot_hold_is_refused(tmp_path, form, name):
     with pytest.raises(IfqaError, match="is empty or holds white space"):
         WRITERS[form](tmp_path / "x", [Question(name, "q", ("a",))])
     assert not (tmp_path / "x").exists()
@@ -268,3 +270,12 @@ def test_datasets_reads_our_json_lines_and_squad(tmp_path):
         [{"text": "é 1", "answer_start": 4}],
         [{"text": "Ann", "answer_start": 16}],
     ]
+
+
+@pytest.mark.parametrize("question", [Question("a\ud800", "q"), Question("a", "q\ud800")])
+def test_topics_and_judgements_of_what_no_file_can_hold_are_refused(folder, question):
+    with pytest.raises(IfqaError, match="holds half a surrogate pair"):
+        write_topics(folder / "half.tsv", [question])
+    with pytest.raises(IfqaError, match="holds half a surrogate pair"):
+        write_qrels(folder / "half.qrels", {"a": {"p\ud800": 1}})
+    assert not (folder / "half.tsv").exists()

@@ -1,3 +1,5 @@
+"""TREC runs, written and read."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,3 +1,5 @@
+"""Data for reading question by question: marked answers, passages and scores."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from ifqa.report.browse import answer_spans, browse, cut
 from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
 
-# Letters that fold, accents composed and not, in both orders; what is joined, what parts tokens, what is no character.
+# Letters that fold, accents composed and combining, in both orders; characters that join or separate tokens.
 CHARACTERS = st.sampled_from(
     [*"aAbB1.,'-$ \n", *"éΣσςİßÅ가", "e\u0301", "\u0301", "\u0323", "\u0344", "\u200b", "\x1f", "\xa0"]
 )
@@ -62,7 +64,7 @@ def test_what_is_marked(text, answers, marked):
 
 @pytest.fixture
 def three(tmp_path, monkeypatch):
-    """Two questions; a system that finds and reads, one that is told the gold passages, and one that reads nothing."""
+    """Two questions; a system that retrieves and reads, a system with the gold passages, and a system that reads nothing."""
     monkeypatch.chdir(tmp_path)
     first, second = "If Ann Lee had left, who would have built the mill?", "Suppose it burnt, when would that be?"
     benchmark(
@@ -81,7 +83,7 @@ def three(tmp_path, monkeypatch):
     ]
 
 
-def test_each_question_shows_what_every_experiment_read_and_answered(three):
+def test_each_question_has_every_experiments_passages_and_answer(three):
     (split,) = browse(three)["splits"]
     assert split["name"] == "ifqa full-dev"
     assert [(one["name"], one["read"], one["answers"], one["deep"]) for one in split["experiments"]] == [

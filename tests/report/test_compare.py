@@ -1,7 +1,7 @@
-"""Two experiments side by side: the same questions, the right sign, and no markup out of an answer."""
+"""Two experiments side by side: same questions, up-to-date scores, the right sign, and no markup from an answer."""
 
 import pytest
-from answered import run_answers
+from answered import run_answers, write_answers
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
@@ -9,12 +9,13 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.upstream import questions_of
 from ifqa.report.compare import compare, comparison, largest_differences
+from ifqa.scoring import summary
 from ifqa.scoring.statistics import paired_randomization
 
 
 @pytest.fixture
 def two(tmp_path, monkeypatch):
-    """A answers the first 20 questions rightly, B the first 10 and the last 30, both others with markup."""
+    """A answers the first 20 questions right, B the first 10 and the last 30; their other answers are markup."""
     monkeypatch.chdir(tmp_path)
     right = {"a": range(20), "b": [*range(10), *range(53, 83)]}
     return tuple(run_answers(name, numbers, wrong="[bold]never[/bold]") for name, numbers in right.items())
@@ -68,3 +69,30 @@ def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
         compare(two[0], few)
     with pytest.raises(IfqaError, match="did you mean 'EM'"):
         largest_differences(*two, "EMM", 3)
+
+
+@pytest.mark.parametrize("stale", [0, 1])
+def test_scores_older_than_their_experiment_are_refused(two, stale):
+    name = two[stale].name
+    write_answers(name, range(30))
+    changed = [load_experiment(name) if number == stale else one for number, one in enumerate(two)]
+    for asked in (compare, comparison):
+        with pytest.raises(IfqaError, match=f"ifqa (read|run) {name}"):
+            asked(*changed)
+    stages.run(changed[stale])
+    assert compare(*changed)
+
+
+@pytest.mark.parametrize("stale", [0, 1])
+def test_scores_of_another_limit_are_refused(two, stale, tmp_path):
+    file = tmp_path / f"experiments/{two[stale].name}.toml"
+    file.write_text(file.read_text().replace('split = "dev"', 'split = "dev"\nlimit = 4'))
+    changed = [load_experiment(one.name) for one in two]
+    with pytest.raises(IfqaError, match=f"ifqa (read|run) {two[stale].name}"):
+        comparison(*changed)
+
+
+def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
+    monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
+    with pytest.raises(IfqaError, match="was made from something else than a says now; run it again: ifqa run a"):
+        compare(*two)

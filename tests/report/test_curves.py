@@ -1,3 +1,5 @@
+"""Curves of recall as SVG: points, labels and limits of the axis."""
+
 from itertools import pairwise
 from xml.etree import ElementTree
 

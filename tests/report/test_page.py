@@ -1,3 +1,5 @@
+"""The HTML page: texts from outside stay text, nothing is fetched, and the browser shows every question."""
+
 import base64
 import hashlib
 import json
@@ -56,7 +58,7 @@ class Parsed(HTMLParser):
 
 
 def tiny(hostile=""):
-    """What `browse` gives for one question, with a text in every place of it."""
+    """The data of `browse` for one question, with a hostile text in every place."""
     question = {
         "id": f"b/dev/1{hostile}", "q": ["", f"If so{hostile}", ", who?"], "a": [f"Ann{hostile}"], "n": [0], "g": [f"Ann{hostile}"],
         "p": [{"i": f"1-1{hostile}", "t": f"Title{hostile}", "x": ["By ", "Ann", f" Lee{hostile}"], "g": 1}],
@@ -152,6 +154,9 @@ def test_verdicts_have_a_class_and_their_word(tmp_path):
         (["12 passages", "3"], "short"),
         (["", "-"], "short"),
         (["a text of more than sixteen characters"], None),
+        (["1" * 100_000], "number"),
+        (["1" * 100_000 + "x"], None),
+        ([" of 9" * 20_000 + "x"], None),
     ],
 )
 def test_columns_of_numbers_stand_at_the_right(tmp_path, cells, kind):
@@ -172,7 +177,7 @@ def test_a_page_without_questions_has_no_script(tmp_path):
     assert "noscript" not in {tag for tag, _ in parsed.elements}
 
 
-# From here on in a real browser.
+# The tests below run in a real browser.
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +249,7 @@ def choose(chromium, tool, value):
 
 
 def unfold(chromium):
-    """Open all that is folded; it is filled at the next turn of the page."""
+    """Open everything that is folded; the page fills it at its next turn."""
     chromium.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
     chromium.value("new Promise(done => setTimeout(done, 50))")
 

@@ -1,5 +1,6 @@
-"""`ifqa report`: what it writes is what is finished, what is stale is refused, and nobody's file is lost."""
+"""`ifqa report`: it shows finished runs, marks stale ones, and overwrites no file of the user."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,10 +8,13 @@ from pathlib import Path
 import pytest
 from answered import run_answers, write_answers
 
-from ifqa.config.experiment import parse_experiment
+from ifqa.config.experiment import load_experiment, parse_experiment
+from ifqa.config.variants import override
 from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, _figures, publish
-from ifqa.report.results import RECORDS, Result
+from ifqa.report.records import RECORDS
+from ifqa.report.results import Result
 
 README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"
 
@@ -38,7 +42,7 @@ def test_results_page_and_readme_tell_of_the_same_run():
     assert Path("README.md").read_text() == readme
 
 
-def test_a_check_passes_what_was_just_written_and_refuses_what_changed():
+def test_a_check_passes_written_files_and_refuses_changed_ones():
     run_answers("mine", range(20))
     Path("README.md").write_text(README)
     before = sorted(Path().rglob("*"))
@@ -128,12 +132,61 @@ def test_two_reports_at_once_are_one_too_many():
     write()
 
 
-def test_the_results_of_this_repository_are_what_its_records_give(tmp_path):
+def test_this_repositorys_results_follow_from_its_records(tmp_path):
     root = Path(__file__).parents[2]
     Path("experiments").mkdir()
     for name in ("experiments/RESULTS.md", "experiments/RESULTS.jsonl", "README.md"):
         Path(name).write_bytes((root / name).read_bytes())
     assert write(Path("README.md"), check=True) == []
+
+
+def marked(*names):
+    return README.replace(BEGIN, f"<!-- written by ifqa report: {' '.join(names)} -->")
+
+
+def test_a_mark_names_the_experiments_of_its_table():
+    for name in ("mine", "other", "third"):
+        run_answers(name, range(20))
+    Path("README.md").write_text(marked("mine", "third"))
+    write(Path("README.md"))
+    text = Path("README.md").read_text()
+    assert [name for name in ("mine", "other", "third") if f"`ifqa run {name}`" in text] == ["mine", "third"]
+    assert "something stale" not in text
+    assert text.startswith("# Mine\n\n<!-- written by ifqa report: mine third -->\n\n| experiment |")
+    assert text.endswith(f"{END}\n\nmore\n")
+    assert write(Path("README.md"), check=True) == []
+    Path("README.md").write_text(text.replace("mine third", "mine"))
+    with pytest.raises(IfqaError, match=r"README\.md is stale"):
+        write(Path("README.md"), check=True)
+
+
+def test_a_mark_may_name_only_fully_measured_experiments():
+    run_answers("mine", range(20))
+    write_answers("undone", range(20))
+    run_answers("some", range(20), "limit = 5")
+    stages.run(override(load_experiment("mine"), {"limit": 5}))
+    for name in ("undone", "nowhere", "some", "mine+limit=5"):
+        Path("README.md").write_text(marked("mine", name))
+        with pytest.raises(IfqaError, match=rf"not measured: {re.escape(name)}; wanted experiments"):
+            write(Path("README.md"))
+        assert Path("README.md").read_text() == marked("mine", name)
+    assert not RESULTS.exists()
+
+
+def test_marks_with_and_without_names_are_one_too_many():
+    run_answers("mine", range(20))
+    Path("README.md").write_text(marked("mine") + README)
+    with pytest.raises(IfqaError, match="once each, between which the table goes"):
+        write(Path("README.md"))
+
+
+def test_a_mark_keeps_the_ends_of_lines_of_its_file():
+    run_answers("mine", range(20))
+    Path("README.md").write_bytes(marked("mine").replace("\n", "\r\n").encode())
+    write(Path("README.md"))
+    data = Path("README.md").read_bytes()
+    assert b"`ifqa run mine`" in data
+    assert data.count(b"\n") == data.count(b"\r\n")
 
 
 def test_only_a_finished_experiment_can_be_shown():

@@ -1,3 +1,5 @@
+"""What the command line prints: texts from outside stay text, and tables fit the screen."""
+
 from io import StringIO
 from pathlib import Path
 
@@ -5,9 +7,12 @@ import pytest
 from answered import run_answers
 from rich.console import Console
 
-from ifqa.report.scores import scores_of
-from ifqa.report.screen import list_json, show_scores
+from ifqa.pipeline.clean import Variant
+from ifqa.protocols import Measure, Subset
+from ifqa.report.scores import Scores, scores_of
+from ifqa.report.screen import list_json, show_scores, show_variants
 from ifqa.report.terminal import mark
+from ifqa.scoring.declared import Declared
 
 
 def shown(markup):
@@ -49,7 +54,7 @@ def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, ca
     assert rows[3] == "83 questions, 0 failed (a failure scores 0)"
 
 
-def test_scores_from_before_a_subset_was_declared_are_shown_without_it(tmp_path, monkeypatch):
+def test_scores_that_lack_a_declared_subset_are_shown_without_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     experiment = run_answers("some", range(20))
     scores = scores_of(experiment, experiment.folder / "score")
@@ -70,3 +75,21 @@ def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path, monkeypa
         assert listed["broken"].startswith(f"cannot be read: {tmp_path / folder / 'broken.toml'}: not TOML")
         assert listed["lost"] == "cannot be read: No such file or directory"
         assert listed["whole"] == "all of it"
+
+
+ODD = "[red]a\x1b[31m"
+ODD_SHOWN = "[red]a\N{REPLACEMENT CHARACTER}[31m"
+
+
+def test_names_of_subsets_and_measures_are_shown_as_they_are():
+    mean = {"value": 50.0, "low": 40.0, "high": 60.0}
+    part = {"questions": 1, "measures": {ODD: mean}}
+    content = {"questions": 1, "n_failed": 0, "measures": {ODD: mean}, "subsets": {ODD: part}}
+    content |= {"of": 1, "retry": 0, "not_asked": 0, "groups": {ODD: part}, "macro": {"measures": {ODD: mean}}}
+    by = Declared((Measure(ODD, len),), (Subset(ODD, bool),), groups=ODD)
+    assert str(Scores(ODD, by, content)).count(ODD_SHOWN) == 6
+
+
+def test_the_name_of_a_variants_folder_is_shown_as_it_is(capsys):
+    show_variants([Variant(Path(ODD), 3, "")], removed=False)
+    assert capsys.readouterr().out.startswith(f"{ODD_SHOWN}  3 bytes")

@@ -1,4 +1,4 @@
-"""Results as tables: every experiment has its row, and what was not measured has no number."""
+"""Results as tables: every experiment has a row, and only measured experiments have numbers."""
 
 import re
 
@@ -88,7 +88,7 @@ def test_the_verdict_is_the_worst_of_all(expected, wanted):
     assert cell(grids([result(scored=scores(), expected=expected)]), "mine", "verdict") == wanted
 
 
-def test_what_is_not_of_the_whole_split_says_partial_and_is_in_no_readme():
+def test_a_partial_result_says_so_and_is_not_in_the_readme():
     limited, whole = result("limited", scores(questions=8), limit=8), result("whole", scores(), limit=500)
     capped, down = result("capped", scores(not_asked=3, retry=3)), result("down", scores(retry=79, n_failed=79))
     some = result("some", scores(questions=1), questions=["sample/dev/3"])
@@ -119,7 +119,7 @@ def test_what_is_stale_has_no_number_and_says_why():
     assert cell(tables, "mine", "EM") is None
 
 
-def test_values_of_one_model_stand_together_and_their_source_once_below():
+def test_expected_values_are_grouped_by_model_with_their_source_once():
     published = {
         "EM": [
             {"value": 46.08, "retired": "davinci", "source": "Table 3"},
@@ -172,6 +172,7 @@ def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
         ("[x][y] [y]: javascript:a", "[x]\\[y] [y]\\: javascript:a"),
         ("<javascript:a> <img src=x>", "&lt;javascript:a> &lt;img src=x>"),
         ("40.0 [36.0, 44.0] of 9", "40.0 [36.0, 44.0] of 9"),
+        ("\x1b[31mred\n\x9b", "\ufffd[31mred \ufffd"),
     ],
 )
 def test_no_link_image_or_html_comes_of_a_text(text, written):
@@ -179,7 +180,7 @@ def test_no_link_image_or_html_comes_of_a_text(text, written):
     assert page.endswith(f"## T {written}\n\n| a |\n|---|\n| {written} |\n\nN {written}\n")
 
 
-def test_the_readme_has_the_measured_rows_and_the_commands_that_make_them():
+def test_the_readme_table_has_measured_rows_with_their_commands():
     table = readme_table([result("mine", scores(), about="Mine."), result("other")])
     assert table.splitlines()[2:] == [
         "| Mine | 1,234 (sample) | 50.0 / 60.0 / - / - | 40.0 [36.0, 44.0] | 48.0 [44.0, 52.0] | `ifqa run mine` |"

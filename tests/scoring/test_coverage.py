@@ -1,3 +1,5 @@
+"""Coverage of gold passages by a corpus, against the measure of single passages."""
+
 from collections import Counter
 from itertools import pairwise
 
@@ -22,7 +24,7 @@ def test_a_gold_is_covered_where_covers_says_so(golds, passage):
 
 
 @given(gold=st.lists(st.sampled_from("abcdefgh"), min_size=5, max_size=30), data=st.data())
-def test_parts_of_a_gold_passage_have_the_share_of_its_grams_they_hold(gold, data):
+def test_a_part_of_a_gold_passage_has_its_share_of_the_grams(gold, data):
     start = data.draw(st.integers(0, len(gold) - 5))
     end = data.draw(st.integers(start + 5, len(gold)))
     passage, text = " ".join(["before", *gold[start:end], "after"]), " ".join(gold)
@@ -42,7 +44,7 @@ def question(number, *golds):
     return Question(f"t/dev/{number}", "If?", ("yes",), golds)
 
 
-def test_questions_count_with_any_and_with_all_of_their_golds_covered():
+def test_questions_are_counted_by_any_and_by_all_golds_covered():
     questions = [question(0, "A", "B"), question(1, "B", "C"), question(2, "C"), question(3)]
     own = coverage(questions, {"A": 1.0, "B": 0.4, "C": 0.39})
     assert own == Coverage(best=(1.0, 0.4, 0.39), questions=3, questions_any=2, questions_all=1)
@@ -71,7 +73,7 @@ def test_a_page_is_what_stands_before_the_number_of_an_id(tmp_path):
     assert page_sizes(tmp_path, [passage(one, "same title") for one in ids]) == {1: 1, 2: 1, 3: 1}
 
 
-def test_a_page_of_passages_with_numbers_alone_is_a_run_of_one_title(tmp_path):
+def test_passages_with_plain_numbers_are_grouped_into_pages_by_title(tmp_path):
     records = [passage("1", "Aaron"), passage("2", "Aaron"), passage("3", "Abel"), passage("4", "")]
     assert page_sizes(tmp_path, records) == {1: 1, 2: 1}
 

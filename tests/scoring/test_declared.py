@@ -1,4 +1,4 @@
-"""What benchmarks and experiments declare of their scores, and what of it is shown first."""
+"""The measures and subsets that benchmarks and experiments declare, and their order in tables."""
 
 import sys
 from dataclasses import replace
@@ -21,7 +21,7 @@ class Plain(Benchmark):
 
 @pytest.fixture
 def plain(tmp_path, monkeypatch):
-    """Make a benchmark with these measures and subsets; its name."""
+    """Make a benchmark with these measures and subsets; returns its name."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
@@ -84,7 +84,7 @@ def test_rankings_come_first_and_the_rest_as_declared():
     assert BY.keys(known) == ["found@1", "found@20", "plain", "set"]
 
 
-def test_the_headline_is_what_is_said_to_be_one_else_what_tables_show_else_the_first():
+def test_the_headline_is_declared_else_in_tables_else_the_first_measure():
     every = ["plain", "shown", "set", "found@1", "found@5"]
     assert BY.headline(every) == "shown"
     assert BY.headline(["plain", "found@1", "found@5"]) == "found@5"
@@ -95,7 +95,7 @@ def test_the_headline_is_what_is_said_to_be_one_else_what_tables_show_else_the_f
     assert led.shown(["plain", "shown", "first"]) == ["first", "shown"]
 
 
-def test_experiments_of_one_benchmark_are_shown_with_the_measures_of_all():
+def test_several_experiments_are_shown_with_the_measures_of_all():
     a, b = declared("ifqa", ["accuracy"]), declared("ifqa")
     assert joined([a, b]) == a
     assert joined([b, a]).measures == a.measures

@@ -1,4 +1,4 @@
-"""Why a question was got wrong, and that every question has exactly one reason."""
+"""Outcomes of questions: every question has exactly one."""
 
 from collections import Counter
 

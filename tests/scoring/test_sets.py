@@ -12,7 +12,7 @@ from ifqa.scoring.sets import set_difference, set_interval, set_macro
 
 
 def consistent(questions, predictions):
-    """The share of paragraphs whose questions are all answered rightly."""
+    """The share of paragraphs whose questions are all answered right."""
     right = {}
     for question, prediction in zip(questions, predictions, strict=True):
         assert prediction.question_id == question.id
@@ -46,7 +46,7 @@ def said(several, seed, share=0.7):
 
 
 def test_a_paragraph_that_is_drawn_twice_counts_twice():
-    """So a share of paragraphs has the interval of a mean over paragraphs."""
+    """A share of paragraphs has the interval of a mean over paragraphs."""
     asked = questions(60)
     answered = said(asked, 1)
     value, low, high = set_interval(CONSISTENT, asked, answered, seed=0)

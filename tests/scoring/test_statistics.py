@@ -135,7 +135,7 @@ def test_empty_and_unequal_scores_are_refused() -> None:
 
 
 def clustered(seed: int, several: int, largest: int) -> tuple[list[float], list[str]]:
-    """Scores of questions on paragraphs of 1 to `largest` questions, which are alike within a paragraph."""
+    """Scores of questions on paragraphs of 1 to `largest` questions; scores within a paragraph are similar."""
     rng = random.Random(seed)
     values, units = [], []
     for number in range(several):
@@ -147,7 +147,7 @@ def clustered(seed: int, several: int, largest: int) -> tuple[list[float], list[
 
 
 def brute_force(values: list[float], units: list[str], resamples: int, seed: int) -> list[float]:
-    """The mean of each resample, drawn paragraph by paragraph and summed question by question."""
+    """The mean of each resample: drawn by paragraph, summed by question."""
     rng = random.Random(seed)
     paragraphs = {unit: [v for v, u in zip(values, units, strict=True) if u == unit] for unit in dict.fromkeys(units)}
     means = []
@@ -186,7 +186,7 @@ def test_order_does_not_matter_to_units(pairs: list[tuple[float, str]], rng: ran
     assert mean_interval(values, resamples=200, units=units) == mean_interval(mixed, resamples=200, units=mixed_units)
 
 
-def test_many_distinct_values_are_drawn_one_by_one_and_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawing_single_values_gives_the_same_interval_as_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     values, units = clustered(9, 60, 4)
     whole = mean_interval(values), mean_interval(values, units=units)
     monkeypatch.setattr(statistics, "_MANY", 0)

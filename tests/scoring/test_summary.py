@@ -1,3 +1,5 @@
+"""Rows of questions, and scores over all questions, subsets and groups."""
+
 from dataclasses import replace
 
 import pytest
@@ -37,7 +39,7 @@ def test_means_are_over_all_questions_and_by_subset():
     assert {"ceiling", "groups", "macro"} & set(scores) == set()
 
 
-def test_a_subset_that_cannot_be_told_is_left_out_and_one_of_no_question_is_not():
+def test_a_subset_is_left_out_if_unknown_but_not_if_empty():
     by = replace(BY, subsets=(Subset("untold", lambda _: None), Subset("empty", lambda _: False)))
     assert summary.summarise(rows(1.0, 0.0, 0.0), QUESTIONS, by, None, seed=0)["subsets"] == {
         "empty": {"questions": 0, "measures": {}}
@@ -70,7 +72,7 @@ def test_a_failure_scores_worst_and_is_not_asked_about():
     assert summary.reading(QUESTIONS[0], Prediction("q/1", "5"), by)["distance"] == 0.25
 
 
-def test_a_measure_that_is_not_defined_for_a_question_is_not_in_its_row():
+def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
     by = Declared((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
     scored = [summary.row(one, by, prediction=Prediction(one.id, "x")) for one in QUESTIONS]
     assert ["odd" in row for row in scored] == [True, False, True]
@@ -115,7 +117,7 @@ def test_whether_gold_was_read_is_known_and_a_subset():
     assert scores["subsets"]["gold_read"]["questions"] == 1
 
 
-def test_a_measure_that_some_questions_lack_says_of_how_many_it_is():
+def test_a_measure_that_some_questions_lack_has_their_count():
     scored = rows(1.0, 0.0, 0.0)
     scored[1]["gold_any@1"] = 1.0
     scores = summary.summarise(scored, QUESTIONS, BY, None, seed=0)
@@ -127,7 +129,7 @@ def grouped(*groups):
     return [replace(one, group=group) for one, group in zip(QUESTIONS, groups, strict=True)]
 
 
-def test_groups_have_scores_of_their_own_and_count_the_same_in_the_macro_average():
+def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
     by, questions = replace(BY, groups="dataset"), grouped("a", "b", "b")
     scores = summary.summarise(rows(1.0, 0.0, 1.0), questions, by, None, seed=0)
     assert {name: one["measures"]["EM"]["value"] for name, one in scores["groups"].items()} == {"a": 100.0, "b": 50.0}
@@ -139,7 +141,7 @@ def test_groups_have_scores_of_their_own_and_count_the_same_in_the_macro_average
     assert (macro["value"], macro["groups"]) == (50.0, 1)
 
 
-def test_where_a_group_is_the_unit_the_macro_average_resamples_groups():
+def test_the_macro_average_resamples_groups_if_they_are_the_unit():
     by = Declared((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
     scored = [row | {"right": value} for row, value in zip(rows(0, 0, 0), (1.0, 0.0, 1.0), strict=True)]
     macro = summary.summarise(scored, grouped("a", "b", "b"), by, None, seed=0)["macro"]["measures"]["right"]

@@ -1,7 +1,7 @@
-"""What the questions of a split are, in counts: lengths, answers, kinds of answers, question words, gold passages.
+"""Counts of a split's questions: lengths, answers, kinds of answers, question words, gold passages.
 
-Words are what white space parts, as everywhere a length is given. The IfQA paper (Tables 1 and 2) annotated the kinds of
-answers by hand; the release does not hold that, so `answer_type` is a rule in its place.
+Words are split at white space, as in all lengths. The IfQA paper (Tables 1 and 2) annotated the kinds of answers by hand. The
+release does not have these annotations, so `answer_type` uses a rule instead.
 """
 
 import re
@@ -40,24 +40,24 @@ _LINKS = frozenset("of the a an and in on at for to de la le du da del der van v
 
 @dataclass(frozen=True)
 class QuestionStats:
-    """The questions of a split, counted; a histogram is number of words -> how many have it.
+    """Counts of a split's questions. A histogram maps a number of words to how many texts have it.
 
     Attributes:
-        questions: how many; those of one text count as often as they stand.
-        question_words, answer_words, passage_words: histograms of the question, its first answer, and the distinct gold
-            passages.
-        vocabulary: distinct words of the questions, lower-cased, marks left on them.
+        questions: number of questions, repeated ones included.
+        question_words, answer_words, passage_words: histograms of the questions, of their first answers, and of the distinct
+            gold passages.
+        vocabulary: number of distinct words of the questions, lower-cased, with their punctuation.
         types: the first answers by `answer_type`.
-        asked: the questions by the question word of their main clause; "how many" is also "how much", "who" also "whom"
-            and "whose", "none" asks for yes or no, or with a verb.
-        places: where that word stands in the main clause: first, behind a preposition ("in which"), later, nowhere.
-        several_answers: with more than one answer that differ once normalised.
-        several_meanings: with more than one answer that are not `forms` of one another.
-        yes_no: with the answer yes or no.
-        numeric: whose answers are numbers or dates (`is_numeric`).
-        several_passages: with more than one gold passage.
-        in_gold: subset -> (questions one of whose gold passages holds an answer, questions that have gold passages), for
-            all, numeric and other questions; the share is the ceiling of answer recall.
+        asked: the questions by the question word of their main clause. "how many" includes "how much"; "who" includes
+            "whom" and "whose"; "none" is a question for yes or no, or one that asks with a verb.
+        places: the place of that word in the main clause: first, after a preposition ("in which"), later, or none.
+        several_answers: questions with several answers that differ after normalisation.
+        several_meanings: questions with several answers that are not `forms` of one another.
+        yes_no: questions with the answer yes or no.
+        numeric: questions whose answers are numbers or dates (`is_numeric`).
+        several_passages: questions with more than one gold passage.
+        in_gold: subset -> (questions with a gold passage that holds an answer, questions with gold passages), for all,
+            numeric and other questions; the share is the ceiling of answer recall.
     """
 
     questions: int
@@ -80,8 +80,8 @@ def count(questions: Sequence[Question], main_clauses: Sequence[str]) -> Questio
     """Count the questions of a split.
 
     Args:
-        questions: the split's.
-        main_clauses: of each question what is asked, without its if-clause.
+        questions: the questions of the split.
+        main_clauses: the main clause of each question, without its if-clause.
     """
     answered = [
         (question, clause) for question, clause in zip(questions, main_clauses, strict=True) if question.answers
@@ -109,10 +109,10 @@ def count(questions: Sequence[Question], main_clauses: Sequence[str]) -> Questio
 
 
 def shared(questions_by_split: Mapping[str, Sequence[Question]]) -> dict[str, dict[str, int]]:
-    """How many distinct questions stand in both of two splits, word for word once normalised: split -> split -> count.
+    """The number of distinct questions that two splits share, compared after normalisation: split -> split -> count.
 
-    A split with itself gives its distinct questions. What a model has seen in training it cannot be tested on: IfQA's
-    full-train holds 903 of the 1,594 of few-dev.
+    A split with itself gives its number of distinct questions. A model must not be tested on questions of its training:
+    IfQA's full-train has 903 of the 1,594 distinct questions of few-dev.
     """
     texts = {
         split: {normalize(question.text) for question in questions} for split, questions in questions_by_split.items()
@@ -121,13 +121,13 @@ def shared(questions_by_split: Mapping[str, Sequence[Question]]) -> dict[str, di
 
 
 def answer_type(question: Question, main_clause: str) -> str:
-    """One of TYPES, by a rule in place of the IfQA paper's annotation.
+    """The kind of a question's answers, one of TYPES, by a rule that replaces the IfQA paper's annotation.
 
-    Numbers and dates are told from the rest by `is_numeric`. Of those, a date is what has a month, a decade, a century or
-    a year, or answers "when" or "which year"; where an amount is asked for ("how many"), only what has a month.
-    Of the rest, an entity is a name: every word of the first answer but "of" and the like has a capital or a digit. The
-    gold passages decide on the capital where the answer stands in them, as annotators wrote "Platinum" and "platinum"
-    alike. Yes, no, and all else ("house arrest") are "other".
+    `is_numeric` separates numbers and dates from the rest. A date has a month, a decade, a century or a year, or answers
+    "when" or "which year"; if the question asks for an amount ("how many"), only an answer with a month is a date. An
+    entity is a name: every word of the first answer, except "of" and the like, begins with a capital or a digit. If a gold
+    passage holds the answer, its capitals count, because annotators wrote both "Platinum" and "platinum". Yes, no and
+    everything else ("house arrest") are "other".
 
     Raises:
         IndexError: the question has no answers.
@@ -149,7 +149,7 @@ def _is_date(answer: str, main_clause: str) -> bool:
 
 
 def _as_written(answer: str, passages: Sequence[str]) -> str:
-    """The answer with the capitals it has where it first stands in a passage; as it is if it stands in none."""
+    """The answer with the capitals of its first place in a passage; unchanged if no passage holds it."""
     pattern = re.compile(rf"(?<!\w){re.escape(answer.strip())}(?!\w)", re.IGNORECASE)
     found = next(filter(None, map(pattern.search, passages)), None)
     return found[0] if found else answer
@@ -161,7 +161,7 @@ def _is_name(text: str) -> bool:
 
 
 def question_word(main_clause: str) -> tuple[str, str]:
-    """The first question word of a main clause, one of QUESTION_WORDS, and where it stands, one of PLACES.
+    """The first question word of a main clause, one of QUESTION_WORDS, and its place, one of PLACES.
 
     "in which year would it" -> ("which", "preposition"); "would it have sunk" -> ("none", "none").
     """
@@ -175,16 +175,22 @@ def question_word(main_clause: str) -> tuple[str, str]:
 
 
 def meanings(answers: Sequence[str]) -> int:
-    """How many of the answers are left when those with a form in common, normalised, count as one: ("2", "two") is 1.
+    """The number of different answers; answers with a normalised form in common are the same: ("2", "two") is 1.
 
-    Answers that only contain one another ("Rasputin", "Grigori Rasputin") count as two, which the paper's count may not.
+    If one answer contains another ("Rasputin", "Grigori Rasputin"), they are two; the paper may have counted them as one.
     """
-    groups: list[set[str]] = []
+    parents: dict[str, str] = {}  # a form -> another of the same meaning, or itself; a tree for each meaning
+
+    def root(form: str) -> str:
+        while parents.setdefault(form, form) != form:
+            parents[form] = form = parents[parents[form]]
+        return form
+
     for answer in answers:
-        own = set(map(normalize, forms(answer)))
-        apart = [group for group in groups if group.isdisjoint(own)]
-        groups = [*apart, own.union(*(group for group in groups if group not in apart))]
-    return len(groups)
+        own = [normalize(form) for form in forms(answer)]
+        for form in own:
+            parents[root(form)] = root(own[0])
+    return sum(form == parent for form, parent in parents.items())
 
 
 def _subsets(question: Question) -> tuple[str, str]:

@@ -1,12 +1,12 @@
 """The forms an answer can take: "5" and "five", "May 4, 1979" and "4 May 1979", "3.5 million" and "3,500,000".
 
-The IfQA paper adds such forms to the annotated answers: of a number digits and words, with its unit if it has one; of a
-date "Month Day, Year". (It also adds an entity's Wikipedia title, which no rule can know.) The release holds only some of
-them. Nothing here is used in EM, F1 or recall, which take the answers as they are released, so that the numbers stay
-comparable; it tells whether several answers are several meanings, and can be used before training or search.
+The IfQA paper adds such forms to the annotated answers: for a number digits and words, with its unit if it has one; for a date
+"Month Day, Year". (It also adds an entity's Wikipedia title, which no rule can know.) The release has only some of these forms.
+EM, F1 and recall do not use the forms: they take the answers as released, so that numbers stay comparable. The forms tell
+whether several answers have several meanings, and can be used before training or search.
 
-An answer is read as a number, an ordinal or a date, and all spellings of that are written out. Each spelling is read as
-the same again, so forms of forms are no new ones.
+An answer is parsed as a number, an ordinal or a date, and all spellings of it are written out. Each spelling parses as the same
+value, so forms of forms are no new forms.
 """
 
 import re
@@ -28,7 +28,7 @@ _MONTHS = "january february march april may june july august september october n
 
 
 def _spelled(number: int) -> list[str]:
-    """Words of 0 to 100 and of 200, 300 … 900; "twenty-one" also without its hyphen."""
+    """The words of 0 to 100 and of 200, 300 … 900; "twenty-one" also without its hyphen."""
     if number < 20:
         return [_UNITS[number]]
     if number >= 100:
@@ -51,11 +51,15 @@ _ORDINALS = {number: [_ordinal_word(word) for word in _WORDS[number]] for number
 _READ_WORDS = {word: number for number, words in _WORDS.items() for word in words} | {"hundred": 100}
 _READ_ORDINALS = {word: number for number, words in _ORDINALS.items() for word in words} | {"hundredth": 100}
 
+_LONGEST = 1 + max(
+    len(words.split()) for words in (*_READ_WORDS, *_READ_ORDINALS)
+)  # words of the longest number, with one for its scale
+
 _DIGITS = re.compile(r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,4}|[1-9][0-9]{0,14}|0)(?:\.[0-9]{1,6})?")
 _NTH = re.compile(r"([1-9][0-9]?|100)(st|nd|rd|th)")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _PERCENT = ("%", "percent", "per cent")
-#: A number goes on with these ("one hundred and five", "two thirds"), so what stands before them is not all of it.
+#: A number continues with these words ("one hundred and five", "two thirds"), so the part before them is incomplete.
 _GOES_ON = {"and", "or", "to", "point", "half", "halves", "quarter", "quarters", "dozen", *_SCALES, *_MONTHS}
 _GOES_ON |= {word for words in _READ_WORDS for word in words.split()}
 _GOES_ON |= {part for word in _READ_ORDINALS for part in (word, f"{word}s")} - {"second", "seconds"}
@@ -71,12 +75,12 @@ _DATES = [
 
 
 def forms(answer: str) -> tuple[str, ...]:
-    """The answer as it is, then its other forms, each once; the answer alone when it is no number and no date.
+    """The answer unchanged, then its other forms, each once; only the answer if it is no number and no date.
 
-    Read are: numbers in digits or words (words for 0 to 100, and for round hundreds, thousands and millions), also with a
-    unit behind ("three years") or in percent; ordinals ("21st", "twenty-first place"); dates in several orders, with or
-    without the comma, the year or the day; ISO dates. Case and blanks do not matter. A plain "1984" may be a year, and is
-    left alone, while "1,984" is a number. A name is left alone, too: "Three Kings".
+    It parses numbers in digits or words (words for 0 to 100, and for round hundreds, thousands and millions), also before a
+    unit ("three years") or in percent; ordinals ("21st", "twenty-first place"); dates in several orders, with or without
+    the comma, the year or the day; and ISO dates. Case and blanks do not matter. A plain "1984" may be a year and has no
+    other forms, while "1,984" is a number. A name such as "Three Kings" has no other forms either.
     """
     if not isinstance(answer, str):
         raise TypeError("answer must be one string, not several")
@@ -89,7 +93,7 @@ def _others(text: str) -> Iterator[str]:
             yield from _date_forms(found.groupdict())
             return
     words = re.sub(r"(?<=[0-9])%$", " %", text).split()
-    for end in range(len(words), 0, -1):  # the longest number that the words begin with
+    for end in range(min(len(words), _LONGEST), 0, -1):  # the longest number that the words begin with
         start, unit = " ".join(words[:end]).lower(), " ".join(words[end:])
         if (amount := _amount(start)) is not None:
             if unit in _PERCENT:
@@ -104,13 +108,13 @@ def _others(text: str) -> Iterator[str]:
 
 
 def _is_unit(text: str) -> bool:
-    """Whether words can stand behind a number as what it counts: lower-case, and no more of the number."""
+    """Whether words after a number can be its unit: lower-case, and not a continuation of the number."""
     words = text.split()
     return all(re.fullmatch(r"[a-z][a-z'-]*", word) for word in words) and not (words and words[0] in _GOES_ON)
 
 
 def _amount(text: str) -> Decimal | None:
-    """The value of "12", "1,200", "3.5 million", "two hundred", "a thousand"; None of anything else."""
+    """The value of "12", "1,200", "3.5 million", "two hundred", "a thousand"; None for anything else."""
     head, _, scale = text.rpartition(" ")
     if scale not in _SCALES:
         return _plain(text)
@@ -125,11 +129,11 @@ def _plain(text: str) -> Decimal | None:
 
 
 def _amount_forms(value: Decimal) -> Iterator[str]:
-    """Digits without and with commas; where it is round, with a scale ("3.5 million"); where it is short, in words."""
+    """Digits without and with commas; if it is round, with a scale ("3.5 million"); if it is short, in words."""
     digits = f"{value:f}"
     if "." in digits:
         digits = digits.rstrip("0").rstrip(".")
-    if len(digits.partition(".")[0]) <= 15:  # what can be read again
+    if len(digits.partition(".")[0]) <= 15:  # longer ones would not be parsed again
         yield digits
         yield f"{Decimal(digits):,f}"
     if value in _WORDS:
@@ -153,7 +157,7 @@ def _percent_forms(value: Decimal) -> Iterator[str]:
 
 
 def _ordinal(text: str) -> int:
-    """The number of "21st" or "twenty-first", 1 to 100; 0 of anything else, and of "21th"."""
+    """The number of "21st" or "twenty-first", 1 to 100; 0 for anything else, such as "21th"."""
     if found := _NTH.fullmatch(text):
         number = int(found[1])
         return number if text == _nth(number) else 0
@@ -166,7 +170,7 @@ def _nth(number: int) -> str:
 
 
 def _date_forms(parts: dict[str, str | None]) -> Iterator[str]:
-    """All orders of a date's parts; nothing of a day that there is not, such as February 30."""
+    """All orders of a date's parts; nothing for a day that does not exist, such as February 30."""
     number = int(parts.get("number") or 0) or 1 + [m[:3] for m in _MONTHS].index(
         (parts.get("month") or "")[:3] or "jan"
     )

@@ -1,6 +1,6 @@
-"""What a corpus's passages are: how many, how long, and how much of a benchmark's gold passages they hold.
+"""Statistics of a corpus's passages: number, lengths, and how many gold passages of a benchmark they cover.
 
-So two ways of building passages can be compared before anything is indexed or searched.
+With them, two ways of building passages can be compared before anything is indexed or searched.
 """
 
 import math
@@ -15,7 +15,8 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.provenance import up_to_date_passages
 from ifqa.progress import bar
 from ifqa.records import Question
-from ifqa.report.figures import check_figure, save
+from ifqa.report.figures import check_figure, save, without_formulas
+from ifqa.report.terminal import plain
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
 from ifqa.scoring.measures.covers import COVERED_SHARE
 from ifqa.workers.tasks import run
@@ -24,24 +25,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.table import Table
 
-_BIN, _BINS, _MOST = 10, 20, 1_000  # words: a bar is 10, up to 200; then one up to 1,000, and one for all over that
+_BIN, _BINS, _MOST = 10, 20, 1_000  # words: bars of 10 up to 200, then a bar up to 1,000, and a bar for more
 _BAR = 32  # characters
 
 
 def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]], workers: int = 0) -> PassageStats:
-    """Read a corpus's passages once and count; they are never in memory together.
+    """Read a corpus's passages once, a shard at a time, and count them.
 
     Args:
-        corpus: whose passages are built.
-        questions_by_split: whose gold passages to look for; {} for none.
-        workers: processes; 0 for as many as there are cores.
+        corpus: the corpus; its passages must be built.
+        questions_by_split: the questions whose gold passages to look for; {} for none.
+        workers: number of processes; 0 for the number of cores.
 
     Raises:
-        IfqaError: the passages are not built, not whole or not what the corpus file says now, or a line is no passage
-            (named as file:line).
+        IfqaError: the passages are not built, damaged or out of date, or a line is no passage (named as file:line).
     """
     folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
-    wanted = up_to_date_passages(corpus)["record"]["passages"]
+    recorded = up_to_date_passages(corpus)["record"]["passages"]
     paths = list(shards_of(folder).values())
     texts = (text for split in questions_by_split.values() for question in split for text in question.gold_passages)
     golds = tuple(dict.fromkeys(texts))
@@ -54,15 +54,16 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
                 advance(1)
 
     stats = merge(parts(), paths, golds, questions_by_split)
-    if stats.passages != wanted:
+    if stats.passages != recorded:
         raise IfqaError(
-            f"{folder} holds {stats.passages:,} passages, its manifest says {wanted:,}; build again: {command}"
+            f"{folder} holds {stats.passages:,} passages, its manifest says {recorded:,}; remove the folder and build "
+            f"it again: {command}"
         )
     return stats
 
 
 def stats_json(stats: PassageStats) -> dict[str, object]:
-    """The numbers as a JSON file has them: counts as they are, shares in percent, histograms as {size: count}."""
+    """The statistics as JSON data: counts, shares in percent, and histograms as {size: count}."""
     return {
         "shards": stats.shards,
         "passages": stats.passages,
@@ -82,12 +83,12 @@ def _coverage_json(own: Coverage) -> dict[str, object]:
 
 
 def _summary(counts: Mapping[int, int]) -> dict[str, float]:
-    """Mean, median, least and most of a histogram; {} of an empty one."""
+    """Mean, median, least and most of a histogram; {} if it is empty."""
     if not counts:
         return {}
     number = sum(counts.values())
     total = sum(size * count for size, count in counts.items())
-    reached, middle = 0, [(number - 1) // 2, number // 2]  # places of the one or two in the middle
+    reached, middle = 0, [(number - 1) // 2, number // 2]  # the middle place, or both
     median = 0.0
     for size, count in sorted(counts.items()):
         median += size / 2 * sum(reached <= place < reached + count for place in middle)
@@ -96,9 +97,9 @@ def _summary(counts: Mapping[int, int]) -> dict[str, float]:
 
 
 def bars(lengths: Mapping[int, int]) -> list[tuple[str, int]]:
-    """The bars of the histogram of words, and how many passages each has: "1 - 10", "11 - 20", … to "over 1,000".
+    """The bars of the histogram of words, with their numbers of passages: "1 - 10", "11 - 20", … to "over 1,000".
 
-    Passages without a word are in the first. Bars before the first with passages, and after the last, are left out.
+    Passages without words count in the first bar. Empty bars at both ends are left out.
     """
     names = [f"{n * _BIN + 1} - {(n + 1) * _BIN}" for n in range(_BINS)]
     names += [f"{_BINS * _BIN + 1} - {_MOST:,}", f"over {_MOST:,}"]
@@ -111,11 +112,11 @@ def bars(lengths: Mapping[int, int]) -> list[tuple[str, int]]:
 
 
 def show(corpus_name: str, stats: PassageStats) -> None:
-    """Print the numbers as tables that fit 80 columns."""
+    """Print the statistics as tables that fit 80 columns."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.print(f"[italic]{corpus_name}[/italic]")
+    console.print(f"[italic]{plain(corpus_name)}[/italic]")
     console.print(_counts_table(stats))
     console.print("\n[italic]Words a passage[/italic]")
     console.print(_lengths_table(stats))
@@ -170,7 +171,7 @@ def _lengths_table(stats: PassageStats) -> "Table":
 def _coverage_table(stats: PassageStats) -> "Table":
     table = _table("split", "golds", "covered", "mean best", "questions", "any", "all")
     for split, own in stats.coverage.items():
-        _add_coverage(table, split, own)
+        _add_coverage(table, plain(split), own)
         if stats.gold:
             _add_coverage(table, "  with gold", stats.coverage_with_gold[split])
     return table
@@ -182,25 +183,26 @@ def _add_coverage(table: "Table", name: str, own: Coverage) -> None:
 
 
 def draw(stats: PassageStats, path: Path) -> None:
-    """Draw the words a passage and, if a benchmark was looked for, the share of its gold passages held at least so far.
+    """Draw the lengths of passages and, if coverage was measured, the share of gold passages covered at least so much.
 
-    Gold passages in the corpus do not count as holding themselves (`PassageStats.coverage`).
+    Gold passages in the corpus do not cover themselves (`PassageStats.coverage`).
 
     Raises:
-        IfqaError: the suffix is none of a figure, or matplotlib is missing.
+        IfqaError: no figure has this suffix, or matplotlib is missing.
     """
     check_figure(path)
     from matplotlib.figure import Figure
 
     panels = 1 + bool(stats.coverage)
-    figure = Figure(figsize=(4.2 * panels, 3.1), layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
-    _draw_lengths(axes[0], stats)
-    if stats.coverage:
-        _draw_coverage(axes[1], stats.coverage)
-    save(figure, path)
+    with without_formulas():
+        figure = Figure(figsize=(4.2 * panels, 3.1), layout="constrained")
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        for one in axes:
+            one.spines[["top", "right"]].set_visible(False)
+        _draw_lengths(axes[0], stats)
+        if stats.coverage:
+            _draw_coverage(axes[1], stats.coverage)
+        save(figure, path)
 
 
 def _draw_lengths(axes: "Axes", stats: PassageStats) -> None:
@@ -208,7 +210,7 @@ def _draw_lengths(axes: "Axes", stats: PassageStats) -> None:
     names, counts = [name for name, _ in found], [count for _, count in found]
     axes.bar(range(len(found)), counts, width=0.9, color="#4c72b0")
     axes.set_yscale("log")
-    axes.set_ylim(bottom=0.5)  # one passage is a bar too
+    axes.set_ylim(bottom=0.5)  # a single passage must be visible
     every = 1 + len(found) // 12
     axes.set_xticks(range(0, len(found), every), names[::every], rotation=45, ha="right", fontsize=8)
     axes.set_xlabel("words a passage")
@@ -216,7 +218,7 @@ def _draw_lengths(axes: "Axes", stats: PassageStats) -> None:
 
 
 def at_least(best: Sequence[float]) -> list[tuple[float, float]]:
-    """The steps of a falling curve, in percent: a share, and how many of `best` are that high; from 0 to 100."""
+    """The steps of a falling curve, in percent: (share, how many of `best` are at least that high), from 0 to 100."""
     ordered, heights = sorted(best), dict[float, float]()
     for place, share in enumerate(ordered):
         heights.setdefault(100 * share, 100 * (len(ordered) - place) / len(ordered))
@@ -224,7 +226,7 @@ def at_least(best: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def _draw_coverage(axes: "Axes", coverage: Mapping[str, Coverage]) -> None:
-    styles = cycle(("-", "--", ":", "-."))  # also told apart in black and white
+    styles = cycle(("-", "--", ":", "-."))  # distinct in black and white
     for (split, own), style in zip(coverage.items(), styles, strict=False):
         if own.golds:
             label = f"{split}: {own.percents()['covered']:.1f}% of {own.golds:,} covered"
@@ -234,4 +236,6 @@ def _draw_coverage(axes: "Axes", coverage: Mapping[str, Coverage]) -> None:
     axes.set_xlabel("5-grams found in one passage, at least (%)")
     axes.set_ylabel("gold passages (%)")
     low = all(own.percents()["covered"] < 50 for own in coverage.values() if own.golds)
-    axes.legend(loc="upper right" if low else "lower left", framealpha=0.9, edgecolor="none", fontsize=8)  # on no curve
+    axes.legend(
+        loc="upper right" if low else "lower left", framealpha=0.9, edgecolor="none", fontsize=8
+    )  # where no curve is

@@ -1,6 +1,6 @@
-"""What the questions of a benchmark are, split by split, beside the IfQA paper's Tables 1 and 2; and what leaks.
+"""Statistics of a benchmark's questions by split, beside the IfQA paper's Tables 1 and 2; and questions that splits share.
 
-Nothing is tuned on these numbers, so that test splits can be counted, too.
+Nothing is tuned on these numbers, so test splits may be counted as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import Benchmark
-from ifqa.report.figures import check_figure, save
+from ifqa.report.figures import check_figure, save, without_formulas
 from ifqa.report.stats.counts import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
+from ifqa.report.terminal import plain
 from ifqa.retrieval.clauses import split_question
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ PAPER_SHARES: dict[str, dict[str, float]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """The counts of each split, how many questions each two of them share, and whether the paper is about them."""
+    """The counts of each split, the number of questions that each two splits share, and whether the paper has them."""
 
     benchmark: str
     splits: Mapping[str, QuestionStats]
@@ -54,11 +55,11 @@ def measure(benchmark: str, splits: Sequence[str] = ()) -> Measured:
     """Count a benchmark's questions.
 
     Args:
-        benchmark: its name.
-        splits: which of its splits; none: all whose files are there.
+        benchmark: name of the benchmark.
+        splits: its splits to count; empty for all whose files are there.
 
     Raises:
-        IfqaError: a split is unknown, is not there, or is not in its format.
+        IfqaError: a split is unknown, its file is missing, or it has the wrong format.
     """
     source = open_benchmark(benchmark)
     if wrong := next((split for split in splits if split not in source.splits), None):
@@ -82,7 +83,7 @@ def _is_there(benchmark: Benchmark, split: str) -> bool:
 
 
 def stats_json(measured: Measured) -> dict[str, object]:
-    """The numbers as a JSON file has them: counts as they are, with their shares in percent, and the paper's."""
+    """The statistics as JSON data: counts, their shares in percent, and the paper's values."""
     splits: dict[str, dict[str, object]] = {}
     for split, own in measured.splits.items():
         lengths = {
@@ -100,7 +101,7 @@ def stats_json(measured: Measured) -> dict[str, object]:
 
 
 def _summary(histogram: Mapping[int, int]) -> dict[str, float]:
-    """Mean, median, least and most of a histogram; {} of an empty one."""
+    """Mean, median, least and most of a histogram; {} if it is empty."""
     sizes = [size for size, number in histogram.items() for _ in range(number)]
     if not sizes:
         return {}
@@ -125,24 +126,24 @@ def _answers(own: QuestionStats) -> dict[str, float]:
 
 
 def _shares(own: QuestionStats) -> dict[str, dict[str, float]]:
-    """Kinds of answers, question words, and where these stand: shares in percent."""
+    """Shares in percent of the kinds of answers, of the question words, and of their places."""
     several = {"types": own.types, "asked": own.asked, "places": own.places}
     return {name: _percent(counts.values(), counts) for name, counts in several.items()}
 
 
 def _held(own: QuestionStats, kind: str) -> float | None:
-    """The share of questions whose gold passages hold an answer, in percent; None where none has gold passages."""
+    """The share of questions whose gold passages hold an answer, in percent; None if no question has gold passages."""
     held, of = own.in_gold[kind]
     return 100 * held / of if of else None
 
 
 def show(measured: Measured) -> None:
-    """Print the numbers as tables that fit 80 columns, the paper's beneath ours."""
+    """Print the statistics as tables that fit 80 columns, with the paper's values below ours."""
     from rich.console import Console
 
     console = Console(highlight=False)
     by_hand = "; the paper annotated" if measured.in_paper else ""
-    console.print(f"[italic]{measured.benchmark}: sizes, words on average[/italic]")
+    console.print(f"[italic]{plain(measured.benchmark)}: sizes, words on average[/italic]")
     console.print(_sizes_table(measured))
     console.print(f"\n[italic]What the answer is, in %: by rule{by_hand}[/italic]")
     console.print(_shares_table(measured, "types", TYPES))
@@ -177,7 +178,16 @@ def _sizes_table(measured: Measured) -> "Table":
         passages = sum(own.passage_words.values())
         whole = _cell(100 * own.passage_words.get(100, 0) / passages if passages else None, "%")
         table.add_row(
-            *(split, f"{own.questions:,}", question, answer, f"{own.vocabulary:,}", f"{passages:,}", passage, whole)
+            *(
+                plain(split),
+                f"{own.questions:,}",
+                question,
+                answer,
+                f"{own.vocabulary:,}",
+                f"{passages:,}",
+                passage,
+                whole,
+            )
         )
         if measured.in_paper and split in PAPER_SIZES:
             paper = PAPER_SIZES[split]
@@ -193,7 +203,7 @@ def _cell(share: float | None, sign: str = "") -> str:
 def _shares_table(measured: Measured, what: str, names: Sequence[str]) -> "Table":
     table = _table("", *names)
     for split, own in measured.splits.items():
-        table.add_row(split, *map(_cell, _shares(own)[what].values()))
+        table.add_row(plain(split), *map(_cell, _shares(own)[what].values()))
     if measured.in_paper and what in PAPER_SHARES:
         table.add_row("paper, all", *(_cell(PAPER_SHARES[what].get(name)) for name in names), style="dim")
     return table
@@ -203,7 +213,7 @@ def _answers_table(measured: Measured) -> "Table":
     columns = ("several", "meanings", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
     table = _table("", *columns, padding=1)
     for split, own in measured.splits.items():
-        table.add_row(split, *map(_cell, [*_answers(own).values(), *(_held(own, kind) for kind in SUBSETS)]))
+        table.add_row(plain(split), *map(_cell, [*_answers(own).values(), *(_held(own, kind) for kind in SUBSETS)]))
     if measured.in_paper:
         paper = PAPER_SHARES["answers"]
         table.add_row("paper, all", "-", _cell(paper["several"]), *"---", _cell(paper["in_gold"]), *"--", style="dim")
@@ -211,9 +221,9 @@ def _answers_table(measured: Measured) -> "Table":
 
 
 def _shared_table(measured: Measured) -> "Table":
-    table = _table("", *measured.splits, padding=1)
+    table = _table("", *map(plain, measured.splits), padding=1)
     for split, row in measured.shared.items():
-        table.add_row(split, *(f"{number:,}" for number in row.values()))
+        table.add_row(plain(split), *(f"{number:,}" for number in row.values()))
     return table
 
 
@@ -221,22 +231,23 @@ def draw(measured: Measured, path: Path) -> None:
     """Draw the kinds of answers, the question words, and the questions that two splits share.
 
     Raises:
-        IfqaError: the suffix is none of a figure, or matplotlib is missing.
+        IfqaError: no figure has this suffix, or matplotlib is missing.
     """
     check_figure(path)
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12.6, 3.4), layout="constrained")
-    types, asked, both = figure.subplots(1, 3)
-    _draw_shares(types, measured, "types", TYPES)
-    _draw_shares(asked, measured, "asked", QUESTION_WORDS)
-    asked.set_yticklabels([])
-    _draw_shared(both, measured)
-    save(figure, path)
+    with without_formulas():
+        figure = Figure(figsize=(12.6, 3.4), layout="constrained")
+        types, asked, both = figure.subplots(1, 3)
+        _draw_shares(types, measured, "types", TYPES)
+        _draw_shares(asked, measured, "asked", QUESTION_WORDS)
+        asked.set_yticklabels([])
+        _draw_shared(both, measured)
+        save(figure, path)
 
 
 def _draw_shares(axes: "Axes", measured: Measured, what: str, names: Sequence[str]) -> None:
-    """One bar a split, the paper's below, in pieces that are told apart by their hatching, too."""
+    """Draw a bar for each split, and for the paper, in pieces with different colours and hatching."""
     rows = {split: _shares(own)[what] for split, own in measured.splits.items()}
     if measured.in_paper:
         given = PAPER_SHARES[what]
@@ -258,7 +269,7 @@ def _draw_shares(axes: "Axes", measured: Measured, what: str, names: Sequence[st
 
 
 def _draw_shared(axes: "Axes", measured: Measured) -> None:
-    """How much of the split below stands in the split at the left; what was trained on the one is tested on the other."""
+    """Draw how much of the split below is in the split at the left: a leak if one is for training and one for testing."""
     names = list(measured.splits)
     shares = [
         [100 * measured.shared[row][column] / max(measured.shared[column][column], 1) for column in names]

@@ -1,4 +1,4 @@
-"""Measures by name. A measure is an object of `ifqa.protocols`: a `Measure`, a `RankingMeasure` or a `SetMeasure`."""
+"""Measures by name: objects of the types `Measure`, `RankingMeasure` and `SetMeasure` of `ifqa.protocols`."""
 
 PLUGINS = {
     "accuracy": "ifqa.scoring.measures.accuracy:ACCURACY",

@@ -1,4 +1,4 @@
-"""Accuracy of questions with choices, whose gold answers are labels."""
+"""Accuracy for multiple-choice questions, whose gold answers are labels."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from ifqa.scoring.measures.normalize import best
 
 
 def accuracy(answer: str, golds: Sequence[str]) -> float:
-    """1.0 when the answer equals the gold label once both are normalised, else 0.0; an answer that is no choice is wrong.
+    """1.0 if the answer equals the gold label after both are normalised, else 0.0; an answer that is no choice is wrong.
 
-    It is exact match under the name that such questions' scores have elsewhere.
+    The same as exact match, under the name that is usual for such questions.
 
     Raises:
         IfqaError: there is no gold label.

@@ -1,6 +1,7 @@
 """Answer recall: whether a passage holds an answer.
 
-In counterfactual questions it often need not (see `ceiling`), and may by accident (see `chance_floor`).
+For counterfactual questions a gold passage often holds no answer (see `ceiling`), and other passages hold one by accident
+(see `chance_floor`).
 """
 
 import math
@@ -13,9 +14,9 @@ from ifqa.scoring.measures.has_answer import has_answer, token_line
 
 
 def answer_recall(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
-    """1.0 for each depth K where an answer stands in one of the first K texts, else 0.0; none without answers.
+    """1.0 for each depth K if one of the first K texts holds an answer, else 0.0; empty for a question without answers.
 
-    A ranking shorter than K counts as it is.
+    If a ranking is shorter than K, all of it counts.
     """
     if not question.answers:
         return {}
@@ -28,9 +29,9 @@ ANSWER = RankingMeasure("answer", answer_recall)
 
 
 def ceiling(question: Question) -> float:
-    """1.0 when a gold passage holds an answer, else 0.0: the mean is the answer recall of a perfect retriever.
+    """1.0 if a gold passage holds an answer, else 0.0: the mean is the answer recall of a perfect retriever.
 
-    Measured on IfQA: .713 on full-dev, .647 on full-train; the rest must be inferred and not found.
+    Measured on IfQA: .713 on full-dev, .647 on full-train; all other answers must be inferred.
 
     Raises:
         IfqaError: the question has no gold passages.
@@ -41,10 +42,10 @@ def ceiling(question: Question) -> float:
 
 
 def chance_floor(questions: Sequence[Question], depths: Sequence[int] = ANSWER.depths) -> dict[str, float]:
-    """Answer recall, "answer@K" for each K, expected of K random gold passages of other questions; exact, 0..1.
+    """The expected answer recall of K random gold passages of other questions, as "answer@K"; exact, 0..1.
 
-    Drawn without repetition from the distinct gold passages of all `questions` but the question's own; where there are
-    fewer than K, all are taken.
+    They are drawn without replacement from the distinct gold passages of all `questions`, without the question's own; if
+    there are fewer than K, all are taken.
 
     Raises:
         IfqaError: there are no questions.

@@ -1,4 +1,4 @@
-"""Containment, which is never called exact match."""
+"""Containment of a gold answer in the answer; not to be confused with exact match."""
 
 from collections.abc import Sequence
 
@@ -7,9 +7,9 @@ from ifqa.scoring.measures.normalize import best
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:
-    """1.0 when a normalised gold stands in the normalised answer as a run of whole tokens, else 0.0. This is not EM.
+    """1.0 if the normalised answer contains a normalised gold answer as whole tokens, else 0.0.
 
-    Never below `exact_match`; a gold that normalises to nothing stands only in an answer that does too.
+    Never below `exact_match`. A gold answer that normalises to nothing is contained only in an answer that does so too.
 
     Raises:
         IfqaError: there is no gold answer.

@@ -1,10 +1,10 @@
-"""Whether a passage holds a gold one: dumps differ and so does the cutting into passages, so it is known by its words."""
+"""Whether a passage covers a gold passage, by shared word 5-grams, because dumps and passage boundaries differ."""
 
 import html
 import string
 from functools import lru_cache
 
-COVERED_SHARE = 0.4  # of a gold passage's 5-grams; cut in two anywhere, one half of a 100-word passage has 46 of 96
+COVERED_SHARE = 0.4  # of a gold passage's 5-grams: if 100 words are cut in two anywhere, one half has at least 46 of 96
 GRAM_WORDS = 5
 
 _EDGE_MARKS = string.punctuation + "–—−‘’“”„«»…·•′″"
@@ -13,9 +13,9 @@ _EDGE_MARKS = string.punctuation + "–—−‘’“”„«»…·•′″"
 def covers(passage_text: str, gold_text: str) -> bool:
     """Whether the passage holds at least 40% of the gold passage's distinct word 5-grams.
 
-    Words are what white space parts, HTML entities resolved (the IfQA release writes "A&amp;M"), lower-cased,
-    punctuation stripped from both ends. A gold of under five words must stand in the passage whole; one without words
-    is covered by nothing.
+    Words are split at white space, with HTML entities resolved (the IfQA release writes "A&amp;M"), lower-cased, and
+    punctuation stripped from both ends. A gold passage of under five words must be in the passage as a whole. A gold
+    passage without words is never covered.
     """
     return holds(words_of(passage_text), gold_grams(gold_text))
 
@@ -27,7 +27,7 @@ def word_grams(text: str, size: int = GRAM_WORDS) -> frozenset[tuple[str, ...]]:
     return frozenset(zip(*(words[start:] for start in range(size)), strict=False))
 
 
-gold_grams = lru_cache(maxsize=1_024)(word_grams)  # one gold passage is held against a whole ranking
+gold_grams = lru_cache(maxsize=1_024)(word_grams)  # a gold passage is compared with all passages of a ranking
 
 
 def words_of(text: str) -> list[str]:
@@ -36,7 +36,7 @@ def words_of(text: str) -> list[str]:
 
 
 def holds(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
-    """`covers`, of a passage's words and a gold one's runs of words."""
+    """`covers`, given the words of the passage and the 5-grams of the gold passage."""
     if not gold:
         return False
     size = len(next(iter(gold)))

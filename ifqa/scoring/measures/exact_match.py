@@ -7,7 +7,7 @@ from ifqa.scoring.measures.normalize import best
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """1.0 when the answer equals a gold answer once both are normalised (two empty strings are equal), else 0.0.
+    """1.0 if the answer equals a gold answer after both are normalised (two empty strings are equal), else 0.0.
 
     Raises:
         IfqaError: there is no gold answer.

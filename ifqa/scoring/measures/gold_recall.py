@@ -1,4 +1,4 @@
-"""Gold recall: whether annotated passages were found, any of a question's or all."""
+"""Gold recall: whether any, or all, of a question's gold passages were retrieved."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,23 +10,23 @@ from ifqa.scoring.measures.covers import gold_grams, holds, words_of
 
 
 def gold_any(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
-    """1.0 for each depth K where a gold passage is covered by one of the first K texts, else 0.0; none without gold passages.
+    """1.0 for each depth K if one of the first K texts covers a gold passage, else 0.0; empty without gold passages.
 
-    A ranking shorter than K counts as it is.
+    If a ranking is shorter than K, all of it counts.
     """
     firsts = _first_ranks(question.gold_passages, tuple(texts[: max(depths, default=0)]))
     return {k: float(min(firsts) <= k) for k in depths if firsts}
 
 
 def gold_all(question: Question, texts: Sequence[str], depths: Sequence[int]) -> Mapping[int, float]:
-    """The same where every gold passage is covered."""
+    """1.0 for each depth K if the first K texts cover every gold passage, else 0.0; empty without gold passages."""
     firsts = _first_ranks(question.gold_passages, tuple(texts[: max(depths, default=0)]))
     return {k: float(max(firsts) <= k) for k in depths if firsts}
 
 
-@lru_cache(maxsize=4)  # both measures ask for one ranking, one after the other
+@lru_cache(maxsize=4)  # both measures ask for the same ranking, one after the other
 def _first_ranks(golds: tuple[str, ...], texts: tuple[str, ...]) -> list[float]:
-    """The rank, from 1, of the first text that covers each gold passage; infinity where none does."""
+    """The rank, from 1, of the first text that covers each gold passage; infinity if none does."""
     passages = [words_of(text) for text in texts] if golds else []
     return [
         next((rank for rank, words in enumerate(passages, start=1) if holds(words, grams)), math.inf)

@@ -1,4 +1,4 @@
-"""Whether an answer stands in a text, as DPR has it."""
+"""Whether a text holds an answer, as DPR defines it."""
 
 import unicodedata
 from collections.abc import Collection
@@ -6,7 +6,10 @@ from functools import lru_cache
 
 
 class _Spacing(dict[int, str]):
-    """Code point -> itself, set between blanks or a blank, for `str.translate`; filled as characters come up."""
+    """A table for `str.translate`, filled on demand.
+
+    Letters, numbers and marks stay; separators become a blank; other characters get a blank before and after.
+    """
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -19,11 +22,11 @@ _SPACING = _Spacing()
 
 
 def has_answer(text: str, answers: Collection[str]) -> bool:
-    r"""Whether an answer's tokens stand in the text one after the other, as in DPR (dpr/data/qa_validation.py:119-201).
+    r"""Whether the text holds an answer's tokens in a row, as in DPR (dpr/data/qa_validation.py:119-201).
 
     Both are put into NFD; a token is a run of letters, numbers and marks, or one other visible character
-    (`[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]`); case is ignored. An answer without tokens stands nowhere, while in DPR it
-    stands everywhere.
+    (`[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]`); case is ignored. An answer without tokens is in no text, while in DPR it is
+    in every text.
     """
     if isinstance(answers, str):
         raise TypeError("answers must be several strings, not one: its letters would be looked for")
@@ -33,6 +36,6 @@ def has_answer(text: str, answers: Collection[str]) -> bool:
 
 @lru_cache(maxsize=16_384)
 def token_line(text: str) -> str:
-    """Tokens with one blank before, between and after them (no token holds one); a blank alone when there are none."""
+    """The tokens with one blank before, between and after them; a single blank if there are none. No token has a blank."""
     tokens = unicodedata.normalize("NFD", text).translate(_SPACING).lower().split()
     return f" {' '.join(tokens)} " if tokens else " "

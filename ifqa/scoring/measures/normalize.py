@@ -1,8 +1,8 @@
-"""What two answers are compared by: SQuAD's normalisation, and the best over the gold answers.
+"""SQuAD's normalisation of answers, and the best score over the gold answers.
 
-The normalisation is shared by the official IfQA, FiD and DPR evaluations, whose exact match agrees with this one.
-It has no Unicode step: an en dash stays, and an accented letter spelt with a combining mark differs from the composed
-one. It joins what punctuation held apart, so "3.5" equals "35", a known false match kept for comparable numbers.
+The official evaluations of IfQA, FiD and DPR use this normalisation; their exact match agrees with ours. It has no Unicode
+step: an en dash stays, and a letter with a combining accent differs from the composed letter. It drops punctuation without a
+blank, so "3.5" equals "35": a known false match, kept so that numbers stay comparable.
 """
 
 import re
@@ -16,7 +16,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
-@lru_cache(maxsize=1_024)  # each measure asks for that of the same few answers
+@lru_cache(maxsize=1_024)  # all measures normalise the same few answers
 def normalize(text: str) -> str:
     """Lower-case, drop ASCII punctuation, put a blank for the words a, an and the, squeeze white space; in this order.
 
@@ -26,12 +26,14 @@ def normalize(text: str) -> str:
 
 
 def best(score: Callable[[str, str], float], answer: str, golds: Sequence[str]) -> float:
-    """The best score of an answer against one of the gold ones; `score` is given both normalised.
+    """The best score of an answer against any gold answer; `score` gets both normalised.
 
     Raises:
         IfqaError: there is no gold answer.
     """
-    if isinstance(golds, str):  # a string is a sequence of strings to the type checker, and would be scored by letter
+    if isinstance(
+        golds, str
+    ):  # for the type checker a string is a sequence of strings; each letter would be a gold answer
         raise TypeError("golds must be a sequence of answers, not one string")
     if not golds:
         raise IfqaError("found a question without gold answers, wanted at least one to score against; add its answers")

@@ -26,9 +26,9 @@ _MARKS = string.punctuation + "–—−°€£¥"
 
 
 def is_numeric(golds: Sequence[str]) -> bool:
-    """Whether the question asks for a number or a date: at least half of its gold answers read as one.
+    """Whether the answer is a number or a date: at least half of the gold answers read as a number or a date.
 
-    A gold does when its first word, past openers such as "early" or "more than", is a number (digits, a number word, a
+    A gold answer does if its first word, past openers such as "early" or "more than", is a number (digits, a number word, a
     month; "$", "mid-" and the like before it), and no later word has the capital of a name; numbers, months and
     capitals of up to three letters (MHz, BC) pass. So "fourth", "twenty-one", "three years", "May", "mid-1930s" and
     "$6.4 million" are numeric; "K2", "World War I", "2018 FIFA World Cup" and "Bob May" are not.
@@ -52,7 +52,7 @@ def _is_number(word: str) -> bool:
     return lowered[:1].isdigit() or all(part in _NUMBER_WORDS for part in re.split(r"[-–/]", lowered))
 
 
-_numeric = lru_cache(maxsize=16)(is_numeric)  # both subsets ask, of one question after the other
+_numeric = lru_cache(maxsize=16)(is_numeric)  # both subsets ask, question by question
 
 NUMERIC = Subset(
     "numeric",

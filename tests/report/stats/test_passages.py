@@ -1,3 +1,5 @@
+"""Statistics of a corpus of known passages, against plain counting."""
+
 import json
 import random
 from statistics import mean, median
@@ -24,7 +26,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """Nine articles of 30 to 270 words, in passages of 100, a word being one of 5,000."""
+    """Nine articles of 30 to 270 random words out of 5,000, in passages of 100 words."""
     monkeypatch.chdir(tmp_path)
     draws = random.Random(0)
     articles = [
@@ -44,7 +46,7 @@ def texts(corpus):
 
 @pytest.fixture
 def questions(corpus):
-    """Golds that stand in the corpus whole, by half, by little, and not at all."""
+    """Questions whose gold passages are in the corpus as a whole, by half, by little, and not at all."""
     whole, other = texts(corpus)["9-0"], texts(corpus)["9-1"]
     half = " ".join([*other.split()[:50], *(f"x{n}" for n in range(50))])
     little = " ".join([*other.split()[:20], *(f"y{n}" for n in range(80))])
@@ -162,7 +164,7 @@ def test_a_split_without_gold_passages_has_no_shares(corpus, capsys, tmp_path):
 
 
 @given(st.lists(st.sampled_from([0.0, 0.2, 0.4, 0.99, 1.0]), min_size=1))
-def test_the_curve_is_the_part_of_the_golds_that_have_at_least_a_share(best):
+def test_the_curve_is_how_many_golds_have_at_least_a_share(best):
     curve = at_least(best)
     assert [share for share, _ in curve] == sorted({0.0, 100.0, *(100 * share for share in best)})
     for share, height in curve:

@@ -1,6 +1,7 @@
-"""What a benchmark's questions are in numbers: the counts, the rules behind them, and how they are shown."""
+"""Statistics of a benchmark's questions: the counts, the rules behind them, and the tables."""
 
 import json
+import time
 from pathlib import Path
 from statistics import mean
 from xml.etree import ElementTree
@@ -23,9 +24,11 @@ from ifqa.report.stats.counts import (
     question_word,
     shared,
 )
-from ifqa.report.stats.questions import PAPER_SHARES, PAPER_SIZES, draw, measure, show, stats_json
+from ifqa.report.stats.forms import forms
+from ifqa.report.stats.questions import PAPER_SHARES, PAPER_SIZES, Measured, draw, measure, show, stats_json
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
+from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.storage.files import write_json
 
@@ -170,7 +173,7 @@ def test_the_sample_is_counted_as_one_by_one():
 @given(
     st.lists(st.lists(st.sampled_from(["Is it?", "is IT", "The it is", "Who?", "An it", "it"])), min_size=2, max_size=4)
 )
-def test_shared_questions_are_those_that_are_the_same_but_for_marks_case_and_articles(texts):
+def test_shared_questions_may_differ_in_punctuation_case_and_articles(texts):
     splits = {str(n): [Question(f"q/{m}", text) for m, text in enumerate(own)] for n, own in enumerate(texts)}
     same = {"Is it?": "is it", "is IT": "is it", "The it is": "it is", "Who?": "who", "An it": "it", "it": "it"}
     for one, row in shared(splits).items():
@@ -181,7 +184,7 @@ def test_shared_questions_are_those_that_are_the_same_but_for_marks_case_and_art
 
 @pytest.fixture
 def release(tmp_path, monkeypatch):
-    """A release of two splits in a working directory: full-dev, and a few-dev that holds one of its questions."""
+    """A release of two splits in the working directory: full-dev, and few-dev, which has one question of full-dev."""
     monkeypatch.chdir(tmp_path)
     records = [
         {"idx": n, "question": f"If {n}, who?", "answers": ["Ann", "Bob"], "context": ["Ann " * 100]} for n in range(3)
@@ -191,7 +194,7 @@ def release(tmp_path, monkeypatch):
         write_json(tmp_path / "data/ifqa" / folder / "dev.json", part)
 
 
-def test_the_splits_that_are_there_are_measured_where_none_is_named(release):
+def test_without_names_all_splits_with_files_are_measured(release):
     measured = measure("ifqa")
     assert list(measured.splits) == ["full-dev", "few-dev"]
     assert measured.shared == {"full-dev": {"full-dev": 2, "few-dev": 1}, "few-dev": {"full-dev": 1, "few-dev": 2}}
@@ -209,7 +212,7 @@ def test_what_is_not_there_is_named(release, tmp_path, monkeypatch):
         measure("ifqa")
 
 
-def test_the_tables_fit_80_columns_with_all_six_splits_and_show_the_paper(release, capsys, monkeypatch):
+def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     measured = measure("ifqa")
     every = dict.fromkeys(IfQA.paths, measured.splits["full-dev"])
@@ -276,3 +279,38 @@ def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
         assert mean(answer in TYPES for answer in own.types) == 1
         if split.startswith("full"):
             assert all(abs(100 * own.types[kind] / own.questions - share) < 6 for kind, share in PAPER_SHARES["types"].items())  # fmt: skip
+
+
+def test_a_dollar_sign_in_a_splits_name_is_drawn_as_it_is(tmp_path):
+    stats = counted([asked("If not, would it sink?", ["no"], "It sank")])
+    name = "dev$x^{$"
+    draw(Measured("sample", {name: stats}, {name: {name: 1}}), tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").read_text().startswith("<?xml")
+
+
+def test_markup_and_escapes_in_a_splits_name_are_shown_as_they_are(capsys):
+    stats = counted([asked("If not, would it sink?", ["no"], "It sank")])
+    name = "dev[red]\x1b[31m"
+    show(Measured("b[red]", {name: stats}, {name: {name: 1}}))
+    out = capsys.readouterr().out
+    assert "b[red]: sizes" in out
+    assert out.count("dev[red]\N{REPLACEMENT CHARACTER}[31m") == 7
+
+
+@given(
+    st.lists(
+        st.sampled_from(["2", "two", "a", "b", "3.5 million", "3,500,000", "May 4", "4 May", "the a", ""]), max_size=9
+    )
+)
+def test_meanings_are_the_groups_of_answers_with_forms_in_common(answers):
+    groups = []
+    for answer in answers:
+        own = set(map(normalize, forms(answer)))
+        groups = [*(one for one in groups if not one & own), own.union(*(one for one in groups if one & own))]
+    assert meanings(answers) == len(groups)
+
+
+def test_many_answers_are_counted_in_no_time():
+    started = time.monotonic()
+    assert meanings([f"name {n}" for n in range(20_000)]) == 20_000
+    assert time.monotonic() - started < 10

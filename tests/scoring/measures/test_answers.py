@@ -30,7 +30,7 @@ RELEASE = Path(__file__).parents[3] / "data/ifqa"  # where `ifqa data` puts it i
 
 
 def mutate(text: str, rng: random.Random) -> str:
-    """An answer as a reader might spell it: nearly the same, or off by a word or a character."""
+    """An answer as a reader might spell it: nearly the gold answer, or different by a word or a character."""
     words = text.split()
     match rng.randrange(16):
         case 0:

@@ -1,4 +1,4 @@
-"""Gold recall and answer recall, against DPR's own matcher, trec_eval and counting by hand."""
+"""Gold recall and answer recall, against DPR's matcher, trec_eval and counting by hand."""
 
 import itertools
 import random

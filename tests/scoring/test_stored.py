@@ -1,0 +1,88 @@
+"""Scores that are read back: what a stage wrote is accepted, and anything else is refused with its place."""
+
+import json
+
+import pytest
+from answered import run_answers
+
+from ifqa.errors import IfqaError
+from ifqa.scoring.stored import read_rows, read_scores, scores_in
+
+MEAN = {"value": 50.0, "low": 40.0, "high": 60}
+SCORES = {
+    "questions": 2,
+    "n_failed": 0,
+    "measures": {"EM": MEAN},
+    "subsets": {"numeric": {"questions": 1, "measures": {"EM": MEAN}}},
+    "of": 2,
+    "not_asked": 0,
+    "retry": 0,
+}
+ROW = {"id": "a/b/1", "subsets": ["numeric"], "EM": 1, "F1": 0.5, "gold_read": True, "answer": "x", "failed": 0.0}
+
+
+def test_what_the_score_stage_wrote_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = run_answers("mine", range(20)).folder / "score"
+    assert read_scores(folder) == json.loads((folder / "scores.json").read_text())
+    assert read_rows(folder) == [json.loads(line) for line in (folder / "per_question.jsonl").read_text().splitlines()]
+
+
+def test_groups_and_keys_of_a_later_version_are_read():
+    parts = {"one": {"questions": 2, "measures": {"EM": MEAN | {"questions": 1}}}}
+    whole = SCORES | {"groups": parts, "macro": {"measures": {"EM": MEAN}}, "ceiling": 9.0, "chance": {"answer@1": 1.0}}
+    assert scores_in(whole | {"later": [1]}, "x") == whole | {"later": [1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"measures": ...}, "measures"),
+        ({"measures": 3}, "measures"),
+        ({"of": ...}, "of"),
+        ({"questions": "2"}, "questions"),
+        ({"questions": -1}, "questions"),
+        ({"n_failed": 1.5}, "n_failed"),
+        ({"measures": {"EM": 50.0}}, "measures.EM"),
+        ({"measures": {"EM": MEAN | {"low": "a"}}}, "measures.EM.low"),
+        ({"measures": {"EM": MEAN | {"value": float("nan")}}}, "measures.EM.value"),
+        ({"measures": {"EM": MEAN | {"value": 10**400}}}, "measures.EM.value"),
+        ({"measures": {"EM": MEAN | {"high": 1e308}}}, "measures.EM.high"),
+        ({"subsets": {"numeric": {"measures": {}}}}, "subsets.numeric.questions"),
+        ({"groups": {}}, "macro"),
+        ({"ceiling": 5.0}, "chance"),
+    ],
+)
+def test_scores_of_another_shape_are_refused(change, place):
+    changed = {key: value for key, value in {**SCORES, **change}.items() if value is not ...}
+    with pytest.raises(IfqaError, match=rf"^x: not as ifqa writes it \({place}: "):
+        scores_in(changed, "x")
+
+
+@pytest.mark.parametrize("value", [None, [], 3, "scores"])
+def test_scores_that_are_no_table_are_refused(value):
+    with pytest.raises(IfqaError, match="x: not as ifqa writes it"):
+        scores_in(value, "x")
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"id": ...}, "id"),
+        ({"subsets": ...}, "subsets"),
+        ({"subsets": "numeric"}, "subsets"),
+        ({"EM": "1"}, "EM"),
+        ({"EM": 2}, "EM"),
+        ({"EM": float("nan")}, "EM"),
+        ({"EM": 10**400}, "EM"),
+        ({"EM": {}}, "EM"),
+        ({"answer": None}, "answer"),
+        ({"gold_read": 1}, "gold_read"),
+        ({"failed": "no"}, "failed"),
+    ],
+)
+def test_a_row_of_another_shape_is_refused_by_its_line(tmp_path, change, place):
+    changed = {key: value for key, value in {**ROW, **change}.items() if value is not ...}
+    (tmp_path / "per_question.jsonl").write_text(json.dumps(ROW) + "\n" + json.dumps(changed) + "\n")
+    with pytest.raises(IfqaError, match=rf"per_question\.jsonl:2: not as ifqa writes it \({place}: "):
+        read_rows(tmp_path)
