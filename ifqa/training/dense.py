@@ -146,7 +146,12 @@ def train(
     trainer = _trainer(batches, start, folder, chosen)
     made = resume.fit(trainer, folder, "training the dense retriever")
     _save(folder, trainer.model, chosen.two_encoders)
-    resume.finish(folder, inputs, made | {"batches": len(batches), "device": chosen.device})
+    weights = (
+        ["*_encoder/model*.safetensors"]
+        if chosen.two_encoders
+        else ["model*.safetensors", "[0-9]_*/model*.safetensors"]
+    )
+    resume.finish(folder, inputs, made | {"batches": len(batches), "device": chosen.device}, weights)
 
 
 def _batches(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], chosen: Recipe) -> list[list[_Row]]:

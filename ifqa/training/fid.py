@@ -159,7 +159,8 @@ def train(
             say(f"{folder}: the weights after step {made['best_step']}, with an EM of {made['dev_EM']:.1f} on dev")
         trainer.model.save_pretrained(folder)
         start.tokenizer.save_pretrained(folder)
-        resume.finish(folder, inputs | {"conventions": asdict(conventions)}, made | {"device": chosen.device})
+        inputs |= {"conventions": asdict(conventions)}
+        resume.finish(folder, inputs, made | {"device": chosen.device}, ["model*.safetensors"])
 
 
 class Rows:

@@ -79,7 +79,7 @@ def train(
     trainer = _trainer(rows, folder, settings, device, checkpoint_every)
     made = resume.fit(trainer, folder, "training the reranker")
     _save(folder, trainer.model)
-    resume.finish(folder, inputs, made | {"lists": len(rows), "device": device})
+    resume.finish(folder, inputs, made | {"lists": len(rows), "device": device}, ["adapter_*"])
 
 
 class _Row(TypedDict):

@@ -16,7 +16,7 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
-from ifqa.storage.files import read_json, write_json
+from ifqa.storage.files import read_json, sha256, write_json
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate")
@@ -31,7 +31,7 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
     """Whether there is anything to train: False where a training of exactly this is finished.
 
     Raises:
-        IfqaError: the folder holds another training.
+        IfqaError: the folder holds another training, or checkpoints of an unknown training.
     """
     for name in (MANIFEST, INPUTS):
         path = folder / name
@@ -42,8 +42,16 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
                     f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder"
                 )
             if name == MANIFEST:
-                say(f"{folder}: nothing to do, trained by exactly this before")
-                return False
+                file = damaged(folder, there.get("record", {}).get("files", {}))
+                if not file:
+                    say(f"{folder}: nothing to do, trained by exactly this before")
+                    return False
+                say(f"{folder}: {file} is missing or altered; training again")
+    if (folder / CHECKPOINTS).exists() and not (folder / INPUTS).exists():  # `finish` would delete the user's files
+        raise IfqaError(
+            f"{folder / CHECKPOINTS} is not from a training of ifqa (no {folder / INPUTS}); "
+            "train into another folder, or move it away"
+        )
     if world()[0] == 0:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / INPUTS, inputs)
@@ -95,12 +103,28 @@ def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
     return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
 
-def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, object]) -> None:
-    """Write the manifest, and remove what only a resumed training needs."""
+def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str]) -> None:
+    """Write the manifest, with the SHA-256 of the weights, and remove the files that only a resumed training needs.
+
+    `weights` are glob patterns, relative to the folder, of the files of weights.
+    """
     versions = {name: metadata.version(name) for name in _LIBRARIES}
-    write_json(folder / MANIFEST, {**inputs, "record": {**record, "versions": versions}})
+    files = hashes(folder, weights)
+    write_json(folder / MANIFEST, {**inputs, "record": {**record, "versions": versions, "files": files}})
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     (folder / INPUTS).unlink(missing_ok=True)
+
+
+def hashes(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
+    """Path relative to the folder -> SHA-256, of the files that match any of the glob patterns."""
+    paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
+
+
+def damaged(folder: Path, files: Mapping[str, str]) -> str:
+    """The first file that is missing or whose SHA-256 differs from its entry in `files`; empty if there is none."""
+    paths = {name: folder / name for name in files}
+    return next((name for name, path in paths.items() if not path.is_file() or sha256(path) != files[name]), "")
 
 
 def identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:

@@ -84,7 +84,7 @@ def test_an_encoder_learns_to_find_gold_passages(unit: str, tmp_path: Path) -> N
     assert rank(str(tmp_path / "made")) < 1 < 6 < rank(unit)
     assert (tmp_path / "made" / "model.safetensors").exists()
     manifest = json.loads((tmp_path / "made" / "manifest.json").read_text())
-    assert (manifest["setting"], manifest["recipe"]) == ("ifqa/full", "small")
+    assert (manifest["family"], manifest["recipe"]) == ("ifqa/full", "small")
     assert manifest["record"]["steps"] == manifest["record"]["batches"] >= 75
     assert open_encoder(str(tmp_path / "made"), device="cpu").facts["query_prefix"] == ""
     assert not (tmp_path / "made" / "checkpoints").exists()

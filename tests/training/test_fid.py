@@ -182,7 +182,7 @@ def test_the_best_by_dev_is_kept_and_known(tmp_path: Path, start: str) -> None:
     dev = (QUESTIONS[:3], RANKINGS[:3])
     trained(tmp_path / "made", start, dev=dev, steps=30, evaluate_every=10, batch=6, device_batch=6)
     manifest = json.loads((tmp_path / "made/manifest.json").read_text())
-    assert (manifest["setting"], manifest["record"]["steps"]) == ("ifqa/full", 30)
+    assert (manifest["family"], manifest["record"]["steps"]) == ("ifqa/full", 30)
     assert manifest["record"]["best_step"] in (10, 20, 30)
     reader = Fid(str(tmp_path / "made"), device="cpu")
     right = [

@@ -110,7 +110,7 @@ def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(tmp_pat
     with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
         trained(tmp_path / "made", epochs=2)
     manifest = json.loads(first["manifest.json"])
-    assert manifest["setting"] == "ifqa/full"
+    assert manifest["family"] == "ifqa/full"
     assert manifest["record"]["steps"] == 2
 
 

@@ -22,6 +22,7 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import create, read_json, write, write_json
+from ifqa.training import resume
 from ifqa.training.material import Material
 from ifqa.training.span.practice import practice_questions
 from ifqa.training.span.targets import Targets, find_targets
@@ -127,8 +128,11 @@ def train(
         there = read_json(folder / "manifest.json")
         if any(there.get(key) != value for key, value in inputs.items()):
             raise IfqaError(f"{folder} holds another training (other data or settings); train into another folder")
-        progress(f"{folder}: nothing to do, trained by exactly this before")
-        return dict(there)
+        file = resume.damaged(folder, there.get("files", {}))
+        if not file:
+            progress(f"{folder}: nothing to do, trained by exactly this before")
+            return dict(there)
+        progress(f"{folder}: {file} is missing or altered; training again")
     torch.manual_seed(seed)
     model = SpanModel(MiniLM(encoder_folder(), rank, dropout))
     precision = half_precision(device)
@@ -236,7 +240,7 @@ def _resume(path: Path, inputs: dict[str, Any], model: SpanModel, optimiser: tor
         raise IfqaError(f"{path} is torn ({error}); remove it to begin anew") from error
     with opened as file:
         notes = file.metadata()
-        if notes["inputs"] != json.dumps(inputs, sort_keys=True):
+        if not notes or notes.get("inputs") != json.dumps(inputs, sort_keys=True):
             raise IfqaError(
                 f"{path} is of another training (other data or settings); remove it, or train into another folder"
             )
@@ -274,6 +278,7 @@ def _save(folder: Path, inputs: dict[str, Any], model: SpanModel, made: dict[str
     manifest = inputs | made | {
         "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
         "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
+        "files": resume.hashes(folder, ["adapter_*", "heads.safetensors"]),
     }  # fmt: skip
     write_json(folder / "manifest.json", manifest)
     return manifest

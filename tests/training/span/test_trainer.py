@@ -99,7 +99,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
 def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
     train(Material(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"}), tmp_path, **SETTINGS)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["setting"] == "ifqa/full"
+    assert manifest["family"] == "ifqa/full"
     assert manifest["sources"] == {"train.json": "ab"}
     assert manifest["settings"]["seed"] == 0
 
