@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ SETTINGS = {
     "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "micro_batch": 2, "max_tokens": 40,
     "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
 }  # fmt: skip
-LEARNT, STEPS = 8, 120  # questions of the sample that are learnt, and the steps that takes
+LEARNT, STEPS = 12, 72  # questions of the sample that are learnt, and the steps that takes
 MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full")
 
 
@@ -158,7 +158,8 @@ def test_a_killed_training_goes_on_to_the_same_weights(
 
 
 def test_the_sample_is_learnt_and_the_best_checkpoint_by_dev_is_kept(tmp_path: Path) -> None:
-    questions = open_benchmark("sample").questions("dev")[:LEARNT]
+    short = [one for one in open_benchmark("sample").questions("dev") if len(one.answers[0]) < 20]
+    questions = [replace(one, answers=one.answers[:1]) for one in short[:LEARNT]]
     gold = [[Passage(gold_id(text), "", text) for text in one.gold_passages[:1]] for one in questions]
     texts = [one.text for one in questions] + [several[0].text for several in gold]
     words = tiny_t5.tokenizer([*texts, *(answer for one in questions for answer in one.answers)], 1500)
@@ -179,7 +180,7 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_by_dev_is_kept(tmp_path: P
         return 100 * sum(right) / len(right)
 
     assert em(gold) == 100
-    assert em(gold[3:] + gold[:3]) < 30
+    assert em(gold[5:] + gold[:5]) < 30
     manifest = json.loads((tmp_path / "made/manifest.json").read_text())
     assert (manifest["family"], manifest["record"]["steps"]) == ("sample/dev", STEPS)
     assert (manifest["record"]["best_step"] % (STEPS // 3), manifest["record"]["dev_EM"]) == (0, 100)
@@ -271,8 +272,7 @@ def test_two_processes_train_as_one_does(tmp_path: Path, start: str) -> None:
         )
         for rank in "01"
     ]  # fmt: skip
-    for process in processes:
-        assert process.communicate(timeout=300)[1] is not None
-    assert [process.returncode for process in processes] == [0, 0]
+    said = [process.communicate(timeout=300)[1][-3000:] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
     two = open_checkpoint(str(tmp_path / "two")).model.state_dict()
     assert apart(one, two) < 0.01 * apart(one, open_checkpoint(plain).model.state_dict())

@@ -88,7 +88,11 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     monkeypatch.setattr(resume, "fit", fit)
     cut = trained(tmp_path / "cut")
     assert cut["adapter_model.safetensors"] == (whole / "adapter_model.safetensors").read_bytes()
-    assert cut.keys() == {path.name for path in whole.iterdir()} == {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
+    assert (
+        cut.keys()
+        == {path.name for path in whole.iterdir()}
+        == {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft's

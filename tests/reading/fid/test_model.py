@@ -37,6 +37,7 @@ def test_with_one_passage_it_is_plain_t5(shape):
     close(model(shape)(decoder_input_ids=started, **inputs).logits, wanted.logits)
 
 
+@settings(max_examples=30)
 @given(shapes, questions_of_ids, st.integers(0, 14), st.integers(0, 4), st.data())
 def test_logits_are_those_of_the_padded_original(shape, questions, width, micro_batch, data):
     size = (len(questions), data.draw(st.integers(1, 5)))
@@ -82,6 +83,7 @@ def test_what_is_computed_once_more_for_the_gradients_drops_out_the_same():
         close(recomputed, kept, 1e-6)
 
 
+@settings(max_examples=30)
 @given(shapes, questions_of_ids, st.integers(0, 14))
 def test_encode_is_the_encoder(shape, questions, width):
     ids, mask = flat(questions, width)

@@ -101,7 +101,7 @@ def test_a_question_without_passages_is_read_alone(reader):
     assert texts == ["question: If the river were dry, what would the bridge carry?"]
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.randoms(), st.sampled_from([0, 16, 64, 999]), st.integers(0, 4))
 def test_neither_company_nor_order_nor_batches_change_an_answer(reader, folder, chance, batch_tokens, without):
     asked = [(question, RANKED[n][: 4 - without]) for n, question in enumerate(QUESTIONS)]
@@ -118,7 +118,7 @@ def _opened(folder, batch_tokens):
     return Fid(folder, device="cpu", precision="float32", max_answer_tokens=12, batch_tokens=batch_tokens)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.tuples(st.text(max_size=30), st.lists(st.tuples(st.text(max_size=9), st.text(max_size=40)), max_size=4)),
@@ -299,7 +299,7 @@ def test_it_reads_with_nothing_but_torch_transformers_and_numpy(folder, reader):
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": root, "HF_HUB_OFFLINE": "1"},
+        env=os.environ | {"PYTHONPATH": root, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
     )
     assert made.returncode == 0, made.stderr
     passage = Passage("w/1", "Old Bridge", "The bridge was opened in 1895.")

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
@@ -102,6 +104,24 @@ def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
     assert manifest["family"] == "ifqa/full"
     assert manifest["sources"] == {"train.json": "ab"}
     assert manifest["settings"]["seed"] == 0
+
+
+def test_weights_that_are_missing_are_trained_again_to_the_same_bytes(tmp_path: Path) -> None:
+    lines: list[str] = []
+    train(MATERIAL, tmp_path, **SETTINGS)
+    before = weights(tmp_path)
+    train(MATERIAL, tmp_path, **SETTINGS, progress=lines.append)
+    assert lines == [f"{tmp_path}: nothing to do, trained by exactly this before"]
+    (tmp_path / "heads.safetensors").unlink()
+    train(MATERIAL, tmp_path, **SETTINGS, progress=lines.append)
+    assert lines[1] == f"{tmp_path}: heads.safetensors is missing or altered; training again"
+    assert weights(tmp_path) == before
+
+
+def test_a_file_of_the_user_that_is_named_as_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    save_file({"theirs": torch.zeros(1)}, tmp_path / CHECKPOINT)
+    with pytest.raises(IfqaError, match="another training"):
+        train(MATERIAL, tmp_path, **SETTINGS)
 
 
 def test_practice_comes_before_the_real_questions(tmp_path: Path) -> None:
