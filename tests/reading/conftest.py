@@ -1,4 +1,4 @@
-"""One thread for torch: with networks as small as these, several threads wait for each other most of the time."""
+"""Limits torch to one thread: with networks this small, threads mostly wait for each other."""
 
 from collections.abc import Iterator
 

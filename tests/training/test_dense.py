@@ -192,7 +192,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
         train(CUT, tmp_path, **chosen | {"batch": 5})
 
 
-def test_no_batch_holds_a_passage_that_is_gold_for_two_of_its_questions() -> None:
+def test_no_batch_holds_a_passage_that_is_gold_for_two_questions() -> None:
     """Four questions of each gold passage, one of them with the other's gold passage among its hard negatives."""
     questions = [replace(one, id=f"{one.id}/{n}") for n in range(4) for one in QUESTIONS]
     rankings = RANKINGS * 4

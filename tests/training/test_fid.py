@@ -68,11 +68,11 @@ def apart(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float
 
 
 def test_the_published_recipe_is_fid_larges() -> None:
-    told = {  # reproduction of README:110-126 and src/options.py:20-31 of facebookresearch/FiD
+    published = {  # reproduction of README:110-126 and src/options.py:20-31 of facebookresearch/FiD
         "passages": 100, "steps": 15_000, "batch": 64, "learning_rate": 5e-5, "warmup": 1000, "weight_decay": 0.01,
         "clip": 1.0, "max_tokens": 250, "evaluate_every": 500, "model": "google-t5/t5-large", "gold": "retrieved",
     }  # fmt: skip
-    assert told.items() <= asdict(RECIPES["published"]).items()
+    assert published.items() <= asdict(RECIPES["published"]).items()
 
 
 def test_every_pass_has_each_question_once_with_an_answer_drawn_anew(start: str) -> None:
@@ -108,7 +108,7 @@ def test_a_gold_passage_is_included_where_none_was_retrieved() -> None:
 
 
 @pytest.mark.usefixtures("exact")
-def test_what_goes_through_the_network_at_once_changes_no_weight(tmp_path: Path, start: str) -> None:
+def test_batch_sizes_change_no_weight(tmp_path: Path, start: str) -> None:
     plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS))}  # without dropout
     whole = trained(tmp_path / "whole", start, **plain, device_batch=4, micro_batch=0, recompute=False)
     parts = trained(tmp_path / "parts", start, **plain, device_batch=1, micro_batch=1, recompute=True)
@@ -157,7 +157,7 @@ def test_a_killed_training_goes_on_to_the_same_weights(
     }
 
 
-def test_the_sample_is_learnt_and_the_best_checkpoint_by_dev_is_kept(tmp_path: Path) -> None:
+def test_the_sample_is_learnt_and_the_best_checkpoint_is_kept(tmp_path: Path) -> None:
     short = [one for one in open_benchmark("sample").questions("dev") if len(one.answers[0]) < 20]
     questions = [replace(one, answers=one.answers[:1]) for one in short[:LEARNT]]
     gold = [[Passage(gold_id(text), "", text) for text in one.gold_passages[:1]] for one in questions]
@@ -188,9 +188,7 @@ def test_the_sample_is_learnt_and_the_best_checkpoint_by_dev_is_kept(tmp_path: P
     assert (reader.family, reader.label, reader.conventions.max_tokens) == ("sample/dev", "", 160)
 
 
-def test_a_training_shorter_than_the_time_between_evaluations_is_evaluated_at_its_end(
-    tmp_path: Path, start: str
-) -> None:
+def test_a_short_training_is_evaluated_at_its_end(tmp_path: Path, start: str) -> None:
     trained(tmp_path / "made", start, dev=(QUESTIONS[:2], RANKINGS[:2]), steps=1, evaluate_every=100)
     assert json.loads((tmp_path / "made/manifest.json").read_text())["record"]["best_step"] == 1
 

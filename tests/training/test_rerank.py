@@ -51,7 +51,7 @@ def test_hard_negatives_hold_no_answer_and_cover_no_gold_passage() -> None:
     assert [one.id for one in hard_negatives(question, RANKINGS[0], 1)] == ["p2"]
 
 
-def test_every_pass_draws_its_own_negatives_and_the_same_seed_draws_the_same() -> None:
+def test_each_pass_draws_its_own_negatives_by_seed() -> None:
     rows = rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 0)
     assert rows == rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 0) != rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 1)
     assert len(rows) == 8 * len(QUESTIONS)
@@ -115,7 +115,7 @@ def test_the_adapter_merged_scores_as_peft_does(whole: Path, monkeypatch: pytest
     np.testing.assert_allclose(ours.score(pairs), expected, atol=1e-4)
 
 
-def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(whole: Path) -> None:
+def test_a_finished_training_is_kept_and_another_is_refused(whole: Path) -> None:
     before = (whole / "manifest.json").read_bytes()
     assert trained(whole)["manifest.json"] == before
     with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):

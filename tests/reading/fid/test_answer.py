@@ -1,4 +1,4 @@
-"""How Fusion-in-Decoder reads, beside a decoder without a cache over padded passages, written out."""
+"""Fusion-in-Decoder's inference against a plain decoder without a cache over padded passages."""
 
 import copy
 import functools
@@ -96,7 +96,7 @@ def near(wanted):
 
 @settings(max_examples=15)
 @given(shapes, questions_of_ids, st.integers(0, 9))
-def test_answers_and_their_scores_are_those_of_greedy_decoding_without_a_cache(shape, questions, seed):
+def test_answers_and_scores_equal_greedy_decoding_without_a_cache(shape, questions, seed):
     network = model(shape, seed % 3)
     for reading, question in zip(answers(network, questions), questions, strict=True):
         tokens, score = greedy(network, question)
@@ -164,7 +164,7 @@ def test_beams_find_what_transformers_finds_over_padded_passages(shape, beams):
 
 
 @pytest.mark.parametrize("tokens", [2, 3, 50])
-def test_an_answer_is_no_longer_than_asked_the_token_that_starts_it_counted(tokens):
+def test_the_longest_answer_counts_the_token_that_starts_decoding(tokens):
     endless = copy.deepcopy(model())
     endless.config.eos_token_id = 39
     endless.lm_head.weight.data[39] = 0
@@ -242,7 +242,7 @@ def fail_beyond(monkeypatch, network, name, size, error=torch.OutOfMemoryError):
 
 
 @pytest.mark.parametrize("name", ["encode", "generate"])
-def test_where_the_memory_is_too_small_the_batch_is_halved_and_that_said(monkeypatch, capsys, name):
+def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsys, name):
     network, room = copy.deepcopy(model()), Budget(256, 256)
     wanted = answers(network, QUESTIONS, encoded=256, decoded=256)
     asked = fail_beyond(monkeypatch, network, name, 20)

@@ -1,4 +1,4 @@
-"""Checkpoints of Fusion-in-Decoder: what opens, as what, and the line on everything else.
+"""Checkpoints of Fusion-in-Decoder: which open, as what, and the one-line errors for all others.
 
 The published readers' reference is T5 as in transformers 3.0.2 and FiD around it, written out from their description.
 """
@@ -145,7 +145,7 @@ def test_a_published_checkpoint_gives_the_logits_of_the_original(tmp_path, zippe
 
 @pytest.mark.parametrize("without", [(), (CROSS_BIAS,)])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_published_checkpoint_answers_with_its_cache_as_the_original_without(tmp_path, without, seed):
+def test_a_published_checkpoint_answers_as_the_original(tmp_path, without, seed):
     tensors = published(tmp_path / "nq", seed, without=without)
     for question, reading in zip(QUESTIONS, answers(open_checkpoint(str(tmp_path / "nq")).model), strict=True):
         made, score = [0], 0.0
@@ -159,7 +159,7 @@ def test_a_published_checkpoint_answers_with_its_cache_as_the_original_without(t
         assert reading.score == pytest.approx(score, rel=1e-4)
 
 
-def test_a_published_checkpoint_is_the_same_when_saved_and_opened_again(tmp_path):
+def test_a_published_checkpoint_survives_saving_and_opening(tmp_path):
     published(tmp_path / "nq")
     opened = open_checkpoint(str(tmp_path / "nq"))
     opened.model.save_pretrained(tmp_path / "ours")
@@ -169,7 +169,7 @@ def test_a_published_checkpoint_is_the_same_when_saved_and_opened_again(tmp_path
     assert torch.equal(logits_of(again, started), logits_of(opened.model, started))
 
 
-def test_a_published_layout_without_wrappers_around_its_layers_is_known(tmp_path):
+def test_a_published_layout_without_wrapped_layers_opens(tmp_path):
     tensors = published(tmp_path / "nq")
     shutil.copytree(tmp_path / "nq", tmp_path / "bare")
     bare = {name.replace(".module.", "."): tensor for name, tensor in tensors.items()}
@@ -179,13 +179,13 @@ def test_a_published_layout_without_wrappers_around_its_layers_is_known(tmp_path
     assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "bare")).model, started), wanted)
 
 
-def test_inputs_of_published_checkpoints_have_no_end_and_those_of_others_have(tmp_path):
+def test_only_published_checkpoints_read_inputs_without_eos(tmp_path):
     published(tmp_path / "nq")
     assert open_checkpoint(str(tmp_path / "nq")).conventions == Conventions(encoder_eos=False)
     assert open_checkpoint(str(save(tmp_path / "ours"))).conventions == Conventions(encoder_eos=True)
 
 
-def test_a_checkpoints_manifest_says_what_it_was_trained_on_and_how_it_reads(tmp_path):
+def test_the_manifest_gives_family_sources_and_conventions(tmp_path):
     save(tmp_path / "ours")
     told = {"family": "ifqa/full", "sources": {"a": "12", "b": "34"}}
     told["conventions"] = {"max_tokens": 99, "titles": False}

@@ -53,7 +53,7 @@ def test_logits_are_those_of_the_padded_original(shape, questions, width, micro_
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("micro_batch", "recompute"), [(0, False), (1, True), (3, False), (3, True), (99, True)])
-def test_loss_and_gradients_are_those_of_the_padded_original_a_question_at_a_time(shape, micro_batch, recompute):
+def test_loss_and_gradients_equal_the_padded_original(shape, micro_batch, recompute):
     network = small(gain=1.5, **SHAPES[shape]).train()
     original = plain(network)
     network.micro_batch, network.recompute = micro_batch, recompute
@@ -69,7 +69,7 @@ def test_loss_and_gradients_are_those_of_the_padded_original_a_question_at_a_tim
         close(weight.grad, gradients[name].grad)
 
 
-def test_what_is_computed_once_more_for_the_gradients_drops_out_the_same():
+def test_recomputing_the_encoder_repeats_its_dropout():
     losses = []
     for recompute in (False, True):
         network = small(dropout_rate=0.3).train()
@@ -109,7 +109,7 @@ def test_fusing_puts_passages_after_one_another_without_padding(questions, width
     assert not states[~fused].any()
 
 
-def test_gradients_reach_passages_through_fuse_alone_where_they_are_no_padding():
+def test_gradients_through_fuse_reach_all_tokens_but_padding():
     hidden = torch.randn(2, 3, 4, requires_grad=True)
     mask = torch.tensor([[True, False, False], [True, True, True]])
     fuse(hidden, mask, [2])[0].sum().backward()

@@ -1,4 +1,4 @@
-"""The reader 'fid': what it makes of questions and passages of every kind, and what it needs."""
+"""Reader 'fid': its predictions for all kinds of questions and passages, and the libraries it needs."""
 
 import functools
 import importlib.metadata
@@ -62,7 +62,7 @@ def test_it_is_found_by_its_name():
     assert load("reader", "fid") is Fid
 
 
-def test_each_question_has_a_prediction_with_scores_and_its_passages_the_weightiest_first(reader):
+def test_predictions_have_scores_and_passages_in_order_of_score(reader):
     predictions = reader.answer(QUESTIONS, RANKED)
     assert [one.question_id for one in predictions] == ["q/0", "q/1", "q/2"]
     for prediction, passages in zip(predictions, RANKED, strict=True):
@@ -186,7 +186,7 @@ def test_settings_of_a_checkpoint_hold_until_others_are_given(folder, tmp_path):
     assert given.conventions == Conventions(16, True, True)
 
 
-def test_titles_and_the_end_of_inputs_are_read_where_they_are_asked_for(folder, reader):
+def test_titles_and_eos_change_scores_only_when_read(folder, reader):
     scores = {reader.answer(QUESTIONS[:1], [PASSAGES])[0].score}
     for how in ({"titles": "no"}, {"encoder_eos": "no"}):
         other = Fid(str(folder), device="cpu", precision="float32", max_answer_tokens=12, **how)

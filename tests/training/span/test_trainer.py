@@ -59,7 +59,7 @@ def test_targets_are_all_occurrences_of_any_answer() -> None:
     assert chosen("Paris (Paris, France) and Lyon.", ["Paris", "lyon"]) == ["Paris", "Paris", "Lyon"]
 
 
-def test_without_an_occurrence_targets_are_computed_or_equal_in_value_or_near() -> None:
+def test_without_an_occurrence_targets_are_computed_equal_or_near() -> None:
     assert chosen("They won 9 cups.", ["7"], "If two fewer, how many?") == ["7"]
     assert chosen("They won seven cups.", ["7"]) == ["seven"]
     assert chosen("It rose by 50 Danish crowns a day.", ["50 crowns"]) == ["50 Danish crowns"]
@@ -106,7 +106,7 @@ def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
     assert manifest["settings"]["seed"] == 0
 
 
-def test_weights_that_are_missing_are_trained_again_to_the_same_bytes(tmp_path: Path) -> None:
+def test_missing_weights_are_trained_again_to_the_same_bytes(tmp_path: Path) -> None:
     lines: list[str] = []
     train(MATERIAL, tmp_path, **SETTINGS)
     before = weights(tmp_path)
@@ -118,7 +118,7 @@ def test_weights_that_are_missing_are_trained_again_to_the_same_bytes(tmp_path: 
     assert weights(tmp_path) == before
 
 
-def test_a_file_of_the_user_that_is_named_as_a_checkpoint_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_file_named_as_the_checkpoint_is_refused(tmp_path: Path) -> None:
     save_file({"theirs": torch.zeros(1)}, tmp_path / CHECKPOINT)
     with pytest.raises(IfqaError, match="another training"):
         train(MATERIAL, tmp_path, **SETTINGS)
