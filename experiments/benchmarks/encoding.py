@@ -4,9 +4,9 @@
     python experiments/benchmarks/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16 int8]
 
 `speed` times `SentenceTransformer(model).encode(texts)` with its defaults (float32, batches of 32) and ours in each
-precision, in turns, on the same passages of a built corpus. The best round of each counts.
-FLOPs are 2 x parameters x tokens (without the embeddings) + attention's 4 x layers x tokens x length x width; `--peak` gives the share of a chip's peak. `recall` encodes
-the whole corpus in each precision and prints gold recall of exact search, with p against float32.
+precision, in turns, on the same passages of a built corpus. The best round of each counts. FLOPs are 2 x parameters x
+tokens (without the embeddings) + attention's 4 x layers x tokens x length x width; `--peak` gives the share of a chip's
+peak. `recall` encodes the whole corpus in each precision and prints gold recall of exact search, with p against float32.
 """
 
 import argparse

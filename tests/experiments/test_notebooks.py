@@ -121,13 +121,13 @@ def anywhere(seen):
 
 def test_a_notebook_runs_to_its_end_with_any_parameters(ran):
     _, book, _, printed = ran
-    told = {
+    seen_text = {
         stream: "".join(one.text for one in outputs(book) if one.get("name") == stream)
         for stream in ("stdout", "stderr")
     }
-    assert printed in told["stdout"]
+    assert printed in seen_text["stdout"]
     assert not [one for one in outputs(book) if one.output_type == "error"]
-    warned = [line for line in told["stderr"].splitlines() if "Warning" in line]
+    warned = [line for line in seen_text["stderr"].splitlines() if "Warning" in line]
     assert [line for line in warned if "TqdmWarning" not in line] == []  # tqdm's, where there are no ipywidgets
 
 
@@ -171,8 +171,8 @@ class TestAsItIsKept:
             "language_info": {"name": "python"},
         }
         assert [cell.metadata for cell in book.cells if cell is not parameters(book)] == [{}] * (len(book.cells) - 1)
-        told = str(shown(book))
-        assert [one for one in ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback") if one in told] == []
+        seen_text = str(shown(book))
+        assert [one for one in ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback") if one in seen_text] == []
 
     def test_it_uses_public_names_alone(self, name):
         nodes = [node for cell in code_cells(RUN["opened"](name)) for node in ast.walk(ast.parse(cell.source))]

@@ -41,9 +41,9 @@ def answers(text):
 
 
 def asked(server):
-    """What the model was told last in each request, in the order of the questions."""
-    told = [body["messages"][-1]["content"] for body in server.bodies]
-    return sorted(told, key=lambda text: re.findall(r"mill (\d)", text))
+    """The last message of each request, in the order of the questions."""
+    said = [body["messages"][-1]["content"] for body in server.bodies]
+    return sorted(said, key=lambda text: re.findall(r"mill (\d)", text))
 
 
 def test_questions_are_asked_with_passages_and_answers_are_parsed():
@@ -253,9 +253,9 @@ def test_the_cost_is_estimated_without_sending_anything(closed):
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
         stages._keep_resolved(chosen)
-        told = "\n".join(check(chosen.name))
+        said = "\n".join(check(chosen.name))
         assert re.search(
-            r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", told
+            r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", said
         )
         assert server.requests == 0
         stages.run(chosen)
@@ -315,10 +315,10 @@ def test_the_key_is_in_no_file_and_in_no_output(tmp_path, closed, capsys):
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
         show_scores(chosen, stages.run(chosen))
-    told = capsys.readouterr()
+    said = capsys.readouterr()
     everything = [
-        told.out,
-        told.err,
+        said.out,
+        said.err,
         str(refused.value),
         *(path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()),
     ]

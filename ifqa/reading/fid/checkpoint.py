@@ -55,7 +55,7 @@ def checkpoint_folder(name: str) -> Path:
 
 def family_of(folder: Path) -> str:
     """The split family a checkpoint was trained on, as "ifqa/full"; empty if `ifqa train fid` did not make it."""
-    return _told(folder / "manifest.json")[1]
+    return _training_of(folder / "manifest.json")[1]
 
 
 def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
@@ -71,7 +71,7 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
     """
     quiet()
     folder = checkpoint_folder(name)
-    known, family, sources = _told(folder / "manifest.json")
+    known, family, sources = _training_of(folder / "manifest.json")
     model, published = _load(folder)
     conventions = replace(Conventions(encoder_eos=not published), **known)
     texts = _tokenizer(tokenizer_folder(folder, tokenizer))
@@ -83,12 +83,12 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
     return Checkpoint(model, texts, conventions, family, sources)
 
 
-def _told(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
+def _training_of(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
     """Conventions, family and sources in the manifest of `ifqa train fid`; all empty without a manifest."""
-    told = read_json(manifest) if manifest.exists() else {}
-    if not isinstance(told, dict):
-        raise IfqaError(f"{manifest}: wanted a table, found {type(told).__name__}; {MEND}")
-    conventions, family, sources = told.get("conventions", {}), told.get("family", ""), told.get("sources", {})
+    read = read_json(manifest) if manifest.exists() else {}
+    if not isinstance(read, dict):
+        raise IfqaError(f"{manifest}: wanted a table, found {type(read).__name__}; {MEND}")
+    conventions, family, sources = read.get("conventions", {}), read.get("family", ""), read.get("sources", {})
     kinds = {one.name: one.type for one in fields(Conventions)}
     if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
         wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))

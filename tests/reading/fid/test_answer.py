@@ -90,8 +90,8 @@ def attention(network, question):
     return scores
 
 
-def near(wanted):
-    return pytest.approx(wanted, rel=1e-4, abs=1e-4)
+def near(expected):
+    return pytest.approx(expected, rel=1e-4, abs=1e-4)
 
 
 @settings(max_examples=15)
@@ -114,14 +114,14 @@ def test_scores_of_passages_are_the_originals(shape, questions):
 @settings(max_examples=15)
 @given(shapes, questions_of_ids, st.integers(0, 20), st.integers(1, 80), st.integers(1, 80), st.randoms())
 def test_padding_budgets_and_company_change_nothing(shape, questions, width, encoded, decoded, chance):
-    wanted = [answers(model(shape), [question])[0] for question in questions]
+    expected = [answers(model(shape), [question])[0] for question in questions]
     order = chance.sample(range(len(questions)), len(questions))
     shuffled = [questions[n] for n in order]
     found = answers(model(shape), shuffled, width, encoded=encoded, decoded=decoded)
     for reading, n in zip(found, order, strict=True):
-        assert reading.tokens == wanted[n].tokens
-        assert reading.score == near(wanted[n].score)
-        assert reading.passage_scores == near(wanted[n].passage_scores)
+        assert reading.tokens == expected[n].tokens
+        assert reading.score == near(expected[n].score)
+        assert reading.passage_scores == near(expected[n].passage_scores)
 
 
 @settings(max_examples=25)
@@ -244,10 +244,10 @@ def fail_beyond(monkeypatch, network, name, size, error=torch.OutOfMemoryError):
 @pytest.mark.parametrize("name", ["encode", "generate"])
 def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsys, name):
     network, room = copy.deepcopy(model()), Budget(256, 256)
-    wanted = answers(network, QUESTIONS, encoded=256, decoded=256)
+    expected = answers(network, QUESTIONS, encoded=256, decoded=256)
     asked = fail_beyond(monkeypatch, network, name, 20)
     found = read(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)
-    for reading, other in zip(found, wanted, strict=True):
+    for reading, other in zip(found, expected, strict=True):
         assert reading.tokens == other.tokens
         assert reading.passage_scores == near(other.passage_scores)
     lines = capsys.readouterr().err.splitlines()

@@ -175,8 +175,8 @@ def test_a_published_layout_without_wrapped_layers_opens(tmp_path):
     bare = {name.replace(".module.", "."): tensor for name, tensor in tensors.items()}
     torch.save(bare, tmp_path / "bare" / "pytorch_model.bin")
     started = torch.tensor([[0, 5]] * 3)
-    wanted = logits_of(open_checkpoint(str(tmp_path / "nq")).model, started)
-    assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "bare")).model, started), wanted)
+    expected = logits_of(open_checkpoint(str(tmp_path / "nq")).model, started)
+    assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "bare")).model, started), expected)
 
 
 def test_only_published_checkpoints_read_inputs_without_eos(tmp_path):
@@ -187,9 +187,9 @@ def test_only_published_checkpoints_read_inputs_without_eos(tmp_path):
 
 def test_the_manifest_gives_family_sources_and_conventions(tmp_path):
     save(tmp_path / "ours")
-    told = {"family": "ifqa/full", "sources": {"a": "12", "b": "34"}}
-    told["conventions"] = {"max_tokens": 99, "titles": False}
-    (tmp_path / "ours" / "manifest.json").write_text(json.dumps(told))
+    manifest = {"family": "ifqa/full", "sources": {"a": "12", "b": "34"}}
+    manifest["conventions"] = {"max_tokens": 99, "titles": False}
+    (tmp_path / "ours" / "manifest.json").write_text(json.dumps(manifest))
     opened = open_checkpoint(str(tmp_path / "ours"))
     assert opened.family == "ifqa/full"
     assert opened.sources == {"12", "34"}
@@ -224,28 +224,28 @@ def test_a_head_of_its_own_stays_apart_from_the_embeddings(tmp_path):
 @pytest.mark.parametrize("file", ["generation_config.json", "config.json"])
 def test_what_a_checkpoint_says_of_generation_changes_no_answer(tmp_path, file):
     folder = save(tmp_path / "odd")
-    wanted = answers(open_checkpoint(str(folder)).model)
+    expected = answers(open_checkpoint(str(folder)).model)
     said = json.loads((folder / file).read_text()) | {
         "num_beams": 4, "repetition_penalty": 3.0, "no_repeat_ngram_size": 1, "min_length": 9, "max_new_tokens": 2,
-        "length_penalty": 9.0, "bad_words_ids": [[wanted[0].tokens[0]]], "suppress_tokens": [wanted[1].tokens[0]],
+        "length_penalty": 9.0, "bad_words_ids": [[expected[0].tokens[0]]], "suppress_tokens": [expected[1].tokens[0]],
         "forced_eos_token_id": 1, "do_sample": True, "temperature": 9.0,
     }  # fmt: skip
     (folder / file).write_text(json.dumps(said))
     opened = open_checkpoint(str(folder)).model
-    assert answers(opened) == wanted
+    assert answers(opened) == expected
     opened.save_pretrained(tmp_path / "again")
     tokenizer().save_pretrained(tmp_path / "again")
-    assert answers(open_checkpoint(str(tmp_path / "again")).model) == wanted
+    assert answers(open_checkpoint(str(tmp_path / "again")).model) == expected
 
 
 def test_a_config_that_names_no_first_token_starts_with_padding_as_t5(tmp_path):
     folder = save(tmp_path / "old")
-    wanted = answers(open_checkpoint(str(folder)).model)
+    expected = answers(open_checkpoint(str(folder)).model)
     said = json.loads((folder / "config.json").read_text())
     del said["decoder_start_token_id"]
     (folder / "config.json").write_text(json.dumps(said))
     (folder / "generation_config.json").unlink()
-    assert answers(open_checkpoint(str(folder)).model) == wanted
+    assert answers(open_checkpoint(str(folder)).model) == expected
 
 
 def test_a_plain_t5_of_pickled_weights_opens(tmp_path):
