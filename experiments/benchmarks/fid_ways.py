@@ -169,9 +169,7 @@ def check() -> None:
         model.set_attn_implementation(way.attention)
         for several in (0 if way.at_a_time == (0,) else 1, 2):
             with torch.inference_mode():
-                found = way.run(
-                    model, data, several, 6, Budget(400, 1500), scores=True
-                )  # several batches of each kind
+                found = way.run(model, data, several, 6, Budget(400, 1500), scores=True)  # several batches of each kind
             first = first or found
             assert [tokens for tokens, _ in found] == [tokens for tokens, _ in first], f"answers differ: {way.name}"
             apart = max(abs(one - other) for (_, one), (_, other) in zip(found, first, strict=True))

@@ -172,7 +172,9 @@ class TestAsItIsKept:
         }
         assert [cell.metadata for cell in book.cells if cell is not parameters(book)] == [{}] * (len(book.cells) - 1)
         seen_text = str(shown(book))
-        assert [one for one in ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback") if one in seen_text] == []
+        assert [
+            one for one in ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback") if one in seen_text
+        ] == []
 
     def test_it_uses_public_names_alone(self, name):
         nodes = [node for cell in code_cells(RUN["opened"](name)) for node in ast.walk(ast.parse(cell.source))]
