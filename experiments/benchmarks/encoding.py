@@ -1,12 +1,12 @@
-"""How fast are passages encoded, beside sentence-transformers' own `encode`? And what does each precision cost in recall?
+"""Measures encoding speed against sentence-transformers' `encode`, and the recall that each precision costs.
 
     python experiments/benchmarks/encoding.py speed CORPUS [--model NAME] [--passages 1000] [--rounds 3] [--peak TFLOPS]
     python experiments/benchmarks/encoding.py recall CORPUS [--split full-dev] [--precisions float32 bfloat16 int8]
 
-`speed` times `SentenceTransformer(model).encode(texts)` as it comes (float32, batches of 32) and ours in each precision, in
-turns, on the same passages of a built corpus; the best round of each counts. FLOPs are 2 x parameters x tokens (without the
-embeddings) + attention's 4 x layers x tokens x length x width; `--peak` gives the share of a chip's peak. `recall` encodes
-the whole corpus in each precision and prints gold recall of exact search, with p against float32.
+`speed` times `SentenceTransformer(model).encode(texts)` with its defaults (float32, batches of 32) and ours in each
+precision, in turns, on the same passages of a built corpus. The best round of each counts. FLOPs are 2 x parameters x
+tokens (without the embeddings) + attention's 4 x layers x tokens x length x width; `--peak` gives the share of a chip's
+peak. `recall` encodes the whole corpus in each precision and prints gold recall of exact search, with p against float32.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def speed(passages: list[Passage], arguments: argparse.Namespace) -> None:
-    """A line for each way, with its ratio to sentence-transformers'."""
+    """Print a line for each encoder, with its ratio to sentence-transformers."""
     from sentence_transformers import SentenceTransformer
 
     step = max(1, len(passages) // arguments.passages)

@@ -1,18 +1,18 @@
-"""How good is the span reader on questions it was not trained on, and are adapters worse than full fine-tuning?
+"""Cross-validates the extractive reader, trained with adapters or with full fine-tuning.
 
     python experiments/benchmarks/extractive_folds.py data/ifqa/full_split/train.json --folds 4 --fold 0 \
         --train adapter|full [--learning-rate X] --out FOLDER
     python experiments/benchmarks/extractive_folds.py --compare A.jsonl B.jsonl
 
-Cross-validation on a training split: trains on all folds but one, then reads that one's questions, once from their own
-gold passages and once from BM25's five best of all gold passages of the split. Questions that are equal or share a gold
-passage are in one fold. Negatives are BM25's best of the same passages, as `ifqa train extractive` takes them: text of
-the held-out fold can be a negative, its questions and answers are never seen.
+Trains on all folds of a training split but one, then answers the questions of the held-out fold: once from their gold
+passages, and once from BM25's five best of all gold passages of the split. Equal questions, and questions that share a
+gold passage, are in the same fold. Negatives are BM25's best of the same passages, as in `ifqa train extractive`. A
+passage of the held-out fold can be a negative; its questions and answers are never seen.
 
-"full" trains every weight of the encoder, embeddings too, in place of the adapters; data, steps, schedule, dropout and
-heads are the same. Both compute in the same precision; the weights and their steps are float32. Predictions go to
-FOLDER/NAME.jsonl (several of the same training, over all folds, may be put together for --compare), the weights to
-FOLDER/NAME. A killed training goes on where it was.
+"full" trains all weights of the encoder, embeddings included, instead of adapters; data, steps, schedule, dropout and
+heads are the same. Both compute in the same precision; weights and updates are float32. Predictions are written to
+FOLDER/NAME.jsonl, weights to FOLDER/NAME. For --compare, the predictions of all folds may be concatenated. An
+interrupted training resumes.
 """
 
 import argparse
@@ -48,9 +48,9 @@ K = 5
 
 
 class Full(MiniLM):
-    """The encoder with all of its weights to be trained; the rank of adapters is passed over.
+    """The encoder with all weights trained; the rank of adapters is ignored.
 
-    What is saved and loaded where others have adapters is each weight's difference to the original one.
+    In place of adapters it saves and loads the difference of each weight from the original weight.
     """
 
     def __init__(self, folder: Path, rank: int = 0, dropout: float = 0.0) -> None:
@@ -82,10 +82,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("questions", type=Path, nargs="?", help="IfQA's training file")
     parser.add_argument("--folds", type=int, default=4)
-    parser.add_argument("--fold", type=int, default=0, help="the one held out, from 0")
+    parser.add_argument("--fold", type=int, default=0, help="number of the held-out fold, from 0")
     parser.add_argument("--train", choices=LEARNING_RATES, default="adapter")
     parser.add_argument("--learning-rate", type=float, help="default: " + str(LEARNING_RATES))
-    parser.add_argument("--seed", type=int, default=0, help="of folds and training")
+    parser.add_argument("--seed", type=int, default=0, help="for folds and training")
     parser.add_argument("--out", type=Path, help="folder for predictions, weights and the index")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("A", "B"), help="two files of predictions")
     arguments = parser.parse_args()
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
     held = [number for number, one in enumerate(fold) if one == arguments.fold]
     rate = arguments.learning_rate or LEARNING_RATES[arguments.train]
     name = f"{arguments.train}-{rate:g}-fold-{arguments.fold}-of-{arguments.folds}-seed-{arguments.seed}"
-    encoder = Full if arguments.train == "full" else MiniLM  # put where the training and the reader take theirs from
+    encoder = Full if arguments.train == "full" else MiniLM  # replaces the encoder of the training and of the reader
     started = time.monotonic()
     with patch("ifqa.training.span.trainer.MiniLM", encoder), patch("ifqa.models.minilm.MiniLM", encoder):
         manifest = train(
@@ -140,8 +140,8 @@ def load_questions(path: Path) -> list[Question]:
 
 
 def folds(questions: Sequence[Question], count: int, seed: int) -> list[int]:
-    """Each question's fold; questions that are equal or share a gold passage, directly or through others, have one."""
-    group = list(range(len(questions)))  # of each question, an earlier one it goes with, or itself
+    """The fold of each question; equal questions, and questions linked by shared gold passages, get the same fold."""
+    group = list(range(len(questions)))  # for each question, an earlier question of its group, or itself
 
     def first(number: int) -> int:
         while group[number] != number:

@@ -1,13 +1,13 @@
-"""What does each FAISS index cost in recall, and what does it take? And do the estimates of `ifqa check` hold?
+"""Measures recall, size and memory of FAISS indexes, and checks the estimates of `ifqa check`.
 
     python experiments/benchmarks/faiss_indexes.py recall CORPUS [--index dense] [--split full-dev] [--factories ...]
     python experiments/benchmarks/faiss_indexes.py memory [--vectors 1000000] [--dimension 384] [--factories ...]
 
-`recall` builds each index over the vectors of a built dense index that is searched exactly, searches the split's questions in
-all of them, and prints gold recall, its difference from exact search with p, and size. `memory` builds over random vectors
-and searches 100 of them, each in a process of its own, and prints its peak of resident memory above what a process takes that
-has only imported its libraries, beside what `ifqa.retrieval.vectors.factory` says (vectors to
-train on, a part twice, the whole). Linux.
+`recall` builds each index over the vectors of a built dense index, searches it for the split's questions, and prints gold
+recall, the difference from exact search with its p, and the size. `memory` builds each index over random vectors and
+searches 100 queries, each step in its own process. It prints the peak of resident memory above that of a process that has
+only imported its libraries, and the estimate of `ifqa.retrieval.vectors.factory` (vectors to train on, a part twice, the
+whole). Linux only.
 """
 
 import argparse
@@ -39,7 +39,7 @@ import faiss, numpy as np
 from pathlib import Path
 from ifqa.retrieval.vectors.approximate import Approximate, build
 from ifqa.retrieval.vectors.store import Vectors
-def peak():  # ru_maxrss would begin at the parent's
+def peak():  # ru_maxrss would start at the parent's peak
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 step, vectors, folder, factory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 opened, before = Vectors(vectors), peak()
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def recall(arguments: argparse.Namespace) -> None:
-    """A line for each index."""
+    """Print a line for each index."""
     corpus = Path("indexes") / arguments.corpus
     folder, store = corpus / arguments.index, PassageStore(corpus / "passages")
     vectors, ids = Vectors(folder), Ids(folder)
@@ -109,7 +109,7 @@ def recall(arguments: argparse.Namespace) -> None:
 
 
 def memory(arguments: argparse.Namespace) -> None:
-    """A line for each index: measured and estimated bytes of building and of searching."""
+    """Print a line for each index: measured and estimated bytes for building and searching."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "vectors"
         folder.mkdir()
@@ -136,7 +136,7 @@ def memory(arguments: argparse.Namespace) -> None:
 
 
 def write_random(folder: Path, count: int, dimension: int) -> None:
-    """A folder of random vectors of length 1."""
+    """A folder of normalised random vectors."""
     filling, draw, keys = Filling(folder), np.random.default_rng(0), {}
     for number, start in enumerate(range(0, count, 4096)):
         rows = draw.standard_normal((min(4096, count - start), dimension)).astype(np.float32)
@@ -147,7 +147,7 @@ def write_random(folder: Path, count: int, dimension: int) -> None:
 
 
 def run(step: str, vectors: Path, folder: Path, factory: str) -> float:
-    """The peak of a step's own process."""
+    """Peak memory of a step, run in its own process."""
     command = [sys.executable, "-c", STEP, step, str(vectors), str(folder), factory]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout.splitlines()[-1])["peak"])

@@ -1,33 +1,32 @@
-"""How fast does Fusion-in-Decoder read and learn, and what does each trick bring beside the original's method?
+"""Measures the speed of reading and training with Fusion-in-Decoder, for the original method and each optimisation.
 
-    python experiments/benchmarks/fid.py all --json fid.json        everything, on an H200 or the like, in one call
+    python experiments/benchmarks/fid.py all --json fid.json        all tables, on an H200 or similar
     python experiments/benchmarks/fid.py read [--shape base large] [--passages 5 20 100] [--questions N]
     python experiments/benchmarks/fid.py train [--shape large] [--passages 100]
     python experiments/benchmarks/fid.py read --device cpu --shape small --passages 5 --questions 4
     python experiments/benchmarks/fid.py check                      all ways of reading give the same answers (tiny, float32)
 
-It needs torch, transformers 5 (whose T5 has SDPA) and numpy, and this repository. Weights and token ids are random, in T5's
-shapes, on which speed does not depend. Inputs are 130 to 220 tokens long, 165 on average, as a question with a title and 100
-words is. Every way generates `--answer` tokens a question: the model's config names no token that ends one. Tokenising is
-not timed. `all` is meant to take well under ten minutes on an H200; figures of a GPU are measured only where a table's first
-line names one, and those of a CPU say nothing about a GPU. On a CPU that has other work too, set OMP_NUM_THREADS=1: threads
-that wait for each other made some figures ten times worse.
+It needs torch, transformers 5 (its T5 has SDPA), numpy and this repository. Weights and token ids are random, in T5's
+shapes; speed does not depend on their values. Inputs have 130 to 220 tokens, 165 on average, like a question with a title
+and 100 words. Every way generates `--answer` tokens per question, because no token ends an answer. Tokenising is not timed.
+`all` takes less than ten minutes on an H200. A table's first line names its device; figures of a CPU say nothing about a
+GPU. On a busy CPU set OMP_NUM_THREADS=1: threads that wait for each other made some figures ten times worse.
 
-`read`: a row for each way, in the order in which the tricks come on top of each other. The baselines do as FiD's
-test_reader.py: passages padded to 250, eager attention, one question at a time (its per_gpu_batch_size), and the decoder
-attends over the padding; in float32 (TF32 off) and in bfloat16, and, to be fair, each again with the best of 4, 16 and 64
-questions together. What reads few questions at a time is timed on the first of the questions. A row is the median of its
-rounds. Tokens are those of the passages without padding; peak memory is torch's, weights counted, and empty on a CPU.
+`read`: a row for each way; each optimisation is added to those above it. The baselines work as FiD's test_reader.py does:
+passages padded to 250, eager attention, one question at a time (its per_gpu_batch_size), and a decoder that attends to the
+padding. They run in float32 (TF32 off) and in bfloat16, and each again with the best of 4, 16 and 64 questions together.
+Ways that read few questions at a time are timed on the first few questions. A row is the median of its rounds. Tokens are
+those of the passages without padding. Peak memory is torch's, weights included, and empty on a CPU.
 
-FLOPs are what the task needs, the same for every way: padding, and what is computed twice, is not counted. With d for d_model,
+FLOPs are those the task needs, the same for every way: padding and recomputation are not counted. With d for d_model,
 i for heads x d_kv, L for a passage's tokens, S for those of all of a question's passages, T for the answer's:
 
     encoder            2 x its weights (without embeddings) a token; 4 L i a token and layer for attention
     cross-attention    4 d i a token of S and layer for keys and values, once; 4 S i a token of T and layer
     rest of the decoder    2 x its other weights a token of T; 2 i T (T + 1) a layer for attention; 2 d vocabulary a token of T
 
-A training step is three times that, and the encoder a fourth time with `recompute`. "of peak" is the share of what the faster
-of a large float32 and a large bfloat16 matrix product reaches on the device.
+A training step takes three times that, plus the encoder once more with `recompute`. "of peak" is the share of the speed of
+a large matrix product on the device, in float32 or bfloat16, whichever is faster.
 
 `train`: a step of one question with passages of 250 tokens: forward, backward and AdamW; weights float32, autocast bfloat16.
 """
@@ -57,14 +56,21 @@ def main(given: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["read", "train", "all", "check"])
     parser.add_argument("--shape", nargs="+", choices=list(ways.SHAPES), help="base and large to read, large to train")
-    parser.add_argument("--passages", nargs="+", type=int, help="a question; 5, 20 and 100 to read, 100 to train")
-    parser.add_argument("--questions", type=int, default=0, help="to read; as many as have 2,400 passages, 24 to 256")
-    parser.add_argument("--answer", type=int, default=6, help="tokens generated a question, or trained on")
     parser.add_argument(
-        "--micro-batches", nargs="+", type=int, default=[0, 4, 16, 32], help="to train; 0 for all passages"
+        "--passages", nargs="+", type=int, help="passages per question; 5, 20 and 100 to read, 100 to train"
     )
-    parser.add_argument("--rounds", type=int, default=3, help="the median counts")
-    parser.add_argument("--seconds", type=float, default=3.0, help="no round of a way starts after so many")
+    parser.add_argument(
+        "--questions",
+        type=int,
+        default=0,
+        help="questions to read; 0 for 2,400 passages in all, 24 to 256",
+    )
+    parser.add_argument("--answer", type=int, default=6, help="tokens generated or trained on per question")
+    parser.add_argument(
+        "--micro-batches", nargs="+", type=int, default=[0, 4, 16, 32], help="passages at a time in training; 0 for all"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per way; the median counts")
+    parser.add_argument("--seconds", type=float, default=3.0, help="no round of a way starts after this many seconds")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="a file for the numbers")
@@ -99,7 +105,7 @@ def main(given: Sequence[str] | None = None) -> None:
 def measure_reading(
     shape: str, passages: int, device: torch.device, most: float, arguments: Any
 ) -> list[dict[str, Any]]:
-    """A table of all ways."""
+    """Print the table of all ways."""
     questions = arguments.questions or max(24, min(256, 2400 // passages))
     data = ways.draw(questions, passages, arguments.seed)
     rows: dict[str, dict[str, Any]] = {}
@@ -143,7 +149,7 @@ def measure_reading(
 
 
 def _best(way: ways.Way, model: Any, data: ways.Data, arguments: Any) -> dict[str, Any]:
-    """What a way reaches with the best of its numbers of questions at a time; empty where the memory is too small."""
+    """The result of a way with its best number of questions at a time; empty if memory is too small."""
     sizes = [one for one in way.at_a_time if one <= data.questions] or [data.questions]
     if len(sizes) > 1:
         tries = {one: _timed(way, model, data, one, arguments, 1).get("rate", 0.0) for one in sizes}
@@ -152,7 +158,7 @@ def _best(way: ways.Way, model: Any, data: ways.Data, arguments: Any) -> dict[st
 
 
 def _timed(way: ways.Way, model: Any, data: ways.Data, at_a_time: int, arguments: Any, rounds: int) -> dict[str, Any]:
-    """Questions a second and peak memory, after a warm-up; empty where the memory is too small."""
+    """Questions per second and peak memory, after a warm-up; empty if memory is too small."""
     several = at_a_time or data.questions
     some = data.part(0, max(several, min(data.questions, 8) // several * several))
     times: list[float] = []
@@ -172,12 +178,12 @@ def _timed(way: ways.Way, model: Any, data: ways.Data, at_a_time: int, arguments
 def measure_training(
     shape: str, passages: int, device: torch.device, most: float, arguments: Any
 ) -> list[dict[str, Any]]:
-    """A table of micro-batches, with and without computing the encoder once more."""
+    """Print the table of micro-batches, with and without recomputing the encoder."""
     ids = torch.randint(
         3, ways.VOCABULARY, (passages, ways.LENGTH), generator=torch.Generator().manual_seed(arguments.seed)
     )
     data = ways.Data(ids, torch.ones_like(ids, dtype=torch.bool), passages)
-    data.mask[0, -1] = False  # without any padding, attention would go without the mask that real passages need
+    data.mask[0, -1] = False  # without padding, attention would skip the mask that real passages need
     batch = {"passage_ids": data.ids.to(device), "passage_mask": data.mask.to(device)}
     batch |= {"counts": torch.tensor([passages]), "labels": data.ids[:1, : arguments.answer].to(device)}
     model: Any = ways.network(shape, device, arguments.seed).train()
@@ -226,7 +232,7 @@ def measure_training(
 
 
 def peak(device: torch.device, kind: torch.dtype) -> float:
-    """FLOP/s of a large matrix product: the best of a few."""
+    """FLOP/s of a large matrix product, the best of a few."""
     size, times = (8192, 10) if device.type == "cuda" else (2048, 3)
     left = torch.randn(size, size, device=device, dtype=kind)
     return 2 * size**3 / min(_seconds(device, lambda: left @ left) for _ in range(times))
@@ -243,7 +249,7 @@ def _seconds(device: torch.device, run: Callable[[], Any]) -> float:
 
 @contextmanager
 def _memory(device: torch.device) -> Iterator[list[int]]:
-    """The most bytes that torch held inside, filled in at the end; 0 on a CPU."""
+    """Yields a list whose item is, at the end, the peak bytes torch allocated inside; 0 on a CPU."""
     gc.collect()
     most = [0]
     if device.type == "cuda":

@@ -1,9 +1,9 @@
-"""A T5 to train Fusion-in-Decoder on where no pretrained one is to be had: random weights, and a tokenizer learnt from a corpus.
+"""Writes a T5 with random weights and a tokenizer learnt from a corpus, to train Fusion-in-Decoder offline.
 
     python experiments/benchmarks/fid_scratch.py CORPUS FOLDER [--shape tiny|small|base] [--vocabulary 8000] [--seed 0]
     ifqa train fid --set model=FOLDER --set passages=5 --to models/fid-scratch
 
-It knows no language but what the training questions teach it, so its scores say that the machinery works, and no more.
+It learns language only from the training questions, so its scores show no more than that the machinery works.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--shape", choices=SHAPES, default="tiny")
     parser.add_argument("--vocabulary", type=int, default=8000)
-    parser.add_argument("--passages", type=int, default=20_000, help="that the tokenizer is learnt from")
+    parser.add_argument("--passages", type=int, default=20_000, help="number of passages the tokenizer is learnt from")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     passages = list(PassageStore(Path("indexes") / arguments.corpus / "passages"))

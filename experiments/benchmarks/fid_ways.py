@@ -1,6 +1,6 @@
-"""Ways of reading with Fusion-in-Decoder, from the original's to ours, on random weights and inputs; what they cost in FLOPs.
+"""Ways of reading with Fusion-in-Decoder, from the original to ours, on random weights and inputs, and their FLOPs.
 
-What `fid.py` beside this file measures, which see.
+`fid.py` measures them and explains the terms.
 """
 
 import gc
@@ -28,13 +28,13 @@ SHAPES = {  # T5 version 1: d_model, d_ff, layers, heads of 64
     "tiny": (32, 64, 2, 2), "small": (512, 2048, 6, 8), "base": (768, 3072, 12, 12), "large": (1024, 4096, 24, 16),
 }  # fmt: skip
 VOCABULARY = 32128
-NEVER = VOCABULARY  # the token that ends an answer: none does, so that all ways do equal work
-SEVERAL = (4, 16, 64)  # questions at a time, of which the best counts
+NEVER = VOCABULARY  # an id outside the vocabulary ends an answer, so no answer ends early and all ways do equal work
+SEVERAL = (4, 16, 64)  # numbers of questions at a time; the best counts
 
 
 @dataclass(frozen=True)
 class Data:
-    """Passages of questions, all of as many: token ids and mask on the CPU, [passages, longest]."""
+    """Questions with the same number of passages: token ids and mask on the CPU, [passages, longest]."""
 
     ids: torch.Tensor
     mask: torch.Tensor
@@ -53,7 +53,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Way:
-    """A way of reading: `run(model, data, at_a_time, tokens, room)` -> the answers' tokens, with `scores` also their scores."""
+    """A way of reading: `run(model, data, at_a_time, tokens, room)` gives the answers' tokens; with `scores`, scores too."""
 
     name: str
     run: Callable[..., Any]
@@ -74,7 +74,7 @@ def original(
     drop: bool = False,
     scores: bool = False,
 ) -> list[Any]:
-    """FiD's method; `length` 0 pads to the longest of the passages, `drop` leaves padding out before the decoder."""
+    """FiD's method; `length` 0 pads to the longest passage, `drop` drops the padding before the decoder."""
     answers: list[Any] = []
     how: Any = GenerationConfig(
         max_new_tokens=tokens, do_sample=False, use_cache=True, decoder_start_token_id=0, pad_token_id=0,
@@ -105,7 +105,7 @@ def ours(
     model: Any, data: Data, at_a_time: int, tokens: int, room: Budget, *, lean: bool = True, cache: bool = True,
     scores: bool = False,
 ) -> list[Any]:  # fmt: skip
-    """ifqa.reading.fid.answer.read; `lean` off puts transformers' encoder into it, `cache` off computes anew for each token."""
+    """ifqa.reading.fid.answer.read; without `lean` it uses transformers' encoder, without `cache` it recomputes each step."""
 
     def encoder(ids: Any, mask: Any, _: bool) -> Any:
         return model.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -130,7 +130,7 @@ def ours(
 
 
 def encoder_alone(model: Any, data: Data, at_a_time: int, tokens: int, room: Budget) -> list[Any]:
-    """The encoder's part of ours."""
+    """Only the encoder of ours."""
     features = {"input_ids": data.ids, "attention_mask": data.mask}
     encode(model, features, [data.per_question] * data.questions, room.encoded)
     return []
@@ -158,12 +158,12 @@ WAYS = [
 
 
 def check() -> None:
-    """All ways of reading, on a tiny model in float32, give the same answers and the same logarithms of probability."""
+    """Assert that all ways give the same answers and log-probabilities, with a tiny model in float32."""
     model = network("tiny", torch.device("cpu"), 0).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1 and "shared" not in name:
-                weight.mul_(3.0)  # so that answers depend on the passages
+                weight.mul_(3.0)  # makes answers depend on the passages
     data, first = draw(5, 4, 0), None
     for way in (way for way in WAYS if way.answers):
         model.set_attn_implementation(way.attention)
@@ -180,7 +180,7 @@ def check() -> None:
 
 
 def network(shape: str, device: torch.device, seed: int) -> FusionInDecoder:
-    """A random T5 of version 1 in float32, made where it is to be."""
+    """A random T5 of version 1 in float32, created on the device."""
     size, inner, layers, heads = SHAPES[shape]
     config = T5Config(
         vocab_size=VOCABULARY, d_model=size, d_ff=inner, d_kv=64, num_layers=layers, num_heads=heads,
@@ -210,7 +210,7 @@ def draw(questions: int, passages: int, seed: int) -> Data:
 
 
 def flops(model: Any, data: Data, tokens: int) -> int:
-    """What reading needs, by the formula above; `tokens` of an answer, 0 for the encoder alone."""
+    """FLOPs of reading, by the formula in `fid.py`; `tokens` of an answer, 0 for the encoder alone."""
     config = model.config
     size, inner = config.d_model, config.num_heads * config.d_kv
     encoder, decoder = (
@@ -230,7 +230,7 @@ def flops(model: Any, data: Data, tokens: int) -> int:
 
 @contextmanager
 def _replaced(model: Any, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    """One of the model's methods by another."""
+    """Replace a method of the model."""
     setattr(model, name, function)
     try:
         yield

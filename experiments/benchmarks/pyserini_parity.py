@@ -1,10 +1,10 @@
-"""Is our BM25 pyserini's? Rank the same questions over the same passages with both, and compare ids and scores.
+"""Compares our BM25 with pyserini's: ids and scores of the same questions over the same passages.
 
     python experiments/benchmarks/pyserini_parity.py indexes/NAME/passages questions.json [--limit 700] [--k 100]
 
-Pyserini indexes and searches by itself, through its own command lines (`pyserini.index.lucene`,
-`pyserini.search.lucene`); the two sides share the passages, the questions and the Java runtime. Questions are a JSON
-list of objects with "question". Ends with 1 if any ranking differs.
+Pyserini indexes and searches through its own command lines (`pyserini.index.lucene`, `pyserini.search.lucene`). Both
+sides share the passages, the questions and the Java runtime. Questions are a JSON list of objects with "question". The
+exit code is 1 if any ranking differs.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
 from ifqa.retrieval.bm25 import BM25
 
-# pyserini's modules run as they are; the JVM is started first because their own start needs a full JDK 21
+# pyserini's modules run unchanged; the JVM is started before them because pyserini itself needs a full JDK 21
 MODULE = """
 import runpy, sys
 from ifqa.retrieval.jvm import java
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def run_ours(questions: list[Question], arguments: argparse.Namespace, folder: Path) -> list[list[tuple[str, str]]]:
-    """Our rankings, read back from the TREC run they are kept in."""
+    """Our rankings, read back from a TREC run."""
     started = time.monotonic()
     BM25.build(arguments.passages, folder / "ours")
     built = time.monotonic()
@@ -93,7 +93,7 @@ def run_pyserini(questions: list[Question], arguments: argparse.Namespace, folde
 
 
 def call(module: str, *arguments: object) -> None:
-    """Run a module of pyserini's; importing its search builds an OpenAI client, which wants a key and never uses it."""
+    """Run a module of pyserini; importing its search builds an OpenAI client, which requires a key but never uses it."""
     command = [sys.executable, "-c", MODULE, module, *map(str, arguments)]
     environment = os.environ | {"OPENAI_API_KEY": "unused", "PYTHONUTF8": "1"}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What does each part of a question bring, asked of each retriever, reranked or not? One table of gold recall.
+"""Prints gold recall of each retriever for each part of a question, with and without reranking.
 
     python experiments/benchmarks/retrieval.py CORPUS [--split full-dev] [--only bm25] [--rerank DEPTH] [--to FOLDER]
 
@@ -6,9 +6,9 @@
 indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold recall in percent with its 95% bootstrap interval, and
 p of a paired randomisation test against BM25 asked the question. `--to` keeps every ranking as a TREC run, and the table.
 
-"fused" is RRF over the question, its presupposition and its main clause; "weighted" repeats names and numbers for BM25, and
-for the dense retriever adds a quarter of the presupposition's scores. "rrf" and "hybrid" put the two retrievers' rankings of
-a row together, by rank and by score. A reranked ranking ends at DEPTH, so its recall beyond that is the recall there.
+"fused" is RRF over the question, its presupposition and its main clause. "weighted" repeats names and numbers for BM25, and
+adds a quarter of the presupposition's scores for the dense retriever. "rrf" and "hybrid" fuse the two retrievers' rankings
+of a row, by rank and by score. A reranked ranking ends at DEPTH, so recall@k beyond DEPTH equals recall@DEPTH.
 """
 
 import argparse
@@ -40,10 +40,12 @@ def main() -> None:
     parser.add_argument("corpus")
     parser.add_argument("--benchmark", default="ifqa")
     parser.add_argument("--split", default="full-dev")
-    parser.add_argument("--only", choices=["bm25", "dense"], help="one retriever, and no hybrid")
+    parser.add_argument("--only", choices=["bm25", "dense"], help="only this retriever, without hybrids")
     parser.add_argument("--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH of each")
-    parser.add_argument("--rerank-asked", nargs="+", choices=ASKED, default=ASKED, help="only of these (default: all)")
-    parser.add_argument("--model", default=OWN, help="reranker: ifqa, a folder, or a name of the hub")
+    parser.add_argument(
+        "--rerank-asked", nargs="+", choices=ASKED, default=ASKED, help="rerank only these (default: all)"
+    )
+    parser.add_argument("--model", default=OWN, help="reranker: ifqa, a folder, or a model of the hub")
     parser.add_argument("--limit", type=int, help="first N questions")
     parser.add_argument("--to", type=Path, help="folder for the rankings and the table")
     arguments = parser.parse_args()
@@ -65,7 +67,7 @@ def main() -> None:
 
 
 def rankings(questions: Sequence[Question], folder: Path, names: Sequence[str]) -> dict[str, list[list[Hit]]]:
-    """Row name ("bm25 question", "hybrid weighted", ...) -> rankings, best first, one for each question."""
+    """Row name ("bm25 question", "hybrid weighted", ...) -> rankings, one for each question, best first."""
     rows: dict[str, list[list[Hit]]] = {}
     for name in names:
         retriever = load("retriever", name)(folder / name)
@@ -82,7 +84,7 @@ def rankings(questions: Sequence[Question], folder: Path, names: Sequence[str]) 
 
 
 def _parts(retriever: Any, name: str, asked: str) -> list[Part]:
-    """What is asked of a retriever: several times where several rankings are fused."""
+    """The queries for a retriever: several lists if several rankings are fused."""
     if asked == "fused":
         return [Part(retriever, K, 1.0, query) for query in ("question", "presupposition", "main")]
     if asked == "weighted" and name == "dense":
@@ -97,7 +99,7 @@ def reranked(
     model: CrossEncoder,
     depth: int,
 ) -> dict[str, list[list[Hit]]]:
-    """The rows, the first `depth` of each ranking reordered; a passage that stands in several rows is scored once."""
+    """The rows, with the first `depth` of each ranking reordered; a passage in several rows is scored once."""
     wanted: list[set[str]] = [
         {hit.passage_id for ranking in rows.values() for hit in ranking[number][:depth]}
         for number in range(len(questions))

@@ -1,4 +1,4 @@
-"""The passage builder beside WikiExtractor and mwparserfromhell: the text it gives, its speed, its memory.
+"""Compares the passage builder with WikiExtractor and mwparserfromhell: text, speed and memory.
 
     pip install mwparserfromhell; python -m venv /tmp/we && /tmp/we/bin/pip install wikiextractor==3.1.0
     python experiments/benchmarks/wikipedia.py text    DUMP [MORE.xml ...] --wikiextractor /tmp/we/bin/python
@@ -6,11 +6,11 @@
     python experiments/benchmarks/wikipedia.py workers DUMP --copies 100
     python experiments/benchmarks/wikipedia.py memory  DUMP --copies 330
 
-`text` counts marks of markup that are left, the numbers that profile "full" keeps and "ifqa" loses, and how many tokens
-agree with WikiExtractor's on the same pages. `speed` is CPU seconds of all processes for a multistream dump made of
-DUMP's pages again and again, with new page ids: `ifqa passages` from start to finished folder, WikiExtractor likewise,
-and mwparserfromhell's strip_code over the same pages, unpacked, parsed and split by ifqa. `workers` is wall time of one
-process and of two; `memory` the most that all processes hold together, from one copy of DUMP to `--copies` of it.
+`text` counts markup left in the text, numbers that profile "full" keeps and "ifqa" loses, and the tokens that agree with
+WikiExtractor's on the same pages. `speed` measures CPU seconds of all processes for a multistream dump of copies of DUMP's
+pages with new page ids: `ifqa passages` from start to finished folder, WikiExtractor likewise, and mwparserfromhell's
+strip_code over the same pages, unpacked, parsed and split by ifqa. `workers` measures wall time of one process and of two.
+`memory` measures the peak of all processes together, for one copy of DUMP up to `--copies`.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def tokens(text: str) -> list[str]:
 
 
 def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
-    pages = list({page.id: page for file in files for page in pages_of(file)}.values())  # a page may be in two
+    pages = list({page.id: page for file in files for page in pages_of(file)}.values())  # a page may be in two files
     texts = {profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES}
     counted = {
         profile: Counter(token for one in found.values() for token in tokens(one)) for profile, found in texts.items()
@@ -97,7 +97,7 @@ def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
 
 
 def copies_of(path: Path, copies: int, out: Path) -> tuple[Path, float]:
-    """A multistream dump of the pages of a real one so many times, each time with other ids; and its MB of XML."""
+    """Write a multistream dump with many copies of a real dump's pages, each copy with new ids; returns its MB of XML."""
     xml = bz2.decompress(path.read_bytes()) if path.suffix == ".bz2" else path.read_bytes()
     pages, start = re.findall(rb"  <page>.*?</page>\n", xml, re.DOTALL), xml.index(b"  <page>")
     with out.open("wb") as handle, Pool() as pool:
@@ -127,7 +127,7 @@ def ifqa_command(folder: Path, dump: Path, profile: str, workers: int) -> list[s
 
 
 def cost(command: list[str], folder: Path) -> tuple[float, float]:
-    """CPU seconds of a command and its children, and seconds on the clock."""
+    """CPU seconds of a command and its children, and its wall time in seconds."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run(command, check=True, capture_output=True, cwd=folder, env=environment)
@@ -211,7 +211,7 @@ def memory(dumps: list[tuple[Path, float]], folder: Path) -> None:
 
 
 def resident(mark: bytes) -> list[int]:
-    """Bytes in memory of each process that carries the mark in its environment."""
+    """Resident bytes of each process that has the mark in its environment."""
     found = []
     for process in Path("/proc").iterdir():
         try:

@@ -1,9 +1,9 @@
-"""Run the notebooks on the bundled sample and keep what they show, so that they can be read without being run.
+"""Runs the notebooks on the bundled sample and saves their outputs, so that they can be read without running them.
 
     python experiments/notebooks/run.py [NAME ...]
 
-Do it after any change of a notebook, or of a number that one shows; a test says so. Each runs in a new folder, so that
-nothing of this machine or of an earlier run is shown.
+Run it after a change to a notebook, or to a number that a notebook shows; a test fails until you do. Each notebook runs
+in a new folder, so its outputs show nothing of this machine or of an earlier run.
 """
 
 import os
@@ -16,9 +16,9 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 FOLDER = Path(__file__).parent
-#: Nothing is fetched, and one thread adds up numbers in one order.
+#: Offline, and with one thread, so that sums are always taken in the same order.
 ENVIRONMENT = {"HF_HUB_OFFLINE": "1", "JUPYTER_PLATFORM_DIRS": "1", "OMP_NUM_THREADS": "1"}
-#: Where a user's own settings would change what is shown.
+#: Variables that would bring a user's own configuration into the outputs.
 SETTINGS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
 
 
@@ -28,7 +28,7 @@ def opened(name: str) -> NotebookNode:
 
 
 def client(book: NotebookNode, workplace: Path) -> NotebookClient:
-    """What runs a notebook's cells in a working directory."""
+    """A client that runs a notebook's cells in a working directory."""
     where = {"metadata": {"path": str(workplace)}}
     return NotebookClient(
         book, kernel_name="python3", timeout=None, resources=where, record_timing=False, coalesce_streams=True
@@ -36,7 +36,7 @@ def client(book: NotebookNode, workplace: Path) -> NotebookClient:
 
 
 def tidy(book: NotebookNode) -> None:
-    """Leave in a notebook that was run only what its reader looks at: no progress, no second form of what HTML shows."""
+    """Remove from a notebook that was run: progress on stderr, and the plain text of outputs that have HTML or an image."""
     book.metadata.language_info = NotebookNode(name="python")
     for cell in book.cells:
         if cell.cell_type == "code":
@@ -47,7 +47,7 @@ def tidy(book: NotebookNode) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Run these, or all, and write them where they lie."""
+    """Run the named notebooks, or all, and write them in place."""
     for name in names or sorted(path.stem for path in FOLDER.glob("*.ipynb")):
         with TemporaryDirectory() as folder:
             os.environ |= ENVIRONMENT | dict.fromkeys(SETTINGS, f"{folder}/settings")

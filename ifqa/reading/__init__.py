@@ -1,4 +1,4 @@
-"""Readers by name. A reader is one class with `answer(questions, passages) -> list[Prediction]`."""
+"""Readers by name: each is a class with `answer(questions, passages) -> list[Prediction]`."""
 
 PLUGINS = {
     "extractive": "ifqa.reading.span.reader:Extractive",

@@ -1,4 +1,4 @@
-"""Reading with a language model: any prompt of `prompts/`, demonstrations, chain of thought, several samples and a vote."""
+"""Reader 'llm': a language model with a prompt of `prompts/`, demonstrations, chain of thought, samples and a vote."""
 
 import hashlib
 import math
@@ -22,33 +22,33 @@ from ifqa.storage.files import sha256
 
 
 class Llm(Reader):
-    """Asks a language model each question with the best passages that its window holds, and takes the answer out of its text.
+    """Asks a language model each question, with the best passages that fit its window, and parses the answer from its text.
 
-    What the prompt's own rule finds no answer in is a failure ("unparsed: …"), and so is a request that failed.
+    A completion in which the prompt's rule finds no answer is a failure ("unparsed: …"). So is a failed request.
 
     Args:
         llm: the language model of the experiment's [llm].
-        prompt: a file `prompts/NAME.toml`; one that reads no passages is a closed book.
+        prompt: a file `prompts/NAME.toml`; a prompt without passages is closed-book.
         demos: demonstrations: a file `prompts/demos/NAME.jsonl`, or `benchmark/split` to draw some of its questions.
-        shots: how many; 0 for all of a file, and for none where `demos` is empty.
-        seed: another one draws others.
-        samples: answers to each question, the most frequent of which counts, of equally frequent ones the first
-            (self-consistency; Wang et al. 2023). More than one wants a temperature.
-        temperature: 0 for the likeliest answer.
+        shots: number of demonstrations; 0 for all of a file, or for none if `demos` is empty.
+        seed: for the draw of demonstrations.
+        samples: answers sampled per question; the most frequent answer counts, and the first of equally frequent answers
+            (self-consistency; Wang et al. 2023). More than 1 needs a temperature.
+        temperature: 0 for the most likely answer.
         order: whether the best passage stands "best first", or "best last", next to the question.
 
     Attributes:
-        family: that of the demonstrations; `learnt` says so where it is refused.
-        label: said with its scores, where the model has one.
+        family: split family of the demonstrations; `learnt` is the verb of the message that refuses a family.
+        label: the model's label, shown with the scores; empty if it has none.
 
     Raises:
-        IfqaError: there is no such prompt or file, it lacks what the prompt shows of a demonstration, or a setting is out of
-            range.
+        IfqaError: the prompt or file does not exist, a demonstration lacks a field that the prompt shows, or a setting is
+            out of range.
     """
 
     version = 2
     learnt = "shows demonstrations of"
-    chunk = 1 << 30  # questions: every completion is kept as it comes in, so nothing is gained by asking in parts
+    chunk = 1 << 30  # questions: each completion is stored as it arrives, so parts would gain nothing
 
     @checked("setting of reader 'llm'")
     def __init__(
@@ -66,9 +66,9 @@ class Llm(Reader):
         if samples > 1 and not temperature:
             raise IfqaError(f"reader 'llm': {samples} samples at temperature 0 are all the same; set temperature = 0.7")
         if bool(shots) > bool(demos):
-            raise IfqaError("reader 'llm': shots wants demos: a file's name, or benchmark/split as in ifqa/full-train")
+            raise IfqaError("reader 'llm': shots needs demos: a file's name, or benchmark/split as in ifqa/full-train")
         if "/" in demos and not shots:
-            raise IfqaError(f"reader 'llm': how many questions of {demos} are shown? Set shots")
+            raise IfqaError(f"reader 'llm': demos = {demos!r} needs the number of questions to show; set shots")
         self.llm, self.samples, self.temperature, self.order = llm, samples, temperature, order
         self.prompt, self._demos, self._shots, self._seed = load_prompt(prompt, root), demos, shots, seed
         self._root = root
@@ -76,15 +76,15 @@ class Llm(Reader):
         self.label, self.concurrent = llm.label, llm.concurrent
         self._counts: Counter[str] = Counter()
         self._took = (0, 0)
-        self._before = llm.spent  # by the retriever, which may have asked the same model
+        self._before = llm.spent  # spent by the retriever, which may have asked the same model
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
 
-        Its evidence are the passages that were shown. `completion` is the whole text that the answer stands in, and of several
-        samples `score` the logarithm of the share that agreed.
+        The evidence is the passages shown. `completion` is the whole text that the answer was parsed from. With several
+        samples, `score` is the logarithm of the share of samples that agree.
 
         Raises:
             IfqaError: the model cannot be asked at all (a wrong key, no money left).
@@ -108,7 +108,7 @@ class Llm(Reader):
         return predictions
 
     def fitted(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Fitted]:
-        """The prompt of each question, with the passages that there is room for."""
+        """The prompt of each question, with the passages that fit the window."""
         shown = self._shown(questions).demos if self._demos else ()
         room = self.llm.window - self.prompt.max_tokens
         order = self.order
@@ -118,7 +118,7 @@ class Llm(Reader):
         ]
 
     def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
-        """All that will be asked, for an estimate."""
+        """All requests, for an estimate of the cost."""
         return self._requests(self.fitted(questions, passages))
 
     def _requests(self, fitted: Sequence[Fitted]) -> list[Request]:
@@ -126,7 +126,7 @@ class Llm(Reader):
         return [request for several in asked for request in several]
 
     def usage(self) -> Usage:
-        """What happened so far, for the manifest: "retry" are the questions to ask again."""
+        """Counts so far, for the manifest; "retry" counts the questions to ask again."""
         names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
         counts = {name: self._counts[name] for name in names}
         server = {"server": self.llm.server} if self.llm.server else {}
@@ -136,7 +136,7 @@ class Llm(Reader):
 
     @classmethod
     def trained(cls, demos: str = "", root: Path = Path(), **_: object) -> str:
-        """The family of the demonstrations, told without a model; empty without any."""
+        """The split family of the demonstrations, found without a model; empty without demonstrations."""
         if "/" not in demos:
             return load_demos(demos, root).family if demos else ""
         benchmark, _slash, split = demos.partition("/")
@@ -144,7 +144,7 @@ class Llm(Reader):
 
     @classmethod
     def fingerprint(cls, prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: object) -> str:
-        """One hash of the prompt, and of the demonstrations' file."""
+        """SHA-256 over the prompt's file and the demonstrations' files."""
         files = [prompt_path(prompt, root)]
         if "/" in demos:
             benchmark, _slash, split = demos.partition("/")
@@ -154,7 +154,7 @@ class Llm(Reader):
         return hashlib.sha256(" ".join(map(sha256, files)).encode()).hexdigest()
 
     def _shown(self, asked: Sequence[Question]) -> Demos:
-        """The demonstrations; drawn ones are never among the questions asked, of which some stand in both splits."""
+        """The demonstrations; a question that is asked is never drawn, because some questions are in both splits."""
         if "/" not in self._demos:
             written = load_demos(self._demos, self._root)
             if self._shots > (there := len(written.demos)):

@@ -1,4 +1,4 @@
-"""Answers that another system gave, from a file of JSON lines."""
+"""Reader 'predictions': answers of another system, from a file of JSON lines."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,10 +36,10 @@ class Predictions(Reader):
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
-        """Each question's answer; a question the file leaves out is a failure.
+        """Each question's answer; a question that is not in the file is a failure.
 
         Raises:
-            IfqaError: the file is of another split: no id in it begins as the questions' do.
+            IfqaError: the file answers another split: no id in it has the prefix of a question's id.
         """
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
         for question in questions:

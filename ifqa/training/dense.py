@@ -23,7 +23,7 @@ from ifqa.training import recipes, resume
 from ifqa.training.material import Material
 from ifqa.training.negatives import hard_negatives
 
-_MACHINE = ("device", "micro_batch", "checkpoint_every")  # of these, another value is no other training
+_MACHINE = ("device", "micro_batch", "checkpoint_every")  # changing these does not make it a different training
 
 
 _Row = dict[str, str | list[str]]  # a question and its passages, by the names of columns
@@ -34,20 +34,20 @@ class Recipe:
     """All settings of a training.
 
     Attributes:
-        model: what is trained on: a sentence-transformers model, or for two encoders a BERT.
+        model: the model to start from: a sentence-transformers model, or a BERT if `two_encoders`.
         two_encoders: DPR's architecture, one BERT for questions and one for (title, text), vectors at [CLS]; otherwise one
             model for questions and texts without titles.
         scale: of the inner product in the loss: 20 for vectors of length 1, 1 for others.
         epochs, batch: passes over the questions, questions a step.
-        negatives, pool: hard negatives of a question in each pass, and how many they are drawn from.
-        shuffle_positives: draw one gold passage of a question in each pass; otherwise always its first.
+        negatives, pool: hard negatives of a question in each pass, and the number of passages they are drawn from.
+        shuffle_positives: draw one of a question's gold passages in each pass; otherwise take its first.
         learning_rate, warmup: highest rate, after this many steps (below 1: this share of all), then linear to 0.
-        weight_decay, clip: AdamW's decay, largest norm of a gradient.
-        max_tokens: of a question, and of a passage with its title; the rest is cut off.
-        seed: of order, draws and dropout.
-        micro_batch: texts that go through the network at once; 0 for all. Takes less memory and a second forward pass
-            (Gao et al. 2021), and changes no gradient but for the draws of dropout.
-        device: "cpu", "cuda", or "auto" for a GPU where there is one; bfloat16 where it multiplies in that.
+        weight_decay, clip: AdamW's decay, and the norm that gradients are clipped to.
+        max_tokens: most tokens of a question, and of a passage with its title; the rest is cut off.
+        seed: for order, draws and dropout.
+        micro_batch: texts that go through the network at once; 0 for all. Saves memory, costs a second forward pass
+            (Gao et al. 2021), and leaves the gradient the same except for dropout.
+        device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
         checkpoint_every: steps between checkpoints.
     """
 
@@ -73,8 +73,8 @@ class Recipe:
 RECIPES = {
     "small": Recipe(),
     # DPR conf/train/biencoder_nq.yaml, conf/encoder/hf_bert.yaml, conf/biencoder_train_cfg.yaml: batch is 8 GPUs of 16,
-    # betas and epsilon of Adam are the defaults. Hard negatives are shuffled and the first taken, of positives the first
-    # is (dpr/models/biencoder.py:173-190).
+    # betas and epsilon of Adam are the defaults. Hard negatives are shuffled and the first is taken; of the positives
+    # the first is taken, without shuffling (dpr/models/biencoder.py:173-190).
     "dpr": Recipe(
         model="google-bert/bert-base-uncased", two_encoders=True, scale=1.0, epochs=40, batch=128,
         shuffle_positives=False, warmup=1237, weight_decay=0.0, clip=2.0, seed=12345,
@@ -83,7 +83,7 @@ RECIPES = {
 
 
 def resolve(recipe: str = "small", **changes: object) -> Recipe:
-    """A recipe with some of its settings changed.
+    """A copy of a recipe with some settings changed.
 
     Raises:
         IfqaError: there is no such recipe, setting or device, or a value is out of range.
@@ -103,16 +103,16 @@ def train(
 ) -> None:
     """Train, and write a model that `ifqa.retrieval.vectors.encoder.open_encoder` opens, and a `manifest.json`.
 
-    The loss is that of a question's gold passage among all passages of its batch, hard negatives of others too
-    (dpr/models/biencoder.py:254-290), less this: no batch holds two questions of which one brings a passage that is gold
-    for the other. A killed training goes on from its newest checkpoint.
+    The loss is softmax cross-entropy of a question's gold passage against all passages of its batch, including the hard
+    negatives of other questions (dpr/models/biencoder.py:254-290). Unlike DPR, two questions never share a batch if a
+    passage of one is gold for the other. An interrupted training resumes from its newest checkpoint.
 
     Args:
         material: questions without gold passages, and those without hard negatives, are left out. Negatives are drawn
-            from the rankings. A gold passage takes its title from the ranked passage that holds it; where others have
-            titles and it has none, the network learns to tell the two makes apart.
-        folder: where the model goes: one encoder into it, two into its `ctx_encoder` and `question_encoder`, which is
-            the layout of DPR's models on the hub.
+            from the rankings. A gold passage takes its title from the ranked passage that covers it; if the other passages
+            have titles and it has none, the network learns to tell the two kinds apart.
+        folder: one encoder is written into it; two are written into its `ctx_encoder` and `question_encoder`, the
+            layout of DPR's models on the hub.
         recipe: "small", for a CPU, or "dpr", as published.
         changes: settings that differ from the recipe's (see `Recipe`).
 
@@ -123,7 +123,7 @@ def train(
     chosen = resolve(recipe, **changes)
     start = model_folder(chosen.model)
     if chosen.two_encoders and (kind := read_json(start / "config.json").get("model_type")) != "bert":
-        raise IfqaError(f"{chosen.model} is no start for DPR's two encoders: wanted a model of type bert, found {kind}")
+        raise IfqaError(f"{chosen.model} cannot start DPR's two encoders: wanted a model of type bert, found {kind}")
     inputs = {
         "family": material.family,
         "sources": material.sources,
@@ -138,21 +138,26 @@ def train(
     if not batches:
         raise IfqaError(
             f"none of {len(questions)} training questions has a gold passage and {chosen.negatives} hard negatives; "
-            "wanted annotated questions, and a corpus with other passages than theirs"
+            "wanted annotated questions, and a corpus that holds more than their gold passages"
         )
     say(f"{folder}: {sum(map(len, batches)):,} gold passages in {len(batches):,} batches")
     if chosen.warmup > len(batches):
-        say(f"{folder}: the learning rate rises for {chosen.warmup:,} steps and there are fewer; see warmup")
+        say(f"{folder}: warmup takes {chosen.warmup:,} steps, more than the training has; set a lower warmup")
     trainer = _trainer(batches, start, folder, chosen)
     made = resume.fit(trainer, folder, "training the dense retriever")
     _save(folder, trainer.model, chosen.two_encoders)
-    resume.finish(folder, inputs, made | {"batches": len(batches), "device": chosen.device})
+    weights = (
+        ["*_encoder/model*.safetensors"]
+        if chosen.two_encoders
+        else ["model*.safetensors", "[0-9]_*/model*.safetensors"]
+    )
+    resume.finish(folder, inputs, made | {"batches": len(batches), "device": chosen.device}, weights)
 
 
 def _batches(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], chosen: Recipe) -> list[list[_Row]]:
-    """Rows of all epochs in the order of training, each with its own draws, put together to batches without clashes.
+    """Rows of all epochs in training order, each with its own draws, grouped into batches without clashes.
 
-    A row goes into the first batch that waits for rows and does not clash with it; the last batches stay short.
+    A row goes into the first open batch that it does not clash with; the last batches stay short.
     """
     golds = [_golds(*pair) for pair in zip(questions, rankings, strict=True)]
     wrong = [hard_negatives(*pair, chosen.pool) for pair in zip(questions, rankings, strict=True)]
@@ -160,7 +165,9 @@ def _batches(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]
     titled = chosen.two_encoders and any(one.title for n in usable for one in golds[n] + wrong[n])
     gold_for = _gold_for(questions, {one.text for n in usable for one in golds[n] + wrong[n]})
     full: list[list[_Row]] = []
-    waiting: list[tuple[list[_Row], set[int], set[int]]] = []  # rows, their questions, what they are gold for
+    waiting: list[
+        tuple[list[_Row], set[int], set[int]]
+    ] = []  # rows, their questions, questions their passages are gold for
     for epoch in range(chosen.epochs):
         draw = random.Random(f"{chosen.seed} {epoch}")
         for n in draw.sample(usable, len(usable)):
@@ -181,13 +188,13 @@ def _batches(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]
 
 
 def _golds(question: Question, ranking: Sequence[Passage]) -> list[Passage]:
-    """A question's gold passages, with titles where the ranking knows them."""
+    """A question's gold passages, with the titles of ranked passages that cover them."""
     titles = [next((one.title for one in ranking if covers(one.text, text)), "") for text in question.gold_passages]
     return [Passage("", *pair) for pair in zip(titles, question.gold_passages, strict=True)]
 
 
 def _gold_for(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, set[int]]:
-    """For each text, the questions whose gold passages it covers."""
+    """Text -> the numbers of the questions whose gold passages it covers."""
     holders = defaultdict(set)
     for n, question in enumerate(questions):
         for gram in (gram for gold in question.gold_passages for gram in word_grams(gold)):
@@ -200,7 +207,7 @@ def _gold_for(questions: Sequence[Question], texts: Iterable[str]) -> dict[str, 
 
 
 def _row(question: Question, passages: Sequence[Passage], two_encoders: bool, titled: bool) -> _Row:
-    """One question with its passages, as pairs where any passage of the training has a title (a column holds one kind)."""
+    """A question with its passages; passages are (title, text) pairs if any has a title (a column holds one type)."""
     asked = question.text.replace("’", "'") if two_encoders else question.text  # dpr/utils/data_utils.py:63-65
     names = ["positive", *(f"negative_{n}" for n in range(1, len(passages)))]
     row: _Row = {"question": asked}
@@ -234,7 +241,7 @@ def _trainer(batches: Sequence[Sequence[_Row]], start: Path, folder: Path, chose
 
 
 def _as_cut(dataset: object, *, sizes: Sequence[int], **_: object) -> list[list[int]]:
-    """A batch sampler for rows that are in batches of these sizes already."""
+    """A batch sampler for rows that are already grouped into batches of these sizes."""
     return [list(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
@@ -258,7 +265,7 @@ def _model(start: Path, chosen: Recipe) -> Any:
         bert = Transformer(
             str(start),
             max_seq_length=chosen.max_tokens,
-            # Without them BERT takes 0 for all, in pairs too, as DPR does (dpr/models/biencoder.py:230)
+            # Without token types BERT takes 0 for all tokens, in pairs too, as DPR does (dpr/models/biencoder.py:230)
             processing_kwargs={"text": {"return_token_type_ids": False}},
         )
         return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
@@ -271,13 +278,13 @@ def _model(start: Path, chosen: Recipe) -> Any:
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise IfqaError(f"{chosen.model} does not load: {' '.join(str(error).split())[:200]}") from error
     if not any(isinstance(module, Normalize) for module in model) and chosen.scale > 1:
-        say(f"{chosen.model}: its vectors are not of length 1, and scale is {chosen.scale:g}; wanted about 1")
+        say(f"{chosen.model}: its vectors are not normalised, and scale is {chosen.scale:g}; set scale to about 1")
     model.max_seq_length = chosen.max_tokens
     return model
 
 
 def _save(folder: Path, model: Any, two_encoders: bool) -> None:
-    """One model as sentence-transformers' own, two in the classes and the layout of DPR's models on the hub."""
+    """Write one encoder as sentence-transformers does, or two in the classes and layout of DPR's models on the hub."""
     from transformers import DPRConfig, DPRContextEncoder, DPRQuestionEncoder
 
     if not two_encoders:

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Gold = Literal["retrieved", "included"]
-_MACHINE = ("device", "device_batch", "micro_batch", "recompute")  # of these, another value is no other training
+_MACHINE = (
+    "device",
+    "device_batch",
+    "micro_batch",
+    "recompute",
+)  # changing these does not make it a different training
 
 
 @dataclass(frozen=True)
@@ -31,22 +36,22 @@ class Recipe:
     """All settings of a training.
 
     Attributes:
-        model: what is trained on: a T5 of the hub, or a checkpoint that reader 'fid' takes.
-        passages: of a question, the first retrieved.
-        gold: "retrieved": passages as they were retrieved; "included": where no gold passage is among them, the first one of
-            the question takes the place of the last.
+        model: the model to start from: a T5 of the hub, or a checkpoint that reader 'fid' takes.
+        passages: number of passages of a question, the first retrieved.
+        gold: "retrieved": passages as they were retrieved; "included": if no gold passage is among them, the question's
+            first gold passage replaces the last.
         steps, batch: steps of the optimiser (AdamW), and questions a step, over all devices and micro-steps.
         learning_rate, warmup: highest rate, after this many steps (below 1: this share of all), then linear to 0.
-        weight_decay, clip: AdamW's decay, largest norm of a gradient.
-        max_tokens: of question and passage together; the rest is cut off.
+        weight_decay, clip: AdamW's decay, and the norm that gradients are clipped to.
+        max_tokens: most tokens of question and passage together; the rest is cut off.
         titles: whether passages' titles are read (see `ifqa.reading.fid.text.Conventions`).
-        evaluate_every: steps between checkpoints, at each of which the dev questions are answered; the best is kept.
-        seed: of order, answers drawn and dropout.
-        device: "cpu", "cuda", or "auto" for a GPU where there is one; bfloat16 where it multiplies in that.
+        evaluate_every: steps between checkpoints; each answers the dev questions, and the best checkpoint is kept.
+        seed: for order, drawn answers and dropout.
+        device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
         device_batch: questions that go through the network at once.
-        micro_batch: passages that go through the encoder at once, 0 for all. It and `device_batch` change no gradient but for
-            the draws of dropout.
-        recompute: compute the encoder twice, and keep of each micro-batch its output alone.
+        micro_batch: passages that go through the encoder at once, 0 for all. It and `device_batch` leave the gradient the
+            same except for dropout.
+        recompute: keep only the encoder's output of each micro-batch, and compute the encoder again for the gradients.
     """
 
     model: str = "google/flan-t5-base"
@@ -69,8 +74,8 @@ class Recipe:
 
 
 RECIPES = {
-    # FiD-large on Natural Questions: README:110-126, with src/options.py:20-31 for what it does not name. There 64 GPUs take a
-    # question each; the schedule counts steps of the optimiser here and there, as nothing is accumulated there
+    # FiD-large on Natural Questions: README:110-126, and src/options.py:20-31 for options the README does not name. FiD
+    # trained on 64 GPUs with a question each and accumulated no gradients, so its steps are steps of the optimiser too
     "published": Recipe(
         model="google-t5/t5-large", passages=100, steps=15_000, batch=64, learning_rate=5e-5, warmup=1000,
         evaluate_every=500,
@@ -80,7 +85,7 @@ RECIPES = {
 
 
 def resolve(recipe: str = "ifqa", **changes: object) -> Recipe:
-    """A recipe with some of its settings changed.
+    """A copy of a recipe with some settings changed.
 
     Raises:
         IfqaError: there is no such recipe, setting or device, or a value is out of range.
@@ -103,21 +108,21 @@ def train(
     recipe: str = "ifqa",
     **changes: object,
 ) -> None:
-    """Train, and write a T5's files with its tokenizer and a `manifest.json`: what reader 'fid' takes as a checkpoint.
+    """Train, and write a checkpoint for reader 'fid': a T5's files, its tokenizer and a `manifest.json`.
 
-    In each pass over the questions, each has one of its answers, drawn anew, as target (FiD src/data.py:30-36). A killed
-    training goes on from its newest checkpoint to the weights it would have had.
+    In each pass over the questions, the target of a question is one of its answers, drawn anew (FiD src/data.py:30-36). An
+    interrupted training resumes from its newest checkpoint and ends in the same weights.
 
     Args:
         material: questions without answers are left out.
-        folder: where the checkpoint goes.
-        dev: questions and rankings to choose the best checkpoint by, by exact match; without any the last is taken.
-        recipe: "ifqa", a choice of this project that was not tuned, or "published", FiD-large's.
+        folder: the checkpoint is written here.
+        dev: questions and rankings; the checkpoint with the best exact match on them is kept. Without any, the last is kept.
+        recipe: "ifqa", this project's settings, not tuned; or "published", those of FiD-large.
         changes: settings that differ from the recipe's (see `Recipe`).
 
     Raises:
         IfqaError: nothing to train on, a setting out of range, `folder` holds another training, or the model was trained on
-            another setting.
+            another family.
     """
     questions, rankings = material.questions, material.rankings
     import torch
@@ -151,7 +156,7 @@ def train(
     except torch.OutOfMemoryError as error:
         raise IfqaError(
             f"{folder}: {chosen.passages} passages, {chosen.micro_batch or 'all'} at a time, do not fit into the memory of "
-            f"{chosen.device}; go on with --set device_batch=1 --set micro_batch=4 --set recompute=true, or train with fewer"
+            f"{chosen.device}; resume with --set device_batch=1 --set micro_batch=4 --set recompute=true, or fewer passages"
         ) from error
     if resume.world()[0] == 0:
         if dev[0]:
@@ -159,13 +164,14 @@ def train(
             say(f"{folder}: the weights after step {made['best_step']}, with an EM of {made['dev_EM']:.1f} on dev")
         trainer.model.save_pretrained(folder)
         start.tokenizer.save_pretrained(folder)
-        resume.finish(folder, inputs | {"conventions": asdict(conventions)}, made | {"device": chosen.device})
+        inputs |= {"conventions": asdict(conventions)}
+        resume.finish(folder, inputs, made | {"device": chosen.device}, ["model*.safetensors"])
 
 
 class Rows:
-    """The questions of all steps in the order of training, each as the trainer takes it.
+    """The rows of all steps in training order, as the trainer takes them.
 
-    Row `n` is drawn from the seed and the number of its pass alone, so a training can go on anywhere.
+    Row `n` depends only on the seed and the number of its pass, so a training can resume at any row.
     """
 
     def __init__(
@@ -197,7 +203,7 @@ class Rows:
 
 
 def training_passages(question: Question, ranking: Sequence[Passage], most: int, gold: str) -> list[Passage]:
-    """The passages that a question is trained with: `most` of its ranking, as retrieved or with a gold one among them."""
+    """The passages that a question is trained with: the first `most` of its ranking, with a gold passage if "included"."""
     chosen = list(ranking[:most])
     if gold == "included" and question.gold_passages:
         texts = question.gold_passages
@@ -215,7 +221,7 @@ def _token_ids(
 
 
 def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
-    """What `FusionInDecoder.forward` takes."""
+    """A batch with the arguments of `FusionInDecoder.forward`."""
     import torch
 
     passages = padded([ids for row in rows for ids in row["passages"]])
@@ -244,7 +250,7 @@ def _trainer(
             return SequentialSampler(rows)
 
         def prediction_step(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
-            """Answers as the reader gives them, in rows of one length, and the questions' numbers for labels."""
+            """Answers as the reader gives them, padded to one length; the labels are the numbers of the questions."""
             features = {"input_ids": inputs["passage_ids"].cpu(), "attention_mask": inputs["passage_mask"].cpu()}
             with torch.autocast(chosen.device, torch.bfloat16, enabled=half):
                 readings = read(self.model, features, inputs["counts"].tolist(), max_answer_tokens=MAX_ANSWER)
@@ -277,7 +283,7 @@ def _trainer(
         remove_unused_columns=False, report_to="none", disable_tqdm=True, seed=chosen.seed,
         ddp_find_unused_parameters=False, log_level="error", log_level_replica="error",
     )  # fmt: skip
-    # Several GPUs in one process would each be given a piece of the passages; torchrun starts a process for each
+    # In one process, several GPUs would split a question's passages between them; torchrun starts one process for each
     arguments._n_gpu = min(arguments.n_gpu, 1)
     return Trainer(
         model=model, args=arguments, train_dataset=rows, eval_dataset=dev_rows or None, data_collator=_collate,

@@ -1,4 +1,4 @@
-"""What a model is trained on."""
+"""Training data: questions, and passages retrieved for each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from ifqa.records import Passage, Question
 
 @dataclass(frozen=True)
 class Material:
-    """A training split's questions, and passages retrieved for each.
+    """The questions of a training split, and passages retrieved for each.
 
     Attributes:
-        questions: with answers, gold passages, or both, as the training wants them; it leaves out those without.
-        rankings: passages of each question, best first.
-        family: "ifqa/full" or "ifqa/few": stamped into the weights, since the families share questions.
-        sources: name -> SHA-256 of the files the questions came from, for the manifest.
+        questions: with answers, gold passages, or both; each training skips the questions that lack what it needs.
+        rankings: retrieved passages of each question, best first.
+        family: "ifqa/full" or "ifqa/few": stored with the weights, since the two families share questions.
+        sources: path -> SHA-256 of each file of questions, for the manifest.
     """
 
     questions: Sequence[Question]

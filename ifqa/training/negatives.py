@@ -1,4 +1,4 @@
-"""Hard negatives: passages that a retriever takes for right and that are not."""
+"""Hard negatives: passages that a retriever ranks high and that are not relevant."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,8 @@ from ifqa.scoring.measures.has_answer import has_answer
 def hard_negatives(question: Question, ranking: Sequence[Passage], most: int) -> list[Passage]:
     """The first `most` passages of a ranking that neither cover a gold passage nor hold an answer.
 
-    DPR's rule (Karpukhin et al. 2020, section 3.2: top passages of BM25 which do not contain the answer); gold passages
-    are recognised by their words besides, because a counterfactual answer need not stand in them.
+    DPR's rule is: top passages of BM25 that do not contain the answer (Karpukhin et al. 2020, section 3.2). Here passages
+    that cover a gold passage are skipped too, because a gold passage need not contain the counterfactual answer.
     """
     wrong: list[Passage] = []
     for passage in ranking:

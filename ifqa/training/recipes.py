@@ -1,4 +1,4 @@
-"""Trainings by name: a recipe is a frozen dataclass of all settings, some of which a user changes."""
+"""Recipes: a recipe is a frozen dataclass with all settings of a training, under a name."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +11,7 @@ Recipe = TypeVar("Recipe", bound=Any)
 
 
 def changed(recipes: Mapping[str, Recipe], recipe: str, changes: Mapping[str, object]) -> Recipe:
-    """A recipe with some of its settings changed.
+    """A copy of a recipe with some settings changed.
 
     Raises:
         IfqaError: there is no such recipe or setting, or a value is of the wrong type or size.

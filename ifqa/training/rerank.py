@@ -17,8 +17,8 @@ from ifqa.training import resume
 from ifqa.training.material import Material
 from ifqa.training.negatives import hard_negatives
 
-MAX_TOKENS = 256  # question and passage together; 100-word passages have 139 in the mean, questions 30
-_RELEVANT = 20.0  # ListNet's label of the positive against 0: its softmax is then one-hot
+MAX_TOKENS = 256  # question and passage together; a 100-word passage has 139 tokens on average, a question 30
+_RELEVANT = 20.0  # label of the gold passage, against 0: the softmax over ListNet's labels is then one-hot
 
 
 @checked("training setting", given=["material", "folder"])
@@ -40,18 +40,18 @@ def train(
     """Train, and write peft's `adapter_model.safetensors`, `adapter_config.json` and a `manifest.json`.
 
     The loss is softmax cross-entropy of a gold passage against `negatives` hard negatives (ListNet, Cao et al. 2007, with
-    one relevant passage). A killed training goes on from its newest checkpoint.
+    one relevant passage). An interrupted training resumes from its newest checkpoint.
 
     Args:
-        material: questions without gold passages are left out. Negatives are drawn from the rankings, which should be of
-            the same make as the gold passages, or the network learns to tell the two makes apart.
-        folder: where the adapter goes.
-        seed: of initialisation, order, and the draws of negatives.
+        material: questions without gold passages are left out. Negatives are drawn from the rankings. Ranked
+            and gold passages should be cut in the same way, or the network learns to tell the two kinds apart.
+        folder: the adapter is written here.
+        seed: for initialisation, order, and draws of negatives.
         epochs, rank, learning_rate, negatives, batch, weight_decay: passes over the questions, rank of the LoRA adapters
             (Hu et al. 2022) on all linear layers, highest rate of AdamW (after a tenth of the steps, then linear to 0),
             negatives for a question in each pass, questions a step, AdamW's decay.
-        pool: hard negatives of a question, from which each pass draws.
-        device: "cpu" or "cuda"; bfloat16 where it multiplies in that.
+        pool: number of hard negatives of a question that each pass draws from.
+        device: "cpu" or "cuda"; uses bfloat16 if the device multiplies in it.
         checkpoint_every: steps between checkpoints.
 
     Raises:
@@ -73,13 +73,13 @@ def train(
     if not rows:
         raise IfqaError(
             f"none of {len(questions)} training questions has a gold passage and {negatives} hard negatives; wanted "
-            "annotated questions, and a corpus with other passages than theirs"
+            "annotated questions, and a corpus that holds more than their gold passages"
         )
     say(f"{folder}: {len(rows):,} lists of 1 gold passage and {negatives} hard negatives")
     trainer = _trainer(rows, folder, settings, device, checkpoint_every)
     made = resume.fit(trainer, folder, "training the reranker")
     _save(folder, trainer.model)
-    resume.finish(folder, inputs, made | {"lists": len(rows), "device": device})
+    resume.finish(folder, inputs, made | {"lists": len(rows), "device": device}, ["adapter_*"])
 
 
 class _Row(TypedDict):
@@ -96,7 +96,7 @@ def _rows(
     pool: int,
     seed: int,
 ) -> list[_Row]:
-    """A row for each question and epoch, in the order of training, with its own draw of gold passage and negatives."""
+    """One row for each question and epoch, in training order, each with its own draw of a gold passage and negatives."""
     wrong = [hard_negatives(*pair, pool) for pair in zip(questions, rankings, strict=True)]
     usable = [n for n, question in enumerate(questions) if question.gold_passages and len(wrong[n]) >= negatives]
     rows: list[_Row] = []
@@ -148,13 +148,13 @@ def _trainer(rows: list[_Row], folder: Path, settings: dict[str, Any], device: s
 
 
 def _targets() -> str:
-    """All linear layers and the pooler, as peft matches names: a pattern for the whole of them."""
+    """A regular expression for peft that matches the full names of all linear layers and the pooler."""
     layers = "|".join(name.replace(".", r"\.") for name in LINEAR)
     return rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"
 
 
 def _save(folder: Path, model: Any) -> None:
-    """The adapter in half precision, under peft's names, with peft's configuration."""
+    """Write the adapter in half precision, under peft's names, with peft's configuration."""
     from safetensors.torch import load_file, save
 
     model.model.save_pretrained(str(folder / resume.CHECKPOINTS / "adapter"))

@@ -1,7 +1,7 @@
-"""One training in a folder: begun, gone on with after a kill, finished; with sentence-transformers' trainers.
+"""One training in one folder: start it, resume it after a kill, finish it, with transformers' trainers.
 
-`inputs.json` says what is being trained from what, `checkpoints/` holds the trainer's own checkpoints, `manifest.json`
-comes last. The folder of another training is refused, finished or not.
+`inputs.json` holds the training's settings and the identity of its data; `checkpoints/` holds the trainer's checkpoints;
+`manifest.json` is written last. A folder that holds another training is refused, whether that is finished or not.
 """
 
 import hashlib
@@ -16,22 +16,22 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
-from ifqa.storage.files import read_json, write_json
+from ifqa.storage.files import read_json, sha256, write_json
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate")
 
 
 def world() -> tuple[int, int]:
-    """This process's number and how many there are: torchrun and `accelerate launch` start one for each GPU."""
+    """Rank of this process and number of processes: torchrun and `accelerate launch` start one process for each GPU."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
-    """Whether there is anything to train: False where a training of exactly this is finished.
+    """Whether to train: False if the folder holds a finished training with the same inputs and whole weights.
 
     Raises:
-        IfqaError: the folder holds another training.
+        IfqaError: the folder holds another training, or checkpoints of an unknown training.
     """
     for name in (MANIFEST, INPUTS):
         path = folder / name
@@ -42,8 +42,16 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
                     f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder"
                 )
             if name == MANIFEST:
-                say(f"{folder}: nothing to do, trained by exactly this before")
-                return False
+                file = damaged(folder, there.get("record", {}).get("files", {}))
+                if not file:
+                    say(f"{folder}: nothing to do, trained by exactly this before")
+                    return False
+                say(f"{folder}: {file} is missing or altered; training again")
+    if (folder / CHECKPOINTS).exists() and not (folder / INPUTS).exists():  # `finish` would delete the user's files
+        raise IfqaError(
+            f"{folder / CHECKPOINTS} is not from a training of ifqa (no {folder / INPUTS}); "
+            "train into another folder, or move it away"
+        )
     if world()[0] == 0:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / INPUTS, inputs)
@@ -51,10 +59,10 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
 
 
 def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
-    """Run a trainer to its end, going on after its newest whole checkpoint; returns steps and the last loss.
+    """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss.
 
-    transformers writes a checkpoint into its place file by file, and `trainer_state.json` near its end, so one without
-    that is torn.
+    transformers writes a checkpoint file by file and `trainer_state.json` near the end; a checkpoint without that file
+    is incomplete.
     """
     from transformers import TrainerCallback
 
@@ -68,16 +76,16 @@ def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
             self.advance(1)
 
         def on_log(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-            for name, told in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
+            for name, text in (("loss", "loss {:.3f}"), ("eval_EM", "dev EM {:.1f}")):
                 if name in given["logs"]:
-                    say(f"step {state.global_step}/{state.max_steps}, {told.format(float(given['logs'][name]))}")
+                    say(f"step {state.global_step}/{state.max_steps}, {text.format(float(given['logs'][name]))}")
 
         def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.context.__exit__(None, None, None)
 
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-    for printing in (PrinterCallback, ProgressCallback):  # theirs go to stdout, which is for results
+    for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
     if world()[0] == 0:
         trainer.add_callback(Bar())
@@ -89,22 +97,38 @@ def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
 
 
 def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
-    """A batch sampler for rows that are in the order of training already."""
+    """A batch sampler for rows that are already in training order."""
     from torch.utils.data import BatchSampler, SequentialSampler
 
     return BatchSampler(SequentialSampler(dataset), batch_size, drop_last)
 
 
-def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, object]) -> None:
-    """Write the manifest, and remove what only a resumed training needs."""
+def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, object], weights: Sequence[str]) -> None:
+    """Write the manifest, with the SHA-256 of the weights, and remove the files that only a resumed training needs.
+
+    `weights` are glob patterns, relative to the folder, of the files of weights.
+    """
     versions = {name: metadata.version(name) for name in _LIBRARIES}
-    write_json(folder / MANIFEST, {**inputs, "record": {**record, "versions": versions}})
+    files = hashes(folder, weights)
+    write_json(folder / MANIFEST, {**inputs, "record": {**record, "versions": versions, "files": files}})
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     (folder / INPUTS).unlink(missing_ok=True)
 
 
+def hashes(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
+    """Path relative to the folder -> SHA-256, of the files that match any of the glob patterns."""
+    paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
+
+
+def damaged(folder: Path, files: Mapping[str, str]) -> str:
+    """The first file that is missing or whose SHA-256 differs from its entry in `files`; empty if there is none."""
+    paths = {name: folder / name for name in files}
+    return next((name for name, path in paths.items() if not path.is_file() or sha256(path) != files[name]), "")
+
+
 def identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:
-    """SHA-256 of what is trained on."""
+    """SHA-256 of the training data: questions with answers and gold passages, and the ranked passages."""
     digest = hashlib.sha256()
     for question, ranking in zip(questions, rankings, strict=True):
         texts = [[one.title, one.text] for one in ranking]

@@ -1,4 +1,4 @@
-"""The notebooks run from start to end on the sample and with other parameters, and show what a run of them shows now."""
+"""The notebooks run on the sample and with other parameters, and their saved outputs equal those of a run."""
 
 import ast
 import base64
@@ -19,9 +19,9 @@ pytest.importorskip("ipykernel")
 FOLDER = Path(__file__).parents[2] / "experiments" / "notebooks"
 RUN = runpy.run_path(str(FOLDER / "run.py"))
 FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1}  # of each notebook
-#: Cells of `retrieval` over passages' vectors, which are of another precision on another CPU: numbers, or all, may differ.
+#: Cells of `retrieval` whose numbers, or whole outputs, differ on another CPU, because the vectors' precision does.
 NUMBERS_DIFFER, ALL_DIFFERS = {"table", "compared"}, {"apart"}
-FEW = 12  # questions, where the whole sample would be read by the span reader for half a minute
+FEW = 12  # questions; reading the whole sample with the span reader takes half a minute
 
 #: Each notebook as it is, or with other parameters: (notebook, parameters), and what is then printed somewhere.
 RUNS = {
@@ -63,7 +63,7 @@ def parameters(book):
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
-    """A working directory for all runs, each of which makes what is missing in it, with a few variants to be named."""
+    """A working directory for all runs, with a few variants of experiments; each run makes what is missing."""
     folder = tmp_path_factory.mktemp("notebooks")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -74,7 +74,7 @@ def workplace(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def kernel(workplace, tmp_path_factory):
-    """One for all runs, so that models and libraries are loaded once."""
+    """One kernel for all runs, so that models and libraries are loaded once."""
     with pytest.MonkeyPatch.context() as patch:
         for variable, value in RUN["ENVIRONMENT"].items():
             patch.setenv(variable, value)
@@ -87,7 +87,7 @@ def kernel(workplace, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=RUNS)
 def ran(request, kernel):
-    """A notebook's name and itself as it is after a run, whether that was as it is kept, and what the run must have printed."""
+    """A notebook's name, the notebook after a run, whether its parameters are unchanged, and the expected output."""
     name, replaced, printed = RUNS[request.param]
     book = RUN["opened"](name)
     if replaced:
@@ -104,7 +104,7 @@ def outputs(book):
 
 
 def shown(book):
-    """Cell by cell what a reader sees, figures aside: what is printed, and tables."""
+    """Cell id -> what a reader sees except figures: printed text and tables."""
     seen = {}
     for cell in code_cells(book):
         data = [one.get("data", {"stdout": one.get("text")}) for one in cell.outputs]
@@ -113,21 +113,21 @@ def shown(book):
 
 
 def anywhere(seen):
-    """The same, without what another CPU may show otherwise."""
+    """The same, without outputs that differ on another CPU."""
     number = r"(?:&lt; )?[+-]?\d+\.?\d*"
     masked = {cell: re.sub(number, "#", str(seen[cell])) for cell in NUMBERS_DIFFER & seen.keys()}
     return {cell: value for cell, value in (seen | masked).items() if cell not in ALL_DIFFERS}
 
 
-def test_a_notebook_runs_from_start_to_end_with_any_experiment_as_its_parameter(ran):
+def test_a_notebook_runs_to_its_end_with_any_parameters(ran):
     _, book, _, printed = ran
-    told = {
+    seen_text = {
         stream: "".join(one.text for one in outputs(book) if one.get("name") == stream)
         for stream in ("stdout", "stderr")
     }
-    assert printed in told["stdout"]
+    assert printed in seen_text["stdout"]
     assert not [one for one in outputs(book) if one.output_type == "error"]
-    warned = [line for line in told["stderr"].splitlines() if "Warning" in line]
+    warned = [line for line in seen_text["stderr"].splitlines() if "Warning" in line]
     assert [line for line in warned if "TqdmWarning" not in line] == []  # tqdm's, where there are no ipywidgets
 
 
@@ -139,7 +139,7 @@ def test_a_notebook_draws_its_figures(ran):
 
 
 def test_a_notebook_is_kept_with_what_a_run_shows_now(ran):
-    """But for `errors`, which takes half a minute as it is."""
+    """Except `errors`, which takes half a minute on the whole sample."""
     name, book, as_kept, _ = ran
     if as_kept:
         RUN["tidy"](book)
@@ -171,8 +171,10 @@ class TestAsItIsKept:
             "language_info": {"name": "python"},
         }
         assert [cell.metadata for cell in book.cells if cell is not parameters(book)] == [{}] * (len(book.cells) - 1)
-        told = str(shown(book))
-        assert [one for one in ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback") if one in told] == []
+        seen_text = str(shown(book))
+        assert [
+            one for one in ("/tmp", "/home", "/root", "/work", "site-packages", "Traceback") if one in seen_text
+        ] == []
 
     def test_it_uses_public_names_alone(self, name):
         nodes = [node for cell in code_cells(RUN["opened"](name)) for node in ast.walk(ast.parse(cell.source))]
@@ -191,7 +193,7 @@ class TestAsItIsKept:
         assert given.get("benchmark", "sample") == "sample"
 
 
-def test_an_interval_is_drawn_in_its_row_with_a_legend_where_there_are_several():
+def test_intervals_are_drawn_in_rows_with_a_legend_for_several():
     from matplotlib.figure import Figure
 
     assert plots.percent([0.0, 1.0, 1.0, 1.0])[0] == 75

@@ -1,11 +1,11 @@
-"""What the program made before a change, to compare with what it makes after: `python tests/golden/golden.py compare`.
+"""Compares the program's outputs with golden files from before a change: `python tests/golden/golden.py compare`.
 
-    make       write every golden file anew (only with a reason in the commit)
-    compare    make everything again in a temporary folder and list what differs; exit code 1 if anything does
+    make       write all golden files again (give the reason in the commit)
+    compare    produce everything in a temporary folder and list differences; exit code 1 if there are any
 
-Both take names of parts to do only those, and `--large FOLDER` for the parts over the IfQA release, whose golden files lie
-in that folder, outside the repository. Digits depend on the processor and on torch's version, so a comparison holds on one
-machine; the parts that `tests/golden/test_golden.py` runs hold everywhere.
+Both take names of parts to limit them, and `--large FOLDER` for the parts over the IfQA release, whose golden files are in
+that folder, outside the repository. Digits depend on the processor and on torch's version, so compare only on the machine
+that made the files; the parts that `tests/golden/test_golden.py` runs are the same everywhere.
 """
 
 import argparse
@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent / "stand_ins"))
 EXPERIMENTS = ("sample", "sample-hybrid", "sample-llm")
 LARGE = {"ifqa-dev-gold": 0, "ifqa-dev-bm25": 100}  # experiment -> --limit
 STEPS = 20
-SINCE = ("root", "measures")  # of an experiment since the golden files were made; no file sets them
+SINCE = ("root", "measures")  # keys of an experiment added after the golden files were made; no file sets them
 
 
 def sha(data: bytes) -> str:
@@ -42,7 +42,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def as_before(scores: dict[str, Any]) -> dict[str, Any]:
-    """Scores as they were up to version 3: subsets stood among the other keys, and "no_overlap" was not among them."""
+    """Scores in the layout up to version 3: subsets were among the other keys, and "no_overlap" did not exist."""
     scores = scores | {"subsets": {name: part for name, part in scores["subsets"].items() if name != "no_overlap"}}
     made: dict[str, Any] = {}
     for key, value in scores.items():
@@ -51,7 +51,7 @@ def as_before(scores: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_experiment(name: str, out: Path, limit: int = 0) -> None:
-    """Run, predictions and scores of an experiment, and the identity of each of its stages."""
+    """The run, predictions and scores of an experiment, and the identity of each stage."""
     from ifqa.config.experiment import load_experiment
     from ifqa.config.variants import override
     from ifqa.pipeline import stages
@@ -71,7 +71,9 @@ def run_experiment(name: str, out: Path, limit: int = 0) -> None:
         manifest = read_manifest(experiment.folder / stage)
         assert manifest is not None
         wanted = {key: value for key, value in manifest["inputs"].items() if key != "training"}
-        before = {"version": 3} if stage == "score" else {}  # the scores have another shape since, and a subset more
+        before = (
+            {"version": 3} if stage == "score" else {}
+        )  # the layout of scores changed later, and a subset was added
         identities[stage] = identity(wanted | before)
     write_json(out / "identities.json", identities)
 
@@ -82,7 +84,7 @@ def experiments(out: Path) -> None:
 
 
 def identities(out: Path) -> None:
-    """What the sample's corpus is made from, and the resolved settings of every experiment file."""
+    """Identities of the sample's corpus, fingerprints of plugins, and the resolved settings of each experiment file."""
     from ifqa.config.corpus import load_corpus
     from ifqa.config.experiment import load_experiment
     from ifqa.pipeline.provenance import fingerprint, inputs_of_index, inputs_of_passages
@@ -108,7 +110,7 @@ def identities(out: Path) -> None:
 
 
 def passages(out: Path) -> None:
-    """Passages of the sample and of our own pages, in both profiles, as the shards hold them."""
+    """Passages of the sample and of our own pages, in both profiles, as written to shards."""
     from ifqa.corpus import sources
     from ifqa.corpus.blocks import make_shard
 
@@ -123,7 +125,7 @@ def passages(out: Path) -> None:
 
 
 def vectors(out: Path) -> None:
-    """MiniLM's vectors of 50 passages in both precisions, and which passages FAISS finds for ten questions."""
+    """MiniLM's vectors of 50 passages in both precisions, and the passages that FAISS finds for ten questions."""
     import faiss
     import numpy as np
 
@@ -160,7 +162,7 @@ def sample_passages() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def every_loss() -> Iterator[list[float]]:
-    """Losses of each step of a training with one of transformers' trainers."""
+    """Collect the loss of each step of a training with one of transformers' trainers."""
     from ifqa.training import resume
 
     losses: list[float] = []
@@ -184,7 +186,7 @@ def weights_of(folder: Path) -> dict[str, str]:
 
 
 def trainings(out: Path) -> None:
-    """The losses of 20 steps of each trainer, and the SHA-256 of the weights they end in."""
+    """The losses of 20 steps of each trainer, and the SHA-256 of the final weights."""
     import tiny_t5
 
     from ifqa.plugins import open_benchmark
@@ -194,7 +196,7 @@ def trainings(out: Path) -> None:
 
     every = open_benchmark("sample").questions("dev")[:40]
     pool = list(sample_passages())
-    rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages do for negatives
+    rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages will do as negatives
     material, seed = Material(every, rankings, "ifqa/full"), 3
     made: dict[str, Any] = {}
 
@@ -235,7 +237,7 @@ def trainings(out: Path) -> None:
 
 
 def completions(out: Path) -> None:
-    """Where the store keeps the completions of every prompt for two questions (`prompts/` has what prompts read as)."""
+    """The store's paths of the completions of each prompt for two questions."""
     from ifqa.llms.completions import Store
     from ifqa.plugins import open_benchmark
     from ifqa.prompting.demonstrations import load_demos
@@ -265,11 +267,11 @@ PARTS: dict[str, Callable[[Path], None]] = {
     "vectors": vectors,
     "trainings": trainings,
 }
-PORTABLE = ("passages", "completions", "identities")  # no digit of theirs depends on the processor
+PORTABLE = ("passages", "completions", "identities")  # their digits do not depend on the processor
 
 
 def produce(part: str, out: Path, work: Path) -> None:
-    """Make one part's files in `out`, working in `work`, which shows nothing of the repository but what it ships."""
+    """Make the files of a part in `out`, from working folder `work`, which has only the bundled files of the package."""
     before = Path.cwd()
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)
@@ -280,7 +282,7 @@ def produce(part: str, out: Path, work: Path) -> None:
 
 
 def produce_large(folder: Path, work: Path) -> None:
-    """The experiments over the IfQA release, from nothing but the `data/` of the repository."""
+    """Run the experiments over the IfQA release, with only the repository's `data/`."""
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)
     Path("data").symlink_to(ROOT / "data")

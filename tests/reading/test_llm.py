@@ -41,12 +41,12 @@ def answers(text):
 
 
 def asked(server):
-    """What the model was told last in each request, in the order of the questions."""
-    told = [body["messages"][-1]["content"] for body in server.bodies]
-    return sorted(told, key=lambda text: re.findall(r"mill (\d)", text))
+    """The last message of each request, in the order of the questions."""
+    said = [body["messages"][-1]["content"] for body in server.bodies]
+    return sorted(said, key=lambda text: re.findall(r"mill (\d)", text))
 
 
-def test_each_question_is_asked_with_its_passages_and_the_answer_is_taken_out_of_the_text():
+def test_questions_are_asked_with_passages_and_answers_are_parsed():
     with serving(answers("Reasoning: it is so.\nAnswer: **1901**.")) as server:
         reader = Llm(model(server), prompt="open-book-cot")
         predictions = reader.answer(QUESTIONS, [PASSAGES[:2], PASSAGES[2:3], []])
@@ -75,7 +75,7 @@ def test_the_best_passage_may_stand_next_to_the_question():
     assert prediction.passage_ids == ("p0", "p1", "p2")
 
 
-def test_passages_beyond_the_window_are_left_out_from_the_worst_on_and_counted():
+def test_the_worst_passages_beyond_the_window_are_left_out_and_counted():
     with serving(answers("Answer: 1")) as server:
         reader = Llm(model(server, window=330), prompt="open-book")
         prediction = reader.answer(QUESTIONS[:1], [PASSAGES])[0]
@@ -84,7 +84,7 @@ def test_passages_beyond_the_window_are_left_out_from_the_worst_on_and_counted()
     assert reader.usage()["left_out"] == 6 - len(prediction.passage_ids)
 
 
-def test_a_question_beyond_the_window_is_a_failure_and_nothing_is_asked():
+def test_a_question_beyond_the_window_fails_without_a_request():
     with serving(answers("Answer: 1")) as server:
         reader = Llm(model(server, window=400))
         long = Question("t/9", "If " + "so it were and " * 500 + "what?", ("1",))
@@ -95,7 +95,7 @@ def test_a_question_beyond_the_window_is_a_failure_and_nothing_is_asked():
     assert reader.usage()["retry"] == 0  # another try would find it as long
 
 
-def test_what_the_prompts_rule_finds_no_answer_in_is_a_counted_failure():
+def test_a_completion_without_an_answer_is_a_counted_failure():
     with serving(answers("I cannot say.")) as server:
         reader = Llm(model(server), prompt="open-book-cot")
         prediction = reader.answer(QUESTIONS[:1], [PASSAGES[:1]])[0]
@@ -123,7 +123,7 @@ def test_a_calculation_in_the_answer_is_computed():
     assert plain.answer == "[[1890 + 5]]"
 
 
-def test_written_demonstrations_are_shown_before_the_question_and_carry_their_setting():
+def test_written_demonstrations_come_first_and_give_the_family():
     with serving(answers("Answer: 1")) as server:
         reader = Llm(model(server), prompt="counterfactual", demos="sample", shots=2)
         reader.answer(QUESTIONS[:1], [PASSAGES[:1]])
@@ -132,7 +132,7 @@ def test_written_demonstrations_are_shown_before_the_question_and_carry_their_se
     assert reader.family == "sample"
 
 
-def test_drawn_demonstrations_are_training_questions_and_another_seed_draws_others():
+def test_demonstrations_are_drawn_from_training_by_seed():
     train = {one.text for one in open_benchmark("sample").questions("train")}
     shown = {}
     with serving(answers("Answer: 1")) as server:
@@ -149,8 +149,8 @@ def test_drawn_demonstrations_are_training_questions_and_another_seed_draws_othe
     [
         ({"prompt": "open-bok"}, "did you mean 'open-book'"),
         ({"demos": "sampl"}, "did you mean 'sample'"),
-        ({"shots": 3}, "shots wants demos"),
-        ({"demos": "sample/train"}, "Set shots"),
+        ({"shots": 3}, "shots needs demos"),
+        ({"demos": "sample/train"}, "set shots"),
         ({"samples": 3}, "at temperature 0 are all the same"),
         ({"samples": 0}, "'samples': wanted a whole number from 1"),
         ({"temperature": 3.0}, "from 0 to 2"),
@@ -163,12 +163,12 @@ def test_settings_out_of_range_are_refused_in_one_line(settings, message):
     assert "\n" not in str(refused.value)
 
 
-def test_demonstrations_without_reasoning_are_refused_by_a_prompt_that_shows_it():
+def test_a_prompt_with_reasoning_refuses_demonstrations_without():
     with serving() as server, pytest.raises(IfqaError, match="has none; take demonstrations that do"):
         Llm(model(server), prompt="counterfactual", demos="sample/train", shots=2).answer(QUESTIONS[:1], [[]])
 
 
-def test_genread_writes_passages_without_newlines_and_any_reader_can_have_them():
+def test_genread_writes_passages_without_newlines_for_any_reader():
     with serving(lambda prompt, time, body: Reply(text=f"Of {prompt[-40:]}\n\nIt was so.")) as server:
         retriever = GenRead(model(server))
         rankings = retriever.search(QUESTIONS, 5)
@@ -209,7 +209,7 @@ def closed(tmp_path):
     return "closed"
 
 
-def test_a_question_that_failed_is_asked_again_by_the_next_run_and_nothing_else_is(closed, capsys):
+def test_the_next_run_asks_only_failed_questions_again(closed, capsys):
     down = {"now": True}
 
     def plan(prompt, time, body):
@@ -233,7 +233,7 @@ def test_a_question_that_failed_is_asked_again_by_the_next_run_and_nothing_else_
         assert server.requests == before + failed
 
 
-def test_a_cap_gives_a_partial_result_that_says_so_and_a_higher_one_goes_on_in_the_same_folder(closed, capsys):
+def test_a_cap_gives_a_partial_result_that_a_higher_cap_completes(closed, capsys):
     with serving(lambda prompt, time, body: Reply(text="Answer: x", usage=(100, 30))) as server:
         chosen = experiment(server, closed, limit=83, **{"llm.max_total_tokens": 5000, "llm.concurrency": 32})
         folder = stages.run(chosen)
@@ -249,20 +249,20 @@ def test_a_cap_gives_a_partial_result_that_says_so_and_a_higher_one_goes_on_in_t
         assert server.requests == 83
 
 
-def test_what_it_will_take_is_said_before_and_nothing_is_sent(closed):
+def test_the_cost_is_estimated_without_sending_anything(closed):
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
         stages._keep_resolved(chosen)
-        told = "\n".join(check(chosen.name))
+        said = "\n".join(check(chosen.name))
         assert re.search(
-            r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", told
+            r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", said
         )
         assert server.requests == 0
         stages.run(chosen)
         assert "nothing to ask, 12 completions are kept" in "\n".join(check(chosen.name))
 
 
-def test_demonstrations_of_the_other_setting_are_refused(tmp_path, monkeypatch):
+def test_demonstrations_of_the_other_family_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("ifqa.reading.llm.load_demos", lambda name: type(
         "Of", (), {"family": "ifqa/few", "demos": ()})())  # fmt: skip
     monkeypatch.setattr(Llm, "_shown", lambda self, asked: type("Of", (), {"family": "ifqa/few", "demos": ()})())
@@ -314,10 +314,10 @@ def test_the_key_is_in_no_file_and_in_no_output(tmp_path, closed, capsys):
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
         show_scores(chosen, stages.run(chosen))
-    told = capsys.readouterr()
+    said = capsys.readouterr()
     everything = [
-        told.out,
-        told.err,
+        said.out,
+        said.err,
         str(refused.value),
         *(path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file()),
     ]

@@ -29,12 +29,20 @@ QUESTIONS = [
     Question("t/3", "If Di Ward had married, what would she have written?", ("plays",), (TEXTS[3],)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", text) for n, text in enumerate(TEXTS)]] * len(QUESTIONS)
-SETTINGS = {"epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2}
+SETTINGS = {"epochs": 2, "batch": 2, "rank": 2, "negatives": 2, "checkpoint_every": 2, "learning_rate": 1e-2}
 
 
 def trained(folder: Path, **changes: object) -> dict[str, bytes]:
     rerank.train(Material(QUESTIONS, RANKINGS, "ifqa/full"), folder, **{**SETTINGS, **changes})
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished training of four steps."""
+    folder = tmp_path_factory.mktemp("whole")
+    trained(folder)
+    return folder
 
 
 def test_hard_negatives_hold_no_answer_and_cover_no_gold_passage() -> None:
@@ -43,7 +51,7 @@ def test_hard_negatives_hold_no_answer_and_cover_no_gold_passage() -> None:
     assert [one.id for one in hard_negatives(question, RANKINGS[0], 1)] == ["p2"]
 
 
-def test_every_pass_draws_its_own_negatives_and_the_same_seed_draws_the_same() -> None:
+def test_each_pass_draws_its_own_negatives_by_seed() -> None:
     rows = rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 0)
     assert rows == rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 0) != rerank._rows(QUESTIONS, RANKINGS, 8, 2, 20, 1)
     assert len(rows) == 8 * len(QUESTIONS)
@@ -53,9 +61,9 @@ def test_every_pass_draws_its_own_negatives_and_the_same_seed_draws_the_same() -
     assert len({tuple(row["passages"]) for row in rows if row["query"] == QUESTIONS[0].text}) > 2
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = trained(tmp_path / "whole")
-
+def test_a_killed_training_goes_on_to_the_same_weights(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Killed(BaseException):
         pass
 
@@ -79,22 +87,25 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, monkeypat
     assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
     monkeypatch.setattr(resume, "fit", fit)
     cut = trained(tmp_path / "cut")
-    assert cut["adapter_model.safetensors"] == whole["adapter_model.safetensors"]
-    assert cut.keys() == whole.keys() == {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
+    assert cut["adapter_model.safetensors"] == (whole / "adapter_model.safetensors").read_bytes()
+    assert (
+        cut.keys()
+        == {path.name for path in whole.iterdir()}
+        == {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing:FutureWarning")  # peft's
-def test_the_adapter_merged_scores_as_peft_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_adapter_merged_scores_as_peft_does(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from peft import PeftModel
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    trained(tmp_path / "made", learning_rate=1e-2)
     pairs = [(question.text, text) for question in QUESTIONS for text in TEXTS]
     monkeypatch.setattr(cross_encoder, "half_precision", lambda device: torch.float32)
-    ours = CrossEncoder(str(tmp_path / "made"), device="cpu")
+    ours = CrossEncoder(str(whole), device="cpu")
     torch.manual_seed(1)  # the base's classifier is random, and must not matter
     base = AutoModelForSequenceClassification.from_pretrained(encoder_folder(), num_labels=1)
-    theirs = PeftModel.from_pretrained(base, tmp_path / "made").eval()
+    theirs = PeftModel.from_pretrained(base, whole).eval()
     tokens = AutoTokenizer.from_pretrained(encoder_folder())(
         *map(list, zip(*pairs, strict=True)), padding=True, return_tensors="pt"
     )
@@ -104,14 +115,15 @@ def test_the_adapter_merged_scores_as_peft_does(tmp_path: Path, monkeypatch: pyt
     np.testing.assert_allclose(ours.score(pairs), expected, atol=1e-4)
 
 
-def test_the_same_training_again_is_nothing_to_do_and_another_is_refused(tmp_path: Path) -> None:
-    first = trained(tmp_path / "made", epochs=1)
-    assert trained(tmp_path / "made", epochs=1) == first
+def test_a_finished_training_is_kept_and_another_is_refused(whole: Path) -> None:
+    before = (whole / "manifest.json").read_bytes()
+    assert trained(whole)["manifest.json"] == before
     with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
-        trained(tmp_path / "made", epochs=2)
-    manifest = json.loads(first["manifest.json"])
-    assert manifest["setting"] == "ifqa/full"
-    assert manifest["record"]["steps"] == 2
+        trained(whole, epochs=3)
+    manifest = json.loads(before)
+    assert manifest["family"] == "ifqa/full"
+    assert manifest["record"]["steps"] == 4
+    assert sorted(manifest["record"]["files"]) == ["adapter_config.json", "adapter_model.safetensors"]
 
 
 @pytest.mark.parametrize(

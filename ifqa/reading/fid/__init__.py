@@ -1,1 +1,1 @@
-"""Fusion-in-Decoder (Izacard & Grave 2021): the network, its inputs, its checkpoints, and how it reads."""
+"""Fusion-in-Decoder (Izacard & Grave 2021): network, inputs, checkpoints and decoding."""

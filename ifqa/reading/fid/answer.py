@@ -1,4 +1,4 @@
-"""How Fusion-in-Decoder reads: passages of many questions through the encoder by length, then many questions decoded at once."""
+"""Fusion-in-Decoder's inference: encodes passages in batches of similar length, then decodes many questions at once."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     from ifqa.reading.fid.model import FusionInDecoder
 
-_WIDTH = 8  # lengths are rounded up to multiples of it: attention's kernels want that of the bias they are given
-_DECODED = 8  # tokens that are decoded over at a time, for one that is encoded at a time
-_TOGETHER = 64  # questions that are decoded at a time: the logits of all of their tokens are kept
-_SHARE = 0.4  # of a GPU's free memory, for the keys and values of cross-attention
+_WIDTH = 8  # lengths are padded to a multiple of this: attention kernels need it of their bias
+_DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
+_TOGETHER = 64  # most questions decoded at a time: the logits of all their tokens are kept
+_SHARE = 0.4  # share of a GPU's free memory for the keys and values of cross-attention
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the decoder made of one question: token ids, the logarithm of their probability, a score of each passage."""
+    """The decoder's output for one question: token ids, their log-probability, and a score for each passage."""
 
     tokens: list[int]
     score: float
@@ -32,21 +32,21 @@ class Reading:
 
 @dataclass
 class Budget:
-    """Tokens of passages that are encoded at a time, padding counted, and that questions are decoded over at a time."""
+    """Batch sizes in passage tokens, padding included: tokens encoded at a time, and tokens decoded over at a time."""
 
     encoded: int
     decoded: int
 
     def halve(self, tokens: int) -> None:
-        """After the memory was too small for a group of so many."""
+        """Halve both sizes, after memory ran out for a group of this many tokens."""
         self.encoded = max(1, min(self.encoded, tokens) // 2)
         self.decoded = max(1, min(self.decoded, tokens) // 2)
 
 
 def budget(model: "FusionInDecoder", beams: int, encoded: int = 0) -> Budget:
-    """What the model's device can hold; `encoded` is 0 for what keeps it busy.
+    """Batch sizes that fit the model's device; `encoded` is 0 for the device's default.
 
-    For each token of its passages a question keeps a key and a value in every layer of the decoder.
+    Decoding keeps a key and a value for each passage token in every layer of the decoder.
     """
     import torch
 
@@ -63,15 +63,15 @@ def read(
     model: "FusionInDecoder", features: Features, counts: Sequence[int], *, max_answer_tokens: int, beams: int = 1,
     room: Budget | None = None,
 ) -> list[Reading]:  # fmt: skip
-    """Answers to questions, in their order; which are read together changes no answer.
+    """Answers to questions, in their order; batching changes no answer.
 
     Args:
         model: on its device.
         features: of all passages of all questions, in order, as `ifqa.reading.fid.text.tokenise` gives them.
         counts: passages of each question, at least one.
-        max_answer_tokens: of an answer, the one that starts decoding counted.
+        max_answer_tokens: most tokens of an answer, including the token that starts decoding.
         beams: 1 for greedy decoding, as FiD's.
-        room: halved here, and that said, where the memory is too small.
+        room: batch sizes; halved, with a message, if memory runs out.
 
     Raises:
         IfqaError: a single question does not fit into the memory.
@@ -86,7 +86,7 @@ def read(
     readings: dict[int, Reading] = {}
     while todo:
         most = min(_TOGETHER, max(1, room.decoded // max(1, sizes[todo[0]])))
-        group = todo[: -(-len(todo) // -(-len(todo) // most))]  # as many groups as are needed, of like size
+        group = todo[: -(-len(todo) // -(-len(todo) // most))]  # as few groups as possible, of similar size
         rows = [row for n in group for row in range(starts[n], starts[n] + counts[n])]
         chosen = {key: value[rows] for key, value in features.items()}
         try:
@@ -100,7 +100,7 @@ def read(
             readings |= dict(zip(group, made, strict=True))
             todo = todo[len(group) :]
             continue
-        if full:  # said outside of the handler, whose traceback holds on to the memory
+        if full:  # raised outside the handler, whose traceback would keep the memory in use
             raise IfqaError(
                 f"one question with {counts[group[0]]} passages does not fit into the memory of {model.device}; "
                 "read fewer passages, with a smaller checkpoint, or on another device"
@@ -132,16 +132,16 @@ def _read(
             encoder_outputs=outputs,
             attention_mask=mask,
             generation_config=greedy,
-            # generate's own has as many layers as the encoder; an efficient T5's decoder has fewer, a test's more
+            # generate's own cache has as many layers as the encoder, which may differ from the decoder's
             past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
         )
-    # [questions, tokens]: greedy logits are no probabilities yet, those of beams are
+    # [questions, tokens]: greedy scores are logits and need normalising; those of beams are log-probabilities
     steps = model.compute_transition_scores(
         made.sequences, made.scores, getattr(made, "beam_indices", None), normalize_logits=beams == 1
     ).float()
     tokens = made.sequences[:, 1:]
     ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
-    lengths = (ended == 0).sum(1) + 1  # how much padding is behind an end depends on the questions read with it
+    lengths = (ended == 0).sum(1) + 1  # the padding after the end depends on the other questions of the batch
     steps = steps.masked_fill(torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], 0.0)
     scores = model.passage_scores([hidden[::beams] for hidden in first], means)
     if steps.isnan().any() or scores.isnan().any():
@@ -157,17 +157,17 @@ def _read(
 def encode(
     model: "FusionInDecoder", features: Features, counts: Sequence[int], tokens: int
 ) -> tuple["Tensor", "Tensor", "Tensor"]:
-    """Passages of like length together, then each question's after one another without the padding.
+    """Encode passages in batches of similar length, then concatenate each question's passages without the padding.
 
     Args:
         model: on its device.
         features: of all passages of all questions, in order.
         counts: passages of each question.
-        tokens: in a batch, padding counted.
+        tokens: most tokens of a batch, padding included.
 
     Returns:
-        Hidden states [questions, most tokens, d_model], the mask of those, and the float32 mean of each passage's,
-        [questions, most passages, d_model].
+        Hidden states [questions, most tokens, d_model]; their mask; and the float32 mean of each passage's hidden
+        states, [questions, most passages, d_model].
     """
     import torch
     import torch.nn.functional as F
@@ -178,7 +178,7 @@ def encode(
     totals = torch.zeros(len(counts), dtype=torch.long).index_add(0, owners, lengths)
     longest = int(totals.max())
     before = torch.cat([torch.zeros(1, dtype=torch.long), totals.cumsum(0)])[owners]
-    offsets = lengths.cumsum(0) - lengths - before + owners * longest  # where a passage's tokens go
+    offsets = lengths.cumsum(0) - lengths - before + owners * longest  # where a passage's tokens go in the flat states
     device, size = model.device, model.config.d_model
     states = torch.zeros(len(counts) * longest, size, dtype=model.dtype, device=device)
     means = torch.zeros(len(counts), max(counts), size, device=device)
@@ -200,7 +200,7 @@ def encode(
 
 @contextmanager
 def _first_position(model: "FusionInDecoder") -> "Iterator[list[Tensor]]":
-    """What each layer's cross-attention takes at the first decoded position, [questions x beams, d_model]."""
+    """Collect the input of each layer's cross-attention at the first decoded position, [questions x beams, d_model]."""
     first: list[Any] = []
     layers = [block.layer[1].EncDecAttention for block in model.decoder.block]
 

@@ -1,4 +1,4 @@
-"""Checkpoints of Fusion-in-Decoder: this project's, any T5 of the hub, and those that facebookresearch/FiD published."""
+"""Opens checkpoints for Fusion-in-Decoder: this project's, any T5 of the hub, and those of facebookresearch/FiD."""
 
 import pickle
 from dataclasses import dataclass, fields, replace
@@ -26,8 +26,8 @@ _TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
 class Checkpoint:
     """A network ready to read, in evaluation mode on the CPU, float32.
 
-    `setting` and `sources` say what it was trained on, as "ifqa/full" and SHA-256 of the questions' files; empty for
-    a model that `ifqa train fid` did not make.
+    `family` and `sources` name the training data: a split family such as "ifqa/full", and the SHA-256 of the questions'
+    files. Both are empty if `ifqa train fid` did not make the model.
     """
 
     model: "FusionInDecoder"
@@ -41,10 +41,10 @@ def checkpoint_folder(name: str) -> Path:
     """The folder of a checkpoint: a folder, or a model of the hub; empty for google/flan-t5-base.
 
     Raises:
-        IfqaError: there is none, what is there is no T5, or its training is not finished.
+        IfqaError: the checkpoint does not exist, is not a T5, or its training is not finished.
     """
     if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
-        raise IfqaError(f"{name} holds a training that is not finished; give its `ifqa train fid` again")
+        raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train fid` again")
     folder = model_folder(name or DEFAULT, MEND if name else f"reader 'fid' takes it if none is named: {MEND}")
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
@@ -54,48 +54,48 @@ def checkpoint_folder(name: str) -> Path:
 
 
 def family_of(folder: Path) -> str:
-    """What a checkpoint was trained on, as "ifqa/full"; empty for one that `ifqa train fid` did not make."""
-    return _told(folder / "manifest.json")[1]
+    """The split family a checkpoint was trained on, as "ifqa/full"; empty if `ifqa train fid` did not make it."""
+    return _training_of(folder / "manifest.json")[1]
 
 
 def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
-    """Load a checkpoint; no code in it is run.
+    """Load a checkpoint without running any code from it.
 
     Args:
-        name: as `checkpoint_folder` takes it.
-        tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's where it has none, as the
-            published readers.
+        name: see `checkpoint_folder`.
+        tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none (the published
+            readers have none).
 
     Raises:
-        IfqaError: it is not to be had, not whole, or of another architecture.
+        IfqaError: the checkpoint is missing, incomplete, or of another architecture.
     """
     quiet()
     folder = checkpoint_folder(name)
-    known, family, sources = _told(folder / "manifest.json")
+    known, family, sources = _training_of(folder / "manifest.json")
     model, published = _load(folder)
     conventions = replace(Conventions(encoder_eos=not published), **known)
     texts = _tokenizer(tokenizer_folder(folder, tokenizer))
     if len(texts) > model.config.vocab_size:
         raise IfqaError(
             f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
-            "name the one that belongs to it: --set reader.tokenizer=NAME"
+            "name the model's own tokenizer: --set reader.tokenizer=NAME"
         )
     return Checkpoint(model, texts, conventions, family, sources)
 
 
-def _told(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
-    """Conventions, family and sources of a checkpoint that `ifqa train fid` made; nothing of another."""
-    told = read_json(manifest) if manifest.exists() else {}
-    if not isinstance(told, dict):
-        raise IfqaError(f"{manifest}: wanted a table, found {type(told).__name__}; {MEND}")
-    conventions, family, sources = told.get("conventions", {}), told.get("family", ""), told.get("sources", {})
+def _training_of(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
+    """Conventions, family and sources in the manifest of `ifqa train fid`; all empty without a manifest."""
+    read = read_json(manifest) if manifest.exists() else {}
+    if not isinstance(read, dict):
+        raise IfqaError(f"{manifest}: wanted a table, found {type(read).__name__}; {MEND}")
+    conventions, family, sources = read.get("conventions", {}), read.get("family", ""), read.get("sources", {})
     kinds = {one.name: one.type for one in fields(Conventions)}
     if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
         wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))
         found = str(conventions)[:100]
         raise IfqaError(f"{manifest}: 'conventions' must be a table of {wanted}, found {found}; {MEND}")
     if not isinstance(family, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
-        raise IfqaError(f"{manifest}: 'setting' must be text and 'sources' a table of texts; {MEND}")
+        raise IfqaError(f"{manifest}: 'family' must be text and 'sources' a table of texts; {MEND}")
     return conventions, family, frozenset(sources.values())
 
 
@@ -111,7 +111,7 @@ def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
     try:
         config = T5Config.from_pretrained(str(folder))
         if getattr(config, "decoder_start_token_id", None) is None:
-            config.decoder_start_token_id = config.pad_token_id  # as T5's all
+            config.decoder_start_token_id = config.pad_token_id  # as in every T5
         tensors = _pickled(folder)
         published = any(name.startswith("encoder.encoder.") for name in tensors)
         source: dict[str, object] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
@@ -130,7 +130,7 @@ def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
         raise IfqaError(
             f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {MEND}"
         )
-    # In generate, what a folder says (beams, penalties, lengths) would fill in whatever it is not told
+    # generate would take missing settings (beams, penalties, lengths) from the folder's generation_config
     model.generation_config = GenerationConfig(
         decoder_start_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
         pad_token_id=config.pad_token_id,
@@ -152,7 +152,7 @@ def _pickled(folder: Path) -> dict[str, "Tensor"]:
 
 
 def as_t5(tensors: dict[str, "Tensor"]) -> dict[str, "Tensor"]:
-    """FiD's names of weights as T5's: its wrappers around encoder and layers are in them (FiD src/model.py:26, 139, 189)."""
+    """Rename FiD's weights to T5's names: drop FiD's wrappers of encoder and layers (FiD src/model.py:26, 139, 189)."""
     return {_unwrapped(name.replace("encoder.encoder.", "encoder.", 1)): tensor for name, tensor in tensors.items()}
 
 
@@ -162,10 +162,10 @@ def _unwrapped(name: str) -> str:
 
 
 def tokenizer_folder(folder: Path, name: str) -> Path:
-    """Where the tokenizer of a checkpoint is: in a folder or a model of the hub that is named, in its own, or T5's.
+    """The folder of a checkpoint's tokenizer: the named folder or model of the hub, else its own, else T5's.
 
     Raises:
-        IfqaError: it is not to be had.
+        IfqaError: the tokenizer is missing.
     """
     if not name and _has_tokenizer(folder):
         return folder
@@ -177,9 +177,9 @@ def tokenizer_folder(folder: Path, name: str) -> Path:
 
 
 def _has_tokenizer(folder: Path) -> bool:
-    """Whether there is a vocabulary, or the name of a class that needs none, as ByT5's.
+    """Whether the folder has a vocabulary, or names a tokenizer class that needs none, such as ByT5's.
 
-    AutoTokenizer is not to be asked: of a folder without any it makes a T5 tokenizer that knows no word.
+    AutoTokenizer cannot tell: for a folder without a vocabulary it makes a T5 tokenizer that knows no words.
     """
     if any((folder / file).exists() for file in _TOKENIZER_FILES):
         return True
@@ -199,5 +199,12 @@ def _tokenizer(folder: Path) -> Any:
 
     try:
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ImportError) as error:  # of JSON of another shape
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ImportError,
+    ) as error:  # JSON of another shape
         raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error

@@ -17,26 +17,28 @@ from transformers.models.t5.modeling_t5 import T5Attention
 
 
 class FusionInDecoder(T5ForConditionalGeneration):
-    """T5 that reads several passages a question.
+    """A T5 that reads several passages per question.
 
     Attributes:
         micro_batch: while training, passages that go through the encoder at once; 0 for all.
-        recompute: while training, keep only the encoder's outputs of each micro-batch and compute the rest once more for
-            the gradients (gradient checkpointing; FiD src/model.py:149-192 has it for each layer).
+        recompute: while training, keep only the encoder's outputs of each micro-batch, and compute the encoder again for
+            the gradients (gradient checkpointing; FiD src/model.py:149-192 does so for each layer).
 
     A config with `cross_position_bias` has the decoder add relative positions to its attention to the passages, as T5 in
-    transformers did before 4.0. T5 has no such thing (huggingface/transformers#8518), but FiD's published readers were
-    trained with it.
+    transformers did before 4.0. T5 itself has none (huggingface/transformers#8518), but FiD's published readers were
+    trained with them.
     """
 
     micro_batch: int = 0
     recompute: bool = False
-    accepts_loss_kwargs = False  # the loss is a mean already: transformers' trainer divides it by the steps it gathers
+    accepts_loss_kwargs = (
+        False  # the loss is a mean already, so transformers' trainer divides it by the accumulated steps
+    )
 
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         if getattr(config, "cross_position_bias", False):
-            attention: Any = self.decoder.block[0].layer[1].EncDecAttention  # what it computes, all layers use
+            attention: Any = self.decoder.block[0].layer[1].EncDecAttention  # all layers use the bias it computes
             attention.__class__ = _CrossPositions
             attention.has_relative_attention_bias = True
             buckets = config.relative_attention_num_buckets
@@ -49,16 +51,16 @@ class FusionInDecoder(T5ForConditionalGeneration):
     ) -> Any:  # fmt: skip
         """T5's outputs for questions with passages, with a loss if `labels` are given; otherwise T5's own.
 
-        The loss is the mean over the questions of the mean over an answer's tokens: what FiD's training has with a question
-        a GPU, and the same however many questions go through the network at once.
+        The loss is the mean over questions of the mean over an answer's tokens. FiD trains with this loss, with one question
+        per GPU. It does not depend on how many questions go through the network at once.
 
         Args:
             passage_ids: token ids of all passages of all questions, in order, [passages, tokens].
             passage_mask: False at padding, same shape.
             counts: passages of each question, [questions].
-            encoder_outputs, attention_mask: T5's, in the place of passages; `generate` looks for their names here.
-            labels: token ids of the answers, -100 behind them, [questions, tokens].
-            inputs: what T5's `forward` takes besides.
+            encoder_outputs, attention_mask: T5's, given instead of passages; `generate` looks for these names.
+            labels: token ids of the answers, padded with -100, [questions, tokens].
+            inputs: further arguments of T5's `forward`.
         """
         if passage_ids is None:
             return super().forward(
@@ -92,9 +94,9 @@ class FusionInDecoder(T5ForConditionalGeneration):
         return encoder(ids, mask)
 
     def encode(self, ids: Tensor, mask: Tensor, ragged: bool = True) -> Tensor:
-        """The encoder without dropout: what `self.encoder` computes, faster.
+        """The encoder without dropout: computes the same as `self.encoder`, faster.
 
-        What all layers add to their attention's scores, relative positions and padding, is made once and not in each.
+        The bias that all layers add to attention scores (relative positions and padding) is computed once.
 
         Args:
             ids: token ids, [passages, tokens].
@@ -102,7 +104,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
             ragged: whether there is any padding.
 
         Returns:
-            Hidden states, [passages, tokens, d_model]; those of padding mean nothing.
+            Hidden states, [passages, tokens, d_model]; values at padding are undefined.
         """
         rows, length = ids.shape
         stack: Any = self.encoder
@@ -126,11 +128,11 @@ class FusionInDecoder(T5ForConditionalGeneration):
     def passage_scores(self, first: Sequence[Tensor], means: Tensor) -> Tensor:
         """The decoder's attention to each passage when it makes the first token, before the softmax (FiD src/model.py:95-118).
 
-        Averaged over layers, heads and the passage's tokens. A mean of products with one query is the product with the mean,
-        so nothing of the size of all tokens is made.
+        Averaged over layers, heads and the passage's tokens. The mean of a query's products with all tokens is its product
+        with the tokens' mean, so no tensor over all tokens is needed.
 
         Args:
-            first: what each layer's cross-attention takes at the first position, [layers] of [questions, d_model].
+            first: input of each layer's cross-attention at the first position, [layers] of [questions, d_model].
             means: mean of the hidden states of each passage's tokens, float32, [questions, passages, d_model].
 
         Returns:
@@ -143,7 +145,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
             query = F.linear(hidden.float(), attention.q.weight.float())
             total += torch.einsum("bd,bpd->bp", query @ attention.k.weight.float(), means) / heads
         attention = self.decoder.block[0].layer[1].EncDecAttention
-        if attention.has_relative_attention_bias:  # at the first position all of the passages lie in the first bucket
+        if attention.has_relative_attention_bias:  # at the first position all passages are in the first bucket
             total += attention.relative_attention_bias.weight[0].float().mean() * len(first)
         return total / len(first)
 
@@ -162,7 +164,7 @@ class _CrossPositions(T5Attention):
 
 
 def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Passages' hidden states -> each question's one after the other, without the padding between them.
+    """Concatenate the hidden states of each question's passages, without the padding between them.
 
     Args:
         hidden: [passages, tokens, d_model].
@@ -170,7 +172,7 @@ def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, T
         counts: passages of each question.
 
     Returns:
-        [questions, most tokens, d_model], zero behind a question's last, and the mask of that.
+        [questions, most tokens, d_model], zero after a question's last token, and its mask.
     """
     ends = torch.tensor(counts, device=mask.device).cumsum(0) - 1
     tokens = mask.sum(1).cumsum(0)[ends].diff(prepend=ends.new_zeros(1))
@@ -180,5 +182,5 @@ def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, T
 
 
 def _norm(layer: Any, hidden: Tensor) -> Tensor:
-    """T5LayerNorm, by torch's one kernel for it."""
+    """T5LayerNorm as a single kernel of torch."""
     return F.rms_norm(hidden, layer.weight.shape, layer.weight, layer.variance_epsilon)

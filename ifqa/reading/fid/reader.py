@@ -1,4 +1,4 @@
-"""Fusion-in-Decoder: reads each passage apart and all of them together, and writes the answer."""
+"""Reader 'fid': Fusion-in-Decoder encodes each passage alone, attends to all of them, and generates the answer."""
 
 import hashlib
 import time
@@ -21,31 +21,31 @@ _CHOICE = {"auto": None, "yes": True, "no": False}
 class Fid(Reader):
     """Fusion-in-Decoder (Izacard & Grave 2021) with any checkpoint of T5's family; greedy decoding as the original.
 
-    Which questions are read together, and how, changes no answer but for the rounding of bfloat16. A question without
-    passages is answered from itself alone.
+    Batching changes no answer, except by bfloat16's rounding. A question without passages is answered from its own text
+    alone.
 
     Args:
         checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the
             hub; empty for google/flan-t5-base, which is not trained on IfQA.
-        tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's where it has none.
-        max_tokens: of question and passage together; 0 for the checkpoint's own (250 as published, if it says nothing).
+        tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
+        max_tokens: most tokens of question and passage together; 0 for the checkpoint's own (250, as published, by default).
         titles: whether passages' titles are read: "yes", "no", or "auto" for the checkpoint's own (yes).
         encoder_eos: whether inputs end in `</s>`: "yes", "no", or "auto" for the checkpoint's own: facebookresearch/FiD's
             were trained without, by a tokenizer that added none.
-        max_answer_tokens: of an answer, the one that starts decoding counted (FiD test_reader.py:42-46).
-        beams: 1 for greedy decoding; more search longer and take that many times the memory.
-        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
-        precision: "float32", "bfloat16", or "auto": bfloat16 where the hardware multiplies in it.
-        batch_tokens: tokens encoded at a time, padding counted; 0 for what suits the device. Halved where the memory is
-            too small, and that said.
+        max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
+        beams: 1 for greedy decoding; more beams take longer and that many times the memory.
+        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
+        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
+        batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved, with a message, if
+            memory runs out.
 
     Attributes:
-        family: what the checkpoint was trained on, such as "ifqa/full"; empty if `ifqa train fid` did not make it.
-        trained_on: SHA-256 of the files its training questions came from.
-        label: said with its scores, where it was not trained on a benchmark.
+        family: split family the checkpoint was trained on, such as "ifqa/full"; empty if `ifqa train fid` did not make it.
+        trained_on: SHA-256 of the files of its training questions.
+        label: shown with the scores if the checkpoint was not trained on a benchmark.
 
     Raises:
-        IfqaError: the checkpoint is not to be had or no T5, or a setting has a value that is not among those above.
+        IfqaError: the checkpoint is missing or not a T5, or a setting has an invalid value.
     """
 
     version = 1
@@ -93,7 +93,7 @@ class Fid(Reader):
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
 
-        The evidence is in the order of the decoder's attention to it (see `FusionInDecoder.passage_scores`).
+        Passages are ordered by the decoder's attention to them (see `FusionInDecoder.passage_scores`).
 
         Raises:
             IfqaError: a single question does not fit into the memory.
@@ -101,7 +101,7 @@ class Fid(Reader):
         from ifqa.reading.fid.answer import read
         from ifqa.reading.fid.text import passage_inputs, tokenise
 
-        if not questions:  # of none, a tokenizer decodes one
+        if not questions:  # batch_decode gives one text for an empty batch
             return []
         texts = [
             passage_inputs(question.text, several, self.conventions.titles)
@@ -120,7 +120,7 @@ class Fid(Reader):
         ]
 
     def pace(self) -> float:
-        """Measured here and now, for `ifqa check`."""
+        """Passages per second, measured now, for `ifqa check`."""
         question, passages = (
             Question("check", "If " + "it were so, " * 5 + "how long?"),
             [Passage("", "", "words " * 100)] * 8,
@@ -132,14 +132,14 @@ class Fid(Reader):
 
     @classmethod
     def trained(cls, checkpoint: str = "", **_: object) -> str:
-        """The family that a checkpoint was trained on, told without loading it; empty where it says nothing."""
+        """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
         from ifqa.reading.fid.checkpoint import checkpoint_folder, family_of
 
         return family_of(checkpoint_folder(checkpoint))
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: object) -> str:
-        """One hash of the checkpoint's files and of the tokenizer's, where that is another's."""
+        """SHA-256 over the checkpoint's files, and the tokenizer's files if they are in another folder."""
         from ifqa.models.hub import weights_identity
         from ifqa.reading.fid.checkpoint import checkpoint_folder, tokenizer_folder
 
@@ -150,7 +150,7 @@ class Fid(Reader):
 
 
 def _prediction(question: Question, passages: Sequence[Passage], reading: "Reading", text: str) -> Prediction:
-    # Without passages there is one score all the same, that of the question read alone
+    # Without passages there is still one score, for the question read alone
     scored = sorted(zip(reading.passage_scores, passages, strict=False), key=lambda pair: -pair[0])
     ids, scores = tuple(passage.id for _, passage in scored), tuple(score for score, _ in scored)
     return Prediction(

@@ -1,4 +1,4 @@
-"""What Fusion-in-Decoder reads: each passage with the question before it, as token ids (FiD src/data.py)."""
+"""Fusion-in-Decoder's inputs: the question and one passage each, as token ids (FiD src/data.py)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from ifqa.errors import IfqaError
 from ifqa.models.batches import CHUNK, Features
 from ifqa.records import Passage
 
-MAX_TOKENS = 250  # of question and passage: what the published readers were trained with (FiD README:121)
-MAX_ANSWER = 50  # tokens generated, the one that starts decoding counted (FiD test_reader.py:42-46)
+MAX_TOKENS = 250  # of question and passage together, as the published readers were trained (FiD README:121)
+MAX_ANSWER = 50  # tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46)
 
 
 @dataclass(frozen=True)
 class Conventions:
-    """How texts become inputs; a checkpoint reads well what was made as in its training.
+    """How texts become inputs; a checkpoint reads best with the conventions of its training.
 
     Attributes:
-        max_tokens: of question and passage together, the rest is cut off.
-        titles: whether a passage's title is read. IfQA's gold passages have none and articles have, so where both are in
-            the corpus a title tells what is no gold passage.
-        encoder_eos: whether an input ends in `</s>`. transformers before version 4, with which FiD's published readers
-            were trained, added none.
+        max_tokens: most tokens of question and passage together; the rest is cut off.
+        titles: whether a passage's title is read. IfQA's gold passages have no titles and articles do, so in a corpus
+            with both a title shows that a passage is not gold.
+        encoder_eos: whether an input ends in `</s>`. FiD's published readers were trained with transformers before
+            version 4, which added none.
     """
 
     max_tokens: int = MAX_TOKENS
@@ -30,10 +30,10 @@ class Conventions:
 
 
 def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
-    """The texts of a question's passages, best first; of a question without passages the question alone.
+    """The input texts of a question's passages, best first; without passages, the question alone.
 
-    `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114). Without passages FiD meant to read the
-    question, in code that is not reached (src/data.py:46-51).
+    `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114). Without passages FiD's code would read the
+    question alone, but that code is never reached (src/data.py:46-51).
     """
     asked = f"question: {question}"
     if not passages:
@@ -44,7 +44,7 @@ def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> 
 def tokenise(tokenizer: Any, texts: Sequence[str], conventions: Conventions) -> Features:
     """Padded token ids and their mask, both [texts, tokens]; an over-long text is cut at its end."""
     ids: list[list[int]] = []
-    for start in range(0, len(texts), CHUNK):  # transformers warms up threads a call: few large calls
+    for start in range(0, len(texts), CHUNK):  # transformers starts threads in each call, so make few large calls
         ids += tokenizer(
             list(texts[start : start + CHUNK]), max_length=conventions.max_tokens, truncation=True,
             add_special_tokens=conventions.encoder_eos, return_attention_mask=False,
@@ -53,7 +53,7 @@ def tokenise(tokenizer: Any, texts: Sequence[str], conventions: Conventions) -> 
 
 
 def padded(ids: Sequence[Sequence[int]], padding: int = 0) -> Features:
-    """Token ids of many lengths as one tensor, with the mask of what is no padding."""
+    """Token ids of different lengths as one tensor, and its mask, False at padding."""
     import torch
 
     longest = max(map(len, ids), default=0)
@@ -65,7 +65,7 @@ def padded(ids: Sequence[Sequence[int]], padding: int = 0) -> Features:
 
 
 def check(conventions: Conventions) -> None:
-    """Refuse a length no question fits into.
+    """Refuse a `max_tokens` that is too short for any question.
 
     Raises:
         IfqaError: `max_tokens` is below 16.

@@ -1,1 +1,1 @@
-"""The default reader: candidate answers of all passages, spans and computed ones, under one softmax."""
+"""Reader 'extractive', the default: spans and computed answers of all passages under one softmax."""

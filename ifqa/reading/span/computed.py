@@ -1,6 +1,6 @@
-"""Numbers and dates in text, and the answers that one step of arithmetic makes of a passage's and a question's.
+"""Numbers and dates in text, and answers computed from a number of a passage and a number of the question.
 
-"If Messi had scored two fewer goals, how many ...?" is answered by no passage: the passage says 9, the question says two.
+No passage answers "If Messi had scored two fewer goals, how many ...?": the passage says 9, the question says two.
 """
 
 import re
@@ -28,8 +28,8 @@ _FACTORS: dict[str, float] = {"twice": 2, "double": 2, "doubled": 2, "doubling":
 _DAYS = {"day": 1, "week": 7, "fortnight": 14}
 _MONTHS = {"month": 1, "year": 12, "decade": 120}
 _MONTH_NAMES = "January February March April May June July August September October November December".split()
-_EXACT = 1e15  # a float holds the whole numbers below exactly; longer strings of digits are no amounts
-#: Small number words and their digits, which IfQA's answers use alike.
+_EXACT = 1e15  # a float holds smaller integers exactly; longer digit strings are not amounts
+#: Small number words and their digits; IfQA's answers use both.
 DIGITS = {word: str(value) for value, word in enumerate(_UNITS)}
 
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|[A-Za-z]+(?:-[a-z]+)?")
@@ -41,8 +41,8 @@ _NTH = "(?:st|nd|rd|th)?"
 _DATE = re.compile(
     rf"\b(?:(?P<d1>\d{{1,2}}){_NTH} (?P<m1>{_MONTH})|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}}){_NTH})\b(?:,? (?P<y>\d{{4}})\b)?"
 )
-#: Words that say which way a step goes. They decide it where only one kind stands in the question ("hadn't been delayed"
-#: goes the other way, so such words are not among them), unless it is the difference itself that is asked for.
+#: Words that give the direction of a step. They decide if the question has words of only one kind and does not ask for
+#: the difference itself. Words such as "delayed" are left out: "hadn't been delayed" goes the other way.
 _LESS = re.compile(r"\b(?:earlier|prior|sooner|fewer|less|ahead|lower|younger|shorter)\b", re.IGNORECASE)
 _MORE = re.compile(r"\b(?:later|more|additional|extra|another|further|longer|older|higher)\b", re.IGNORECASE)
 _COMPARED = "more|fewer|less|additional|earlier|later|longer|shorter|older|younger|ahead"
@@ -54,10 +54,10 @@ class Number:
     """A number or date in a text.
 
     Attributes:
-        start, end: where it stands, in characters, `end` not included.
-        value: the number; of a date, the days since the year 1.
+        start, end: position in characters, `end` exclusive.
+        value: the number; for a date, the days since the year 1.
         factor: whether it multiplies, as "twice" does.
-        unit: "million" and the like; "day" to "decade" where it counts time; "date", or "day of year" without a year.
+        unit: "million" and the like; "day" to "decade" for a span of time; "date", or "day of year" for a date without a year.
     """
 
     start: int
@@ -67,14 +67,14 @@ class Number:
     unit: str = ""
 
 
-#: The step that a question does not spell out: "had not won the 2007 title" is one title fewer.
+#: The implicit step of a question: "had not won the 2007 title" means one title fewer.
 ONE = Number(0, 0, 1.0)
 
 
 def find_numbers(text: str, asked: bool = False) -> list[Number]:
-    """The numbers of a text: digits, words, ordinals, dates.
+    """The numbers in a text: digits, words, ordinals, dates.
 
-    Of a question (`asked`) also factors such as "twice" and the "a" of "a year", and no dates.
+    In a question (`asked`): also factors such as "twice" and the "a" of "a year", but no dates.
     """
     found = [] if asked else _dates(text)
     if asked:
@@ -98,9 +98,9 @@ def find_numbers(text: str, asked: bool = False) -> list[Number]:
 
 
 def compute(passage: Number, question: Number, question_text: str) -> list[str | None]:
-    """The answers made of two numbers: [sum, difference], or [product, None] where the question's number is a factor.
+    """Answers computed from two numbers: [sum, difference], or [product, None] if the question's number is a factor.
 
-    None stands where a step makes no sense, such as a date plus two goals, or the sum where the question says "earlier".
+    A step that makes no sense is None: a date plus two goals, or the sum if the question says "earlier".
     """
     answers = _results(passage, question, question_text)
     if question.factor or _DIFFERENCE.search(question_text):
@@ -122,7 +122,7 @@ def _results(passage: Number, question: Number, question_text: str) -> list[str 
 
 
 def american_date(text: str) -> str:
-    """A date alone, "15 April 2003", as IfQA's answers write dates, "April 15, 2003"; any other text as it is."""
+    """A text that is a date, "15 April 2003", in IfQA's style, "April 15, 2003"; any other text unchanged."""
     match = _DATE.fullmatch(text.strip(" .,"))
     if match is None or match["m1"] is None:
         return text
@@ -162,7 +162,7 @@ def _shifted(when: Number, step: float, unit: str) -> str | None:
 
 
 def _format(value: float, unit: str, question: str) -> str:
-    """A number as IfQA's answers write it: a decade or century where the question asks for one."""
+    """A number in the style of IfQA's answers; a decade or century if the question asks for that."""
     value = round(abs(value), 6)
     asked = re.search(r"\b(?:which|what) (decade|century)", question.lower())
     if asked and 1000 <= value < 2100:

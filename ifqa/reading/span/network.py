@@ -1,11 +1,11 @@
-"""The extractive reader's network: candidate answers of a question and a passage, each with one score.
+"""The extractive reader's network: scores the candidate answers of a question and a passage.
 
 Candidates are (1) the spans of the passage, as in DPR's reader (Karpukhin et al. 2020, section 6.1), and (2) computed
-answers: a number of the passage plus or minus a number of the question (or times "twice", "half" ...). Scores of all
-candidates of all of a question's passages are compared with each other, so one softmax runs over everything.
+answers: a number of the passage plus or minus a number of the question (or times "twice", "half" ...). One softmax
+runs over all candidates of all passages of a question.
 
-The passage's text alone is read, never its title: IfQA's gold passages have none, retrieved articles do, and a network
-that saw titles could tell gold from distractor by that.
+Titles are not read: IfQA's gold passages have none and retrieved articles do, so a network that saw titles could tell
+gold passages from negatives by them.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ _CLS, _SEP = 101, 102
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A question and a passage as the network takes them.
+    """A question and a passage as input of the network.
 
-    Token positions count from the start of the pair. `offsets` are the character positions of the passage's tokens;
-    the anchors are the first tokens of the numbers in the passage and in the question, whose first number is the unspoken
-    one, anchored at [CLS].
+    Token positions count from the start of the pair. `offsets` are the character positions of the passage's tokens.
+    Anchors are the first tokens of the numbers in the passage and in the question. The question's first number is the
+    implicit `ONE`, anchored at [CLS].
     """
 
     question: str
@@ -43,16 +43,16 @@ class Pair:
     offsets: list[tuple[int, int]]
     passage_anchors: list[int]
     question_anchors: list[int]
-    computed: list[list[list[str | None]]]  # of each number of the passage with each of the question, both operations
+    computed: list[list[list[str | None]]]  # [passage numbers][question numbers][2 operations]
 
     def span_text(self, first: int, last: int) -> str:
-        """The passage's text from token `first` to token `last`, both in; a date in the answers' style."""
+        """The passage's text from token `first` to token `last`, inclusive; a date is written as IfQA's answers write it."""
         return american_date(self.text[self.offsets[first - self.start][0] : self.offsets[last - self.start][1]])
 
 
 @cache
 def tokenizer(folder: Path) -> Any:
-    """The encoder's tokenizer, without padding and truncation."""
+    """The encoder's tokenizer, without padding or truncation."""
     from tokenizers import Tokenizer
 
     made = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -62,7 +62,7 @@ def tokenizer(folder: Path) -> Any:
 
 
 def make_pair(folder: Path, question: str, text: str) -> Pair:
-    """Encode `[CLS] question [SEP] passage [SEP]`, cutting what is over length, and find the numbers of both."""
+    """Encode `[CLS] question [SEP] passage [SEP]`, truncated, and find the numbers in both."""
     asked = tokenizer(folder).encode(question, add_special_tokens=False)
     read = tokenizer(folder).encode(text, add_special_tokens=False)
     question_ids = asked.ids[:MAX_QUESTION]
@@ -79,7 +79,7 @@ def make_pair(folder: Path, question: str, text: str) -> Pair:
 
 
 def token_span(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
-    """First and last token of the characters from `start` to before `end`; None where they were cut off."""
+    """First and last token of the characters `start` to `end`, exclusive; None if they were cut off."""
     inside = [index for index, (left, right) in enumerate(offsets) if right > start and left < end]
     return (inside[0], inside[-1]) if inside and offsets[inside[-1]][1] >= end else None
 
@@ -92,9 +92,9 @@ def _anchored(numbers: list[Number], offsets: Sequence[tuple[int, int]], base: i
 class SpanModel(nn.Module):
     """Encoder and heads.
 
-    The heads give five scores a token: start of an answer, end of one, number to compute with, and, at a number of the
-    question, adding it and taking it away. A span's score is start + end + a score of its length; a computed answer's
-    is the passage number's + the operation's.
+    The heads give five scores per token: start of an answer, end of an answer, number to compute with, and, at a number
+    of the question, adding and subtracting it. A span's score is start + end + a score of its length. A computed answer's
+    score is the passage number's + the operation's.
     """
 
     def __init__(self, encoder: MiniLM) -> None:
@@ -110,15 +110,17 @@ class SpanModel(nn.Module):
         nn.init.zeros_(self.heads.bias)
 
     def forward(self, pairs: Sequence[Pair], generator: torch.Generator | None = None) -> tuple[Tensor, list[Tensor]]:
-        """Scores of all candidates of some pairs, in float32 whatever the encoder computes in.
+        """Scores of all candidates of the pairs, in float32 at any precision of the encoder.
 
         Returns:
-            Spans, [pairs, tokens, MAX_SPAN]: entry (p, i, n) is the span of pair p from token i of n + 1 tokens, very low
-            where it leaves the passage. For each pair its computed answers, [passage numbers, question numbers, 2]: sum
-            and difference, or product and a very low score where the question's number is a factor.
+            Spans, [pairs, tokens, MAX_SPAN]: entry (p, i, n) is the span of pair p that starts at token i and has n + 1
+            tokens; very low outside the passage. For each pair its computed answers, [passage numbers, question numbers,
+            2]: sum and difference, or product and a very low score if the question's number is a factor.
         """
         device = self.length.device
-        longest = -(-max(len(pair.ids) for pair in pairs) // 16) * 16  # few shapes: kernels are made once a shape
+        longest = (
+            -(-max(len(pair.ids) for pair in pairs) // 16) * 16
+        )  # few shapes, because kernels are built once per shape
         ids = torch.zeros(len(pairs), longest, dtype=torch.long)
         types, mask, inside = (
             torch.zeros_like(ids),

@@ -1,4 +1,4 @@
-"""The default reader: a small span reader over all-MiniLM-L6-v2, trained on IfQA, that needs neither GPU nor key."""
+"""Reader 'extractive', the default: a small span reader over all-MiniLM-L6-v2, trained on IfQA; no GPU, no key."""
 
 import hashlib
 import math
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
 
 SHIPPED = BUNDLED / "weights" / "extractive"
 FILES = ("adapter_model.safetensors", "heads.safetensors")
-PASSAGE_CANDIDATES = 20  # candidates kept of a passage
+PASSAGE_CANDIDATES = 20  # candidates kept per passage
 
 
 class Extractive(Reader):
-    """Reads a span of the passages, or computes a number from one of theirs and one of the question's.
+    """Takes a span of a passage, or computes an answer from a number of a passage and a number of the question.
 
-    Scores of all candidates of all of a question's passages go through one softmax; candidates that are equal after the
-    normalisation of the scores (SQuAD's) are added up.
+    The candidates of all passages of a question share one softmax. Probabilities of candidates with the same normalised
+    text (SQuAD's normalisation) are summed.
 
-    Only the passages' text is read, not their titles: IfQA's gold passages have none and retrieved articles do, so
-    titles would tell gold from distractor. For the same reason the negatives it was trained on are gold passages too,
-    of other questions. Question and passage are read up to 256 tokens together, about 170 words.
+    Titles are not read: IfQA's gold passages have none and retrieved articles do, so titles would tell gold passages
+    from negatives. For the same reason its training negatives are gold passages of other questions. Question and
+    passage are cut to 256 tokens together, about 170 words.
 
     Args:
         weights: a folder that `ifqa train extractive` made; empty for the weights that ship with ifqa.
         rank_weight: how much a passage counts for its place in the ranking: `-rank_weight * log(place)` is added to
             its candidates' scores.
-        device: "cpu", "cuda", "mps", or "auto": CUDA where there is one, else the CPU.
-        precision: "float32", or "bfloat16": faster where the processor multiplies in it, and about 3 answers in 100 differ.
-        batch_tokens: tokens, with padding, that are read at a time; bounds the memory and never changes an answer.
+        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
+        precision: "float32", or "bfloat16": faster if the processor multiplies in it; about 3 answers in 100 differ.
+        batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
 
     Attributes:
-        family: what the weights were trained on, such as "ifqa/full": IfQA's other family holds the same questions.
-        trained_on: SHA-256 of the files the training questions came from.
+        family: split family the weights were trained on, such as "ifqa/full"; IfQA's two families share questions.
+        trained_on: SHA-256 of the files of the training questions.
 
     Raises:
-        IfqaError: the weights are missing or not whole, or a setting has a value that is not among those above.
+        IfqaError: the weights are missing or damaged, or a setting has an invalid value.
     """
 
     version = 1
@@ -75,8 +75,8 @@ class Extractive(Reader):
     ) -> list[Prediction]:
         """One prediction a question, in their order; `passages` are each question's, best first.
 
-        The prediction's evidence is the passage the answer has the most weight in, then the others by their best
-        candidate. A question without passages is a failed prediction, "no passages".
+        The prediction's passages begin with the passage that contributes most to the answer; the others follow by their
+        best candidate. A question without passages is a failed prediction, "no passages".
         """
         import torch
 
@@ -101,18 +101,18 @@ class Extractive(Reader):
         ]
 
     def pace(self) -> float:
-        """Passages a second on two cores, for `ifqa check`."""
+        """Passages per second on two cores, for `ifqa check`."""
         return 20.0
 
     @classmethod
     def trained(cls, weights: str = "", **_: object) -> str:
-        """The family that the weights were trained on, told without loading them."""
+        """The split family the weights were trained on, read without loading them."""
         family: str = _manifest(Path(weights) if weights else SHIPPED)["family"]
         return family
 
     @classmethod
     def fingerprint(cls, weights: str = "", **_: object) -> str:
-        """One hash of the weights' files, by which a run knows whether it was read with these."""
+        """SHA-256 over the weights' files."""
         folder = Path(weights) if weights else SHIPPED
         hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in FILES]
         return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
@@ -129,7 +129,7 @@ class Extractive(Reader):
             return Prediction(question.id, "", error="no passages")
         best = max((score for score, *_ in scored), default=0.0)
         weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-        forms: dict[str, str] = {}  # the text of the best candidate stands for all that are equal to it
+        forms: dict[str, str] = {}  # normalised text -> text of its best candidate
         order: dict[int, float] = {}
         for score, key, text, place in sorted(scored, key=lambda one: -one[0]):
             weights[key][place] += math.exp(score - best)
@@ -154,7 +154,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     path = require(folder / "manifest.json", "the weights of reader 'extractive'")
     manifest = read_json(path)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("family"), str):
-        raise IfqaError(f"{path}: no 'setting' in it; wanted a folder that `ifqa train extractive` made")
+        raise IfqaError(f"{path}: no 'family' in it; wanted a folder that `ifqa train extractive` made")
     return manifest
 
 
@@ -175,14 +175,14 @@ def _load(folder: Path, device: str, precision: str) -> "SpanModel":
         )
     except (SafetensorError, KeyError, RuntimeError) as error:
         raise IfqaError(
-            f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them anew"
+            f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them again"
         ) from error
     model.encoder.cast(getattr(torch, precision))
     return model.to(device).eval()
 
 
 def _batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Indexes of pairs of like length, such that a batch with its padding holds at most `budget` tokens (or one pair)."""
+    """Batches of pairs of similar length, as indexes; a batch has at most `budget` tokens with padding, or one pair."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * (lengths[index] + 15) > budget:  # lengths are rounded up to a multiple of 16

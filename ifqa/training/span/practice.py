@@ -1,9 +1,9 @@
-"""Practice questions made of the training passages themselves, read before the real ones.
+"""Practice questions made from the training passages, trained on before the real questions.
 
 Two kinds, after the idea of cloze pretraining (Dhingra et al. 2018, "Simple and Effective Semi-Supervised Question
-Answering"): a sentence with a name, date or quoted title put out of it, which is the answer; and a sentence with a number
-changed by some steps ("two fewer"), whose answer is computed. Words are dropped at random, lest the sentence be found
-letter by letter.
+Answering"): a sentence without one of its names, dates or quoted titles, which is the answer; and a sentence with a number
+changed by a step ("two fewer"), whose answer is computed. Words are dropped at random, so that the sentence cannot be
+found by exact match.
 """
 
 import random
@@ -17,11 +17,11 @@ _SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?=\S)[^.!?]*)*[.!?]?")
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'’-]+)(?: (?:of |the )?[A-Z][\w'’-]+)*|\"[^\"]{3,50}\"|\b\d[\d,.]*\d\b")
 _WORDS = "one two three four five six seven eight nine ten".split()
 _DROPPED = 0.25  # of the words around the gap
-_REACH = 25  # words kept on each side of it
+_REACH = 25  # words kept on each side of the gap
 
 
 def practice_questions(passages: Sequence[str], seed: int, each: int = 2) -> list[Question]:
-    """Up to `each` questions on each passage, which is their gold passage; the same for the same seed."""
+    """Up to `each` questions about each passage, which is their gold passage; the same seed gives the same questions."""
     made: list[Question] = []
     for number, passage in enumerate(passages):
         draw = random.Random(f"{seed} cloze {number}")

@@ -1,8 +1,8 @@
-"""Which candidates of a gold passage are the answer: what the extractive reader is trained towards.
+"""Training targets of the extractive reader: which candidates of a gold passage are the answer.
 
-A third of IfQA's training questions have no answer that stands in their passages. Targets are all
-computed answers that are equal to a gold answer, and the spans that are; where no span is, a number of the same value in
-another form ("seven" for "7"), or else the spans of the highest F1, if that is at least one half.
+For a third of IfQA's training questions the gold passages do not contain the answer. Targets are all computed answers
+and all spans that equal a gold answer. If no span does, targets are numbers of the same value in another form ("seven"
+for "7"), or else the spans with the highest F1, if that is at least one half.
 """
 
 import re
@@ -20,14 +20,14 @@ _MIN_F1 = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Of one pair: spans as (first token, length - 1), computed answers as (passage number, question number, operation)."""
+    """Targets of one pair: spans as (first token, length - 1), computed as (passage number, question number, operation)."""
 
     spans: list[tuple[int, int]]
     computed: list[tuple[int, int, int]]
 
 
 def find_targets(pairs: Sequence[Pair], answers: Sequence[str]) -> list[Targets]:
-    """Targets in each of the gold passages of one question; empty lists where there are none."""
+    """Targets in each gold passage of one question; empty lists if a passage has none."""
     forms = {_digits(answer) for answer in answers}
     computed = [_computed(pair, forms) for pair in pairs]
     same = [_same_value(pair, forms) for pair in pairs]
@@ -64,9 +64,9 @@ def _digits(text: str) -> str:
 
 
 def _nearest_spans(text: str, answers: Sequence[str]) -> tuple[float, list[tuple[int, int]]]:
-    """The highest F1 that a span of the text has with an answer, and all spans (characters) that have it.
+    """The highest F1 of any span of the text with any answer, and all spans (character positions) with that F1.
 
-    The best span begins and ends with a word of the answer, so no other is looked at.
+    The best span begins and ends with a word of the answer, so only such spans are scored.
     """
     pieces = [_trimmed(text, match.start(), match.end()) for match in _PIECE.finditer(text)]
     best = 0.0
@@ -86,7 +86,7 @@ def _nearest_spans(text: str, answers: Sequence[str]) -> tuple[float, list[tuple
 
 
 def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The piece without punctuation around it; currency, per cent and degree signs stay."""
+    """The piece without surrounding punctuation; currency, percent and degree signs stay."""
     while start < end and not (text[start].isalnum() or text[start] in "$£€"):
         start += 1
     while end > start and not (text[end - 1].isalnum() or text[end - 1] in "%°"):

@@ -22,16 +22,17 @@ from ifqa.records import Passage, Question
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import create, read_json, write, write_json
+from ifqa.training import resume
 from ifqa.training.material import Material
 from ifqa.training.span.practice import practice_questions
 from ifqa.training.span.targets import Targets, find_targets
 
 CHECKPOINT = "checkpoint.safetensors"
-_KEPT_NEGATIVES = 4  # the best of a question's ranking, from which each epoch draws
+_KEPT_NEGATIVES = 4  # the best of a question's ranking; each epoch draws from these
 
 
 class Example:
-    """One question: its gold passages with their targets, and its negatives."""
+    """A question: its gold passages with their targets, and its negatives."""
 
     def __init__(self, question: Question, ranking: Sequence[Passage]) -> None:
         folder = encoder_folder()
@@ -48,11 +49,11 @@ class Example:
 
     @property
     def has_target(self) -> bool:
-        """Whether any gold passage holds or yields the answer."""
+        """Whether a gold passage contains the answer, or the answer can be computed from it."""
         return any(target.spans or target.computed for target in self.targets)
 
     def loss(self, spans: Sequence[Tensor], computed: Sequence[Tensor]) -> Tensor:
-        """-log of the probability of all targets together, among all candidates of all passages; gold passages first."""
+        """-log of the summed probability of all targets among all candidates of all passages; gold passages come first."""
         every = [scores.flatten() for scores in (*spans, *computed)]
         right = [spans[row][place] for row, target in enumerate(self.targets) for place in target.spans]
         right += [computed[row][place] for row, target in enumerate(self.targets) for place in target.computed]
@@ -79,22 +80,22 @@ def train(
 ) -> dict[str, Any]:
     """Train, and write `adapter_model.safetensors` and `adapter_config.json` (peft's), `heads.safetensors`, `manifest.json`.
 
-    A checkpoint in `folder` lets a killed training go on to the same weights: whatever is random is drawn from the seed
-    and the number of the step. It is removed at the end, after the manifest is written.
+    An interrupted training resumes from the checkpoint in `folder` and ends in the same weights: all draws depend only on
+    the seed and the number of the step. The checkpoint is removed after the manifest is written.
 
     Args:
-        material: questions whose answer neither stands in a gold passage, nor nearly so, nor can be computed, are left
-            out. Negatives are drawn from the rankings, such as the project's own BM25 gives over the gold passages of all
-            training questions: passages of the same make as the gold ones, or the network learns to tell the two makes
-            apart. The question's own gold passages, and passages in which an answer stands, are left out.
-        practice: questions made of each training passage (`ifqa.training.span.practice`), gone through once before the real ones.
+        material: questions are left out if no gold passage contains the answer or a span near it, and the answer cannot be
+            computed. Negatives are drawn from the rankings. The rankings should hold passages of the same kind as the
+            gold passages, as BM25 over the gold passages of all training questions gives, or the network learns to tell
+            the two kinds apart. A question's own gold passages and passages that contain an answer are no negatives.
+        practice: practice questions per training passage (`ifqa.training.span.practice`), trained on once before the real ones.
         epochs, rank, learning_rate, negatives, batch, dropout, weight_decay: passes over the data, rank of the adapters,
-            highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives a question in each
-            pass, questions a step, share of features dropped, AdamW's decay.
-        device: "cpu" or "cuda". The shipped weights come from a CPU that multiplies in bfloat16; elsewhere the last digits
-            differ, and with them a few answers.
+            highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives per question in each
+            pass, questions per step, share of features dropped, AdamW's decay.
+        device: "cpu" or "cuda". The bundled weights were trained on a CPU that multiplies in bfloat16; on other hardware
+            the last digits differ, and so do a few answers.
         checkpoint_every: steps between checkpoints.
-        progress: called with a line at each checkpoint; a bar shows itself on stderr besides.
+        progress: called with a line at each checkpoint; a progress bar is shown on stderr as well.
 
     Returns:
         The manifest.
@@ -109,7 +110,7 @@ def train(
     examples = [example for example in examples if example.has_target]
     if not examples:
         raise IfqaError(
-            f"none of {len(questions)} training questions has its answer in a gold passage; wanted IfQA's training data"
+            f"none of {len(questions)} training questions has its answer in a gold passage; wanted annotated questions"
         )
     texts = list(dict.fromkeys(text for question in questions for text in question.gold_passages))
     warm_up = [Example(question, ()) for question in (practice_questions(texts, seed, practice) if practice else ())]
@@ -127,8 +128,11 @@ def train(
         there = read_json(folder / "manifest.json")
         if any(there.get(key) != value for key, value in inputs.items()):
             raise IfqaError(f"{folder} holds another training (other data or settings); train into another folder")
-        progress(f"{folder}: nothing to do, trained by exactly this before")
-        return dict(there)
+        file = resume.damaged(folder, there.get("files", {}))
+        if not file:
+            progress(f"{folder}: nothing to do, trained by exactly this before")
+            return dict(there)
+        progress(f"{folder}: {file} is missing or altered; training again")
     torch.manual_seed(seed)
     model = SpanModel(MiniLM(encoder_folder(), rank, dropout))
     precision = half_precision(device)
@@ -139,7 +143,7 @@ def train(
     done = _resume(folder / CHECKPOINT, inputs, model, optimiser)
     progress(
         f"{len(examples)} of {len(questions)} questions have a target; {steps} steps"
-        + (f", going on after {done}" if done else "")
+        + (f", resuming after step {done}" if done else "")
     )
     groups = (group for number, some in enumerate(rounds) for group in _batches(some, batch, seed, number))
     losses: list[float] = []
@@ -160,7 +164,7 @@ def train(
 
 
 def _batches(examples: Sequence[Example], size: int, seed: int, epoch: int) -> list[list[Example]]:
-    """The epoch's batches, shuffled, each of examples of like length so that little is padding."""
+    """The batches of an epoch, shuffled; examples of a batch have similar lengths, so that there is little padding."""
     order = list(examples)
     draw = random.Random(f"{seed} {epoch}")
     draw.shuffle(order)
@@ -225,7 +229,7 @@ def _save_checkpoint(
 
 
 def _resume(path: Path, inputs: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
-    """Take up a checkpoint where there is one; the number of steps that are done."""
+    """Load the checkpoint if there is one; returns the number of steps done."""
     from safetensors import SafetensorError, safe_open
 
     if not path.exists():
@@ -233,10 +237,10 @@ def _resume(path: Path, inputs: dict[str, Any], model: SpanModel, optimiser: tor
     try:
         opened = safe_open(path, "pt")
     except SafetensorError as error:
-        raise IfqaError(f"{path} is torn ({error}); remove it to begin anew") from error
+        raise IfqaError(f"{path} is damaged ({error}); remove it to start again") from error
     with opened as file:
         notes = file.metadata()
-        if notes["inputs"] != json.dumps(inputs, sort_keys=True):
+        if not notes or notes.get("inputs") != json.dumps(inputs, sort_keys=True):
             raise IfqaError(
                 f"{path} is of another training (other data or settings); remove it, or train into another folder"
             )
@@ -253,14 +257,14 @@ def _resume(path: Path, inputs: dict[str, Any], model: SpanModel, optimiser: tor
 
 
 def _save(folder: Path, inputs: dict[str, Any], model: SpanModel, made: dict[str, Any]) -> dict[str, Any]:
-    """The weights in half precision, peft's configuration, and last the manifest."""
+    """Write the weights in half precision, peft's configuration, and last the manifest."""
     from safetensors.torch import save
 
     adapter = {name: tensor.half().contiguous() for name, tensor in model.encoder.adapter_tensors().items()}
     heads = {
         name: tensor.detach().half() for name, tensor in model.named_parameters() if not name.startswith("encoder.")
     }
-    (folder / "manifest.json").unlink(missing_ok=True)  # an older one would vouch for half of the new weights
+    (folder / "manifest.json").unlink(missing_ok=True)  # an older manifest would vouch for half-written weights
     for name, tensors in (("adapter_model", adapter), ("heads", heads)):
         with create(folder / f"{name}.safetensors") as handle:
             write(handle, save(tensors, {"format": "pt"}))
@@ -274,6 +278,7 @@ def _save(folder: Path, inputs: dict[str, Any], model: SpanModel, made: dict[str
     manifest = inputs | made | {
         "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
         "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
+        "files": resume.hashes(folder, ["adapter_*", "heads.safetensors"]),
     }  # fmt: skip
     write_json(folder / "manifest.json", manifest)
     return manifest

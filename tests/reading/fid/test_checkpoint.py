@@ -1,4 +1,4 @@
-"""Checkpoints of Fusion-in-Decoder: what opens, as what, and the line on everything else.
+"""Checkpoints of Fusion-in-Decoder: which open, as what, and the one-line errors for all others.
 
 The published readers' reference is T5 as in transformers 3.0.2 and FiD around it, written out from their description.
 """
@@ -145,7 +145,7 @@ def test_a_published_checkpoint_gives_the_logits_of_the_original(tmp_path, zippe
 
 @pytest.mark.parametrize("without", [(), (CROSS_BIAS,)])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_published_checkpoint_answers_with_its_cache_as_the_original_without(tmp_path, without, seed):
+def test_a_published_checkpoint_answers_as_the_original(tmp_path, without, seed):
     tensors = published(tmp_path / "nq", seed, without=without)
     for question, reading in zip(QUESTIONS, answers(open_checkpoint(str(tmp_path / "nq")).model), strict=True):
         made, score = [0], 0.0
@@ -159,7 +159,7 @@ def test_a_published_checkpoint_answers_with_its_cache_as_the_original_without(t
         assert reading.score == pytest.approx(score, rel=1e-4)
 
 
-def test_a_published_checkpoint_is_the_same_when_saved_and_opened_again(tmp_path):
+def test_a_published_checkpoint_survives_saving_and_opening(tmp_path):
     published(tmp_path / "nq")
     opened = open_checkpoint(str(tmp_path / "nq"))
     opened.model.save_pretrained(tmp_path / "ours")
@@ -169,27 +169,27 @@ def test_a_published_checkpoint_is_the_same_when_saved_and_opened_again(tmp_path
     assert torch.equal(logits_of(again, started), logits_of(opened.model, started))
 
 
-def test_a_published_layout_without_wrappers_around_its_layers_is_known(tmp_path):
+def test_a_published_layout_without_wrapped_layers_opens(tmp_path):
     tensors = published(tmp_path / "nq")
     shutil.copytree(tmp_path / "nq", tmp_path / "bare")
     bare = {name.replace(".module.", "."): tensor for name, tensor in tensors.items()}
     torch.save(bare, tmp_path / "bare" / "pytorch_model.bin")
     started = torch.tensor([[0, 5]] * 3)
-    wanted = logits_of(open_checkpoint(str(tmp_path / "nq")).model, started)
-    assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "bare")).model, started), wanted)
+    expected = logits_of(open_checkpoint(str(tmp_path / "nq")).model, started)
+    assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "bare")).model, started), expected)
 
 
-def test_inputs_of_published_checkpoints_have_no_end_and_those_of_others_have(tmp_path):
+def test_only_published_checkpoints_read_inputs_without_eos(tmp_path):
     published(tmp_path / "nq")
     assert open_checkpoint(str(tmp_path / "nq")).conventions == Conventions(encoder_eos=False)
     assert open_checkpoint(str(save(tmp_path / "ours"))).conventions == Conventions(encoder_eos=True)
 
 
-def test_a_checkpoints_manifest_says_what_it_was_trained_on_and_how_it_reads(tmp_path):
+def test_the_manifest_gives_family_sources_and_conventions(tmp_path):
     save(tmp_path / "ours")
-    told = {"family": "ifqa/full", "sources": {"a": "12", "b": "34"}}
-    told["conventions"] = {"max_tokens": 99, "titles": False}
-    (tmp_path / "ours" / "manifest.json").write_text(json.dumps(told))
+    manifest = {"family": "ifqa/full", "sources": {"a": "12", "b": "34"}}
+    manifest["conventions"] = {"max_tokens": 99, "titles": False}
+    (tmp_path / "ours" / "manifest.json").write_text(json.dumps(manifest))
     opened = open_checkpoint(str(tmp_path / "ours"))
     assert opened.family == "ifqa/full"
     assert opened.sources == {"12", "34"}
@@ -224,28 +224,28 @@ def test_a_head_of_its_own_stays_apart_from_the_embeddings(tmp_path):
 @pytest.mark.parametrize("file", ["generation_config.json", "config.json"])
 def test_what_a_checkpoint_says_of_generation_changes_no_answer(tmp_path, file):
     folder = save(tmp_path / "odd")
-    wanted = answers(open_checkpoint(str(folder)).model)
+    expected = answers(open_checkpoint(str(folder)).model)
     said = json.loads((folder / file).read_text()) | {
         "num_beams": 4, "repetition_penalty": 3.0, "no_repeat_ngram_size": 1, "min_length": 9, "max_new_tokens": 2,
-        "length_penalty": 9.0, "bad_words_ids": [[wanted[0].tokens[0]]], "suppress_tokens": [wanted[1].tokens[0]],
+        "length_penalty": 9.0, "bad_words_ids": [[expected[0].tokens[0]]], "suppress_tokens": [expected[1].tokens[0]],
         "forced_eos_token_id": 1, "do_sample": True, "temperature": 9.0,
     }  # fmt: skip
     (folder / file).write_text(json.dumps(said))
     opened = open_checkpoint(str(folder)).model
-    assert answers(opened) == wanted
+    assert answers(opened) == expected
     opened.save_pretrained(tmp_path / "again")
     tokenizer().save_pretrained(tmp_path / "again")
-    assert answers(open_checkpoint(str(tmp_path / "again")).model) == wanted
+    assert answers(open_checkpoint(str(tmp_path / "again")).model) == expected
 
 
 def test_a_config_that_names_no_first_token_starts_with_padding_as_t5(tmp_path):
     folder = save(tmp_path / "old")
-    wanted = answers(open_checkpoint(str(folder)).model)
+    expected = answers(open_checkpoint(str(folder)).model)
     said = json.loads((folder / "config.json").read_text())
     del said["decoder_start_token_id"]
     (folder / "config.json").write_text(json.dumps(said))
     (folder / "generation_config.json").unlink()
-    assert answers(open_checkpoint(str(folder)).model) == wanted
+    assert answers(open_checkpoint(str(folder)).model) == expected
 
 
 def test_a_plain_t5_of_pickled_weights_opens(tmp_path):

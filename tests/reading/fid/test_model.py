@@ -22,9 +22,9 @@ def counts(questions):
     return torch.tensor([len(question) for question in questions])
 
 
-def close(found, wanted, tolerance=1e-5):
+def close(found, expected, tolerance=1e-5):
     """Equal to so much of the greatest number there, or of one."""
-    torch.testing.assert_close(found, wanted, rtol=0, atol=tolerance * max(1.0, float(wanted.detach().abs().max())))
+    torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * max(1.0, float(expected.detach().abs().max())))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -32,11 +32,12 @@ def test_with_one_passage_it_is_plain_t5(shape):
     ids = torch.tensor([[5, 6, 7, 8, 9], [10, 11, 12, 0, 0]])
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
     started = torch.tensor([[0, 4, 5], [0, 30, 31]])
-    wanted = plain(model(shape))(input_ids=ids, attention_mask=mask, decoder_input_ids=started)
+    expected = plain(model(shape))(input_ids=ids, attention_mask=mask, decoder_input_ids=started)
     inputs = {"passage_ids": ids, "passage_mask": mask.bool(), "counts": torch.tensor([1, 1])}
-    close(model(shape)(decoder_input_ids=started, **inputs).logits, wanted.logits)
+    close(model(shape)(decoder_input_ids=started, **inputs).logits, expected.logits)
 
 
+@settings(max_examples=30)
 @given(shapes, questions_of_ids, st.integers(0, 14), st.integers(0, 4), st.data())
 def test_logits_are_those_of_the_padded_original(shape, questions, width, micro_batch, data):
     size = (len(questions), data.draw(st.integers(1, 5)))
@@ -44,31 +45,31 @@ def test_logits_are_those_of_the_padded_original(shape, questions, width, micro_
     ids, mask = flat(questions, width)
     network = model(shape)
     with torch.no_grad():
-        wanted = padded_forward(plain(network), questions, decoder_input_ids=started)
+        expected = padded_forward(plain(network), questions, decoder_input_ids=started)
         network.micro_batch = micro_batch
         found = network(passage_ids=ids, passage_mask=mask, counts=counts(questions), decoder_input_ids=started)
-    close(found.logits, wanted.logits)
+    close(found.logits, expected.logits)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("micro_batch", "recompute"), [(0, False), (1, True), (3, False), (3, True), (99, True)])
-def test_loss_and_gradients_are_those_of_the_padded_original_a_question_at_a_time(shape, micro_batch, recompute):
+def test_loss_and_gradients_equal_the_padded_original(shape, micro_batch, recompute):
     network = small(gain=1.5, **SHAPES[shape]).train()
     original = plain(network)
     network.micro_batch, network.recompute = micro_batch, recompute
     ids, mask = flat(QUESTIONS, width=8)
     found = network(passage_ids=ids, passage_mask=mask, counts=counts(QUESTIONS), labels=LABELS).loss
     alone = zip(QUESTIONS, LABELS, strict=True)
-    wanted = sum(padded_forward(original, [one], 8, labels=label[None, label > 0]).loss for one, label in alone) / 3
-    close(found, wanted)
+    expected = sum(padded_forward(original, [one], 8, labels=label[None, label > 0]).loss for one, label in alone) / 3
+    close(found, expected)
     found.backward()
-    wanted.backward()
+    expected.backward()
     gradients = dict(original.named_parameters())
     for name, weight in network.named_parameters():
         close(weight.grad, gradients[name].grad)
 
 
-def test_what_is_computed_once_more_for_the_gradients_drops_out_the_same():
+def test_recomputing_the_encoder_repeats_its_dropout():
     losses = []
     for recompute in (False, True):
         network = small(dropout_rate=0.3).train()
@@ -82,14 +83,15 @@ def test_what_is_computed_once_more_for_the_gradients_drops_out_the_same():
         close(recomputed, kept, 1e-6)
 
 
+@settings(max_examples=30)
 @given(shapes, questions_of_ids, st.integers(0, 14))
 def test_encode_is_the_encoder(shape, questions, width):
     ids, mask = flat(questions, width)
     network = model(shape)
     with torch.no_grad():
-        wanted = plain(network).encoder(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        expected = plain(network).encoder(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         found = network.encode(ids, mask)
-        close(found[mask], wanted[mask])
+        close(found[mask], expected[mask])
         whole = ids[:, : int(mask.sum(1).min())]
         close(network.encode(whole, torch.ones_like(whole).bool(), ragged=False), network.encoder(whole)[0])
 
@@ -100,14 +102,14 @@ def test_fusing_puts_passages_after_one_another_without_padding(questions, width
     ids, mask = flat(questions, width)
     hidden = torch.stack([ids, -ids], dim=2).float()  # of each token its id and that with a minus
     states, fused = fuse(hidden, mask, [len(question) for question in questions])
-    wanted = [[token for passage in question for token in passage] for question in questions]
-    assert [row[kept].int().tolist() for row, kept in zip(states[..., 0], fused, strict=True)] == wanted
-    assert [row[kept].int().neg().tolist() for row, kept in zip(states[..., 1], fused, strict=True)] == wanted
-    assert fused.shape == (len(wanted), max(map(len, wanted)))
+    expected = [[token for passage in question for token in passage] for question in questions]
+    assert [row[kept].int().tolist() for row, kept in zip(states[..., 0], fused, strict=True)] == expected
+    assert [row[kept].int().neg().tolist() for row, kept in zip(states[..., 1], fused, strict=True)] == expected
+    assert fused.shape == (len(expected), max(map(len, expected)))
     assert not states[~fused].any()
 
 
-def test_gradients_reach_passages_through_fuse_alone_where_they_are_no_padding():
+def test_gradients_through_fuse_reach_all_tokens_but_padding():
     hidden = torch.randn(2, 3, 4, requires_grad=True)
     mask = torch.tensor([[True, False, False], [True, True, True]])
     fuse(hidden, mask, [2])[0].sum().backward()

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
@@ -57,7 +59,7 @@ def test_targets_are_all_occurrences_of_any_answer() -> None:
     assert chosen("Paris (Paris, France) and Lyon.", ["Paris", "lyon"]) == ["Paris", "Paris", "Lyon"]
 
 
-def test_without_an_occurrence_targets_are_computed_or_equal_in_value_or_near() -> None:
+def test_without_an_occurrence_targets_are_computed_equal_or_near() -> None:
     assert chosen("They won 9 cups.", ["7"], "If two fewer, how many?") == ["7"]
     assert chosen("They won seven cups.", ["7"]) == ["seven"]
     assert chosen("It rose by 50 Danish crowns a day.", ["50 crowns"]) == ["50 Danish crowns"]
@@ -99,9 +101,27 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
 def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
     train(Material(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"}), tmp_path, **SETTINGS)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert manifest["setting"] == "ifqa/full"
+    assert manifest["family"] == "ifqa/full"
     assert manifest["sources"] == {"train.json": "ab"}
     assert manifest["settings"]["seed"] == 0
+
+
+def test_missing_weights_are_trained_again_to_the_same_bytes(tmp_path: Path) -> None:
+    lines: list[str] = []
+    train(MATERIAL, tmp_path, **SETTINGS)
+    before = weights(tmp_path)
+    train(MATERIAL, tmp_path, **SETTINGS, progress=lines.append)
+    assert lines == [f"{tmp_path}: nothing to do, trained by exactly this before"]
+    (tmp_path / "heads.safetensors").unlink()
+    train(MATERIAL, tmp_path, **SETTINGS, progress=lines.append)
+    assert lines[1] == f"{tmp_path}: heads.safetensors is missing or altered; training again"
+    assert weights(tmp_path) == before
+
+
+def test_a_foreign_file_named_as_the_checkpoint_is_refused(tmp_path: Path) -> None:
+    save_file({"theirs": torch.zeros(1)}, tmp_path / CHECKPOINT)
+    with pytest.raises(IfqaError, match="another training"):
+        train(MATERIAL, tmp_path, **SETTINGS)
 
 
 def test_practice_comes_before_the_real_questions(tmp_path: Path) -> None:

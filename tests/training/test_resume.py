@@ -1,0 +1,68 @@
+"""One training in a folder: what counts as finished, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.training import resume
+
+INPUTS = {"family": "ifqa/full", "settings": {"epochs": 1}}
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    """A folder with a finished training of `INPUTS`, whose weights are two files, and a file of the user's."""
+    assert resume.begin(tmp_path, INPUTS)
+    (tmp_path / resume.CHECKPOINTS).mkdir()
+    (tmp_path / "encoder").mkdir()
+    for name in ("model.safetensors", "encoder/model.safetensors", "mine.safetensors"):
+        (tmp_path / name).write_bytes(b"weights")
+    resume.finish(tmp_path, INPUTS, {"steps": 3}, ["model*.safetensors", "encoder/*"])
+    return tmp_path
+
+
+def test_a_finished_training_with_whole_weights_is_nothing_to_do(finished: Path) -> None:
+    (finished / "mine.safetensors").unlink()
+    assert not resume.begin(finished, INPUTS)
+    record = json.loads((finished / resume.MANIFEST).read_text())["record"]
+    assert (record["steps"], sorted(record["files"])) == (3, ["encoder/model.safetensors", "model.safetensors"])
+    assert not (finished / resume.INPUTS).exists()
+    assert not (finished / resume.CHECKPOINTS).exists()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "encoder/model.safetensors"])
+@pytest.mark.parametrize("altered", [b"Weights", None])
+def test_missing_or_altered_weights_are_trained_again(
+    finished: Path, name: str, altered: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if altered is None:
+        (finished / name).unlink()
+    else:
+        (finished / name).write_bytes(altered)
+    assert resume.begin(finished, INPUTS)
+    assert f"{name} is missing or altered; training again" in capsys.readouterr().err
+    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+        resume.begin(finished, {**INPUTS, "settings": {"epochs": 2}})
+
+
+def test_a_manifest_without_hashes_of_weights_counts_as_finished(finished: Path) -> None:
+    (finished / resume.MANIFEST).write_text(json.dumps({**INPUTS, "record": {"steps": 3}}))
+    (finished / "model.safetensors").unlink()
+    assert not resume.begin(finished, INPUTS)
+
+
+def test_checkpoints_of_the_user_are_refused_and_kept(tmp_path: Path) -> None:
+    precious = tmp_path / "checkpoints/checkpoint-5/weights.bin"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("precious")
+    with pytest.raises(IfqaError, match=r"checkpoints is not from a training of ifqa .*train into another folder"):
+        resume.begin(tmp_path, INPUTS)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [precious]
+
+
+def test_checkpoints_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
+    assert resume.begin(tmp_path, INPUTS)
+    (tmp_path / resume.CHECKPOINTS).mkdir()
+    assert resume.begin(tmp_path, INPUTS)
