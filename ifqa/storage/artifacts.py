@@ -9,7 +9,6 @@ settings, identity of the inputs, version of the plugin), which alone decides wh
 import errno
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,11 +24,10 @@ from ifqa.progress import say
 from ifqa.records import Usage
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import known_sha256, read_json, sha256, write_json
+from ifqa.storage.replacing import INPUTS, partial, prepare, publish, refuse_links, room_for
 
 MANIFEST = "manifest.json"
-INPUTS = "inputs.json"
 _SMALL = 64_000_000  # bytes
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class _File(TypedDict):
@@ -162,23 +160,24 @@ def make(
         IfqaError: the disk is full, another process is at work here, an input changed while it was made, or the folder
             is a link.
     """
-    with lock(folder.parent), _room_for(folder):
+    with lock(folder.parent), room_for(folder):
         if folder.is_symlink():
             raise IfqaError(f"{folder} is a link, whose place a new one would take; link {folder.parent} instead")
-        _refuse_links(folder)
+        refuse_links(folder)
         inputs = inputs_of()
         if is_made(folder, inputs):
             say(f"{folder}: nothing to do, made from exactly this before")
             yield None
         elif take_over(folder, inputs, others):
             yield None
-        elif is_made(_partial(folder), inputs):  # finished, and killed just before it was in its place
-            _publish(folder)
+        elif is_made(partial(folder), inputs):  # finished, and killed just before it was in its place
+            publish(folder)
             yield None
         else:
             _say_damage(folder, inputs)
             started = time.monotonic()
-            work = Work(_prepare(_partial(folder), inputs, resume), inputs)
+            work = Work(prepare(folder, inputs, resume), inputs)
+            (work.folder / MANIFEST).unlink(missing_ok=True)
             yield work
             if identity(inputs_of()) != identity(inputs):
                 raise IfqaError(
@@ -186,7 +185,7 @@ def make(
                 )
             record = {"files": _facts(work.folder), **circumstances(time.monotonic() - started), **work.record}
             write_json(work.folder / MANIFEST, {"inputs": work.inputs, "record": record})
-            _publish(folder)
+            publish(folder)
 
 
 def _say_damage(folder: Path, inputs: Mapping[str, object]) -> None:
@@ -202,74 +201,14 @@ def take_over(folder: Path, inputs: Mapping[str, object], others: Sequence[Path]
     if other is None:
         return False
     with lock(folder.parent), lock(other.parent):
-        _refuse_links(folder)
+        refuse_links(folder)
         if not is_made(other, inputs):
             raise IfqaError(f"{other} changed while it was being taken over; run the same command again")
-        shutil.rmtree(_partial(folder), ignore_errors=True)
-        shutil.copytree(other, _partial(folder))
-        _publish(folder)
+        shutil.rmtree(partial(folder), ignore_errors=True)
+        shutil.copytree(other, partial(folder))
+        publish(folder)
     say(f"{folder}: taken over from {other.parent.name}")
     return True
-
-
-def _partial(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.partial")
-
-
-def _aside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.old")
-
-
-def _refuse_links(folder: Path) -> None:
-    """What is written, emptied and removed on the way is ours; what a link there leads to is not.
-
-    Raises:
-        IfqaError: the temporary folder is a link, or one lies in it.
-    """
-    for place in (_partial(folder), _aside(folder)):
-        link = place if place.is_symlink() else next((one for one in place.rglob("*") if one.is_symlink()), None)
-        if link:
-            raise IfqaError(f"{link} is a link, and what it leads to is not for {folder}; remove the link")
-
-
-def _prepare(partial: Path, inputs: dict[str, object], resume: str) -> Path:
-    """The temporary folder: empty but for what it will be made from, or as an earlier attempt left it."""
-    left = partial / INPUTS
-    text = json.dumps(inputs, indent=2, ensure_ascii=False).encode()
-    if resume == "any" or (resume == "same" and left.exists() and left.read_bytes().strip() == text):
-        for torn in partial.glob(".*.tmp"):
-            torn.unlink()
-        (partial / MANIFEST).unlink(missing_ok=True)
-    else:
-        shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True, exist_ok=True)
-    write_json(left, inputs)
-    return partial
-
-
-def _publish(folder: Path) -> None:
-    """Old folder aside, whole new folder in, old one away: a kill between leaves the old, the new, or "not done"."""
-    aside = _aside(folder)
-    (_partial(folder) / INPUTS).unlink(missing_ok=True)
-    shutil.rmtree(aside, ignore_errors=True)
-    if folder.exists():
-        os.rename(folder, aside)
-    os.rename(_partial(folder), folder)
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-@contextmanager
-def _room_for(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_ROOM:
-            raise
-        free = shutil.disk_usage(folder.parent).free
-        raise IfqaError(
-            f"no room on the disk to write {folder} ({os.strerror(error.errno)}; {free:,} bytes free): "
-            "make room and run the same command again; nothing finished was touched"
-        ) from error
 
 
 def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterator[str]:

@@ -197,18 +197,38 @@ def test_a_large_artifact_is_hashed_only_where_that_is_asked_for(tmp_path, monke
     assert list(artifacts.damaged(tmp_path / "a", manifest, thorough=True)) == ["rows.jsonl"]
 
 
-@pytest.mark.parametrize("link", [".a.partial", ".a.old", ".a.partial/within"])
-def test_what_a_link_leads_to_is_neither_emptied_nor_written(tmp_path, link):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "mine.txt").write_text("mine")
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A folder with a file that no artifact may touch."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    yield folder
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+    assert (folder / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("link", "resume"), [(".a.partial", ""), (".a.old", ""), (".a.partial/within", "any"), (".a.partial/b/c", "any")]
+)
+def test_a_link_that_would_be_written_through_is_refused(tmp_path, elsewhere, link, resume):
     place = tmp_path / "work" / link
     place.parent.mkdir(parents=True)
     place.symlink_to(elsewhere)
     with pytest.raises(IfqaError, match="is a link, and what it leads to is not for"):
-        make(tmp_path / "work" / "a")
-    assert [path.name for path in elsewhere.iterdir()] == ["mine.txt"]
+        make(tmp_path / "work" / "a", resume=resume)
     assert place.is_symlink()
+
+
+@pytest.mark.parametrize("place", [".a.partial", ".a.old"])
+def test_a_link_that_a_killed_build_left_is_removed_and_not_followed(tmp_path, elsewhere, place):
+    left = tmp_path / "work" / place / "input-1"
+    left.mkdir(parents=True)
+    (left / "folder").symlink_to(elsewhere)
+    (left / "file").symlink_to(elsewhere / "mine.txt")
+    make(tmp_path / "work" / "a")
+    assert artifacts.is_made(tmp_path / "work" / "a", INPUTS)
+    assert not left.exists()
 
 
 @pytest.mark.parametrize("files", [3, {"rows.jsonl": 5}, {"rows.jsonl": {"bytes": "9", "sha256": ""}}])
