@@ -21,7 +21,7 @@ def verify(of: Experiment | Corpus) -> Iterator[str]:
             continue
         found = list(damaged(folder, manifest, thorough=True))
         wrong += [folder / name for name in found]
-        count = len(manifest["record"].get("files", {}))
+        count = len(manifest["record"]["files"])
         yield f"  {folder}: {len(found) or 'none'} of {count:,} files damaged"
     if wrong:
         names = ", ".join(map(str, wrong[:5])) + (" …" if len(wrong) > 5 else "")

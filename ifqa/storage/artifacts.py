@@ -24,6 +24,7 @@ from ifqa.progress import say
 from ifqa.records import Usage
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import known_sha256, read_json, sha256, write_json
+from ifqa.storage.manifests import check_manifest
 from ifqa.storage.replacing import INPUTS, partial, prepare, publish, refuse_links, room_for
 
 MANIFEST = "manifest.json"
@@ -93,16 +94,11 @@ def read_manifest(folder: Path) -> Manifest | None:
         manifest = read_json(path)
     except IfqaError as error:
         raise IfqaError(f"{error}; {mend}") from error
-    if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("inputs", "record")):
-        raise IfqaError(f"{path}: not a manifest (wanted the tables 'inputs' and 'record'); {mend}")
-    files = manifest["record"].get("files", {})
-    if not isinstance(files, dict) or not all(map(_is_facts, files.values())):
-        raise IfqaError(f'{path}: not a manifest (wanted "bytes" and "sha256" of each of its files); {mend}')
+    try:
+        check_manifest(manifest)
+    except IfqaError as error:
+        raise IfqaError(f"{path}: not a manifest ({error}); {mend}") from error
     return cast(Manifest, manifest)
-
-
-def _is_facts(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("bytes"), int) and isinstance(value.get("sha256"), str)
 
 
 def is_made(folder: Path, inputs: Mapping[str, object]) -> bool:
@@ -220,7 +216,7 @@ def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterato
         thorough: hash every file. Else those of an artifact of up to 64 MB, each once a process while it is not touched:
             larger ones would take longer to hash than to use.
     """
-    files = manifest["record"].get("files", {})
+    files = manifest["record"]["files"]
     hashed = thorough or sum(facts["bytes"] for facts in files.values()) <= _SMALL
     for name, facts in files.items():
         path = folder / name

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kill_stages import STAGES, kill_stage, prepare, run
 
-KILLED_BY_JAVA = """
+KILLED_IN_JAVA = """
 import os, signal
 import ifqa.retrieval.bm25
 ifqa.retrieval.bm25.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
@@ -43,7 +43,7 @@ def test_an_index_killed_while_lucene_reads_its_input_is_built_by_the_next_run(f
     for stage in ("passages", "index"):
         assert run(folder, STAGES[stage][1])[0] == 0
     shutil.rmtree(folder / STAGES["index"][0])
-    command = [sys.executable, "-c", KILLED_BY_JAVA, *STAGES["index"][1]]
+    command = [sys.executable, "-c", KILLED_IN_JAVA, *STAGES["index"][1]]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     killed = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL

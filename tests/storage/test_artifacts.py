@@ -231,12 +231,46 @@ def test_a_link_that_a_killed_build_left_is_removed_and_not_followed(tmp_path, e
     assert not left.exists()
 
 
-@pytest.mark.parametrize("files", [3, {"rows.jsonl": 5}, {"rows.jsonl": {"bytes": "9", "sha256": ""}}])
-def test_a_manifest_whose_files_are_none_is_refused(tmp_path, files):
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"files": 3}, "record.files is 3; wanted dict"),
+        ({"files": {}}, "record.files is empty"),
+        ({"files": {"a": 5}}, "record.files.a is not a table"),
+        ({"files": {"a": {"bytes": "9", "sha256": ""}}}, "record.files.a.bytes is '9'; wanted int"),
+        ({"at": None}, "record.at is None; wanted str"),
+        ({"seconds": float("inf")}, "record.seconds is inf; wanted int or float"),
+        ({"spent": 3}, "record.spent is 3; wanted dict"),
+        ({"spent": {}}, "record.spent.calls is missing"),
+        ({"took": [1]}, "record.took is not two numbers of tokens"),
+        ({"label": float("inf")}, "record.label is inf; wanted str"),
+        ({"passages": "x"}, "record.passages is 'x'; wanted int"),
+        ({"sources": {"a.xml": 3}}, "record.sources.a.xml is not"),
+    ],
+)
+def test_a_manifest_with_a_value_of_another_type_is_refused(tmp_path, changes, found):
     make(tmp_path / "a")
     path = tmp_path / "a" / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["record"]["files"] = files
+    manifest["record"] |= changes
     path.write_text(json.dumps(manifest))
-    with pytest.raises(IfqaError, match=r"not a manifest .*; remove the folder"):
+    with pytest.raises(IfqaError) as refused:
         artifacts.is_made(tmp_path / "a", INPUTS)
+    assert f"not a manifest ({found}" in str(refused.value)
+    assert "; remove the folder" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("stage", "key"), [("test", "at"), ("test", "files"), ("passages", "sources"), ("index", "passages")]
+)
+def test_a_manifest_without_a_key_that_its_stage_records_is_refused(tmp_path, stage, key):
+    with artifacts.make(tmp_path / "a", lambda: {"stage": stage}) as work:
+        write_jsonl(work.folder / "rows.jsonl", [{"row": 1}])
+        work.record |= {"passages": 1, "sources": {"a.xml": [1, 2, "3"]}}
+    path = tmp_path / "a" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert artifacts.read_manifest(tmp_path / "a") == manifest
+    del manifest["record"][key]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(IfqaError, match=rf"not a manifest \(record\.{key} is missing\)"):
+        artifacts.read_manifest(tmp_path / "a")
