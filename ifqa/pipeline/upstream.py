@@ -17,6 +17,7 @@ from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import with_fractions
+from ifqa.storage.artifacts import files_of
 from ifqa.storage.files import read_jsonl, unicode_text
 from ifqa.storage.resources import find_resource
 
@@ -166,7 +167,7 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
     """The passages of each ranking, from the corpus or from what the retriever made."""
     stores: list[Store] = []
     made = experiment.folder / "retrieve" / "passages.jsonl"
-    if made.exists():
+    if made in files_of(made.parent):
         stores.append(PassageFile(made))
     if experiment.corpus:
         stores.append(PassageStore(experiment.corpus_folder / "passages"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError
-from ifqa.storage.artifacts import damaged, read_manifest
+from ifqa.storage.artifacts import damaged, read_manifest, strangers
 
 
 def verify(of: Experiment | Corpus) -> Iterator[str]:
@@ -22,7 +22,9 @@ def verify(of: Experiment | Corpus) -> Iterator[str]:
         found = list(damaged(folder, manifest, thorough=True))
         wrong += [folder / name for name in found]
         count = len(manifest["record"]["files"])
-        yield f"  {folder}: {len(found) or 'none'} of {count:,} files damaged"
+        others = strangers(folder)
+        besides = f"; in no manifest, and not read: {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
+        yield f"  {folder}: {len(found) or 'none'} of {count:,} files damaged{besides if others else ''}"
     if wrong:
         names = ", ".join(map(str, wrong[:5])) + (" …" if len(wrong) > 5 else "")
         raise IfqaError(f"not as they were written: {names}; remove their folders, and run the same command again")

@@ -101,7 +101,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     return cast(Manifest, manifest)
 
 
-def is_made(folder: Path, inputs: Mapping[str, object]) -> bool:
+def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) -> bool:
     """Whether the folder holds an artifact made from exactly this, with every file as it was written (see `damaged`).
 
     One whose `record` says "retry", because a language model did not answer everything, is one to make again.
@@ -109,7 +109,7 @@ def is_made(folder: Path, inputs: Mapping[str, object]) -> bool:
     manifest = read_manifest(folder)
     if manifest is None or manifest["record"].get("retry"):
         return False
-    return identity(manifest["inputs"]) == identity(inputs) and not any(damaged(folder, manifest))
+    return identity(manifest["inputs"]) == identity(inputs) and not any(damaged(folder, manifest, thorough))
 
 
 @contextmanager
@@ -153,8 +153,8 @@ def make(
             same thing, "any" whatever it was at, for whoever can tell what of it is of use.
 
     Raises:
-        IfqaError: the disk is full, another process is at work here, an input changed while it was made, or the folder
-            is a link.
+        IfqaError: the disk is full, another process is at work here, an input changed while it was made, the folder
+            is a link, or it holds a file that is in no manifest.
     """
     with lock(folder.parent), room_for(folder):
         if folder.is_symlink():
@@ -164,7 +164,9 @@ def make(
         if is_made(folder, inputs):
             say(f"{folder}: nothing to do, made from exactly this before")
             yield None
-        elif take_over(folder, inputs, others):
+            return
+        _refuse_strangers(folder)
+        if take_over(folder, inputs, others):
             yield None
         elif is_made(partial(folder), inputs):  # finished, and killed just before it was in its place
             publish(folder)
@@ -181,6 +183,7 @@ def make(
                 )
             record = {"files": _facts(work.folder), **circumstances(time.monotonic() - started), **work.record}
             write_json(work.folder / MANIFEST, {"inputs": work.inputs, "record": record})
+            _refuse_strangers(folder)  # one may have come meanwhile
             publish(folder)
 
 
@@ -192,19 +195,70 @@ def _say_damage(folder: Path, inputs: Mapping[str, object]) -> None:
 
 
 def take_over(folder: Path, inputs: Mapping[str, object], others: Sequence[Path]) -> bool:
-    """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one."""
-    other = next((other for other in others if is_made(other, inputs)), None)
-    if other is None:
+    """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one.
+
+    The others are not locked, as another process may work there for hours: the copy is verified instead. A folder that cannot
+    be read is passed over.
+    """
+    for other in others:
+        try:
+            if not is_made(other, inputs):
+                continue
+        except IfqaError as error:
+            say(f"{folder}: not taken over from {other.parent.name}: {error}")
+            continue
+        with lock(folder.parent):
+            refuse_links(folder)
+            if _copy(other, partial(folder), inputs):
+                publish(folder)
+                say(f"{folder}: taken over from {other.parent.name}")
+                return True
+    return False
+
+
+def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
+    """Copy an artifact's own files; whether the copy is whole, as it is not if the artifact was replaced meanwhile."""
+    shutil.rmtree(to, ignore_errors=True)
+    try:
+        for path in (*files_of(artifact), artifact / MANIFEST):
+            target = to / path.relative_to(artifact)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target)
+    except FileNotFoundError:
         return False
-    with lock(folder.parent), lock(other.parent):
-        refuse_links(folder)
-        if not is_made(other, inputs):
-            raise IfqaError(f"{other} changed while it was being taken over; run the same command again")
-        shutil.rmtree(partial(folder), ignore_errors=True)
-        shutil.copytree(other, partial(folder))
-        publish(folder)
-    say(f"{folder}: taken over from {other.parent.name}")
-    return True
+    return is_made(to, inputs, thorough=True)
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of an artifact: those its manifest lists and that are there; in a folder without a manifest, all.
+
+    Files that someone else put into an artifact's folder are thus never read as the artifact's own.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+    return [path for name in manifest["record"]["files"] if (path := folder / name).is_file()]
+
+
+def strangers(folder: Path) -> list[str]:
+    """Names of the files in an artifact's folder that its manifest does not list, but for hidden ones (`.DS_Store`)."""
+    listed = {folder / MANIFEST, *files_of(folder)} if (folder / MANIFEST).exists() else set()
+    found = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
+    names = (path.relative_to(folder) for path in found)
+    return [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Refuse to replace a folder that holds files of someone else, which would be lost.
+
+    Raises:
+        IfqaError: it holds some.
+    """
+    if names := strangers(folder):
+        raise IfqaError(
+            f"{folder / names[0]} is in no manifest, and would be removed when {folder} is made again; "
+            "move it elsewhere, or remove it"
+        )
 
 
 def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterator[str]:

@@ -14,6 +14,7 @@ from ifqa.corpus.id_index import write_id_index
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.verify import verify
 from ifqa.storage.artifacts import read_manifest
 
 
@@ -128,3 +129,16 @@ def test_a_build_that_was_stopped_goes_on_only_where_the_plugin_says_that_it_can
     Path("stop").unlink()
     assert (stages.build_index(load_corpus("few"), "words") / "half").read_text() == "of it"
     assert Path("found.txt").read_text().splitlines() == found
+
+
+def test_a_shard_that_no_manifest_lists_is_neither_found_nor_indexed():
+    few = load_corpus("few")
+    folder = stages.build_passages(few)
+    write(folder / "passages-00099.jsonl", '{"id": "p9", "title": "", "contents": "team9 is led by captain9"}\n')
+    assert [one.id for one in PassageStore(folder)] == ["p0", "p1", "p2", "p3", "p4"]
+    index = stages.build_index(few, "words")
+    assert read_manifest(index)["record"]["passages"] == 5
+    assert list(verify(few)) == [
+        "  indexes/few/passages: none of 4 files damaged; in no manifest, and not read: passages-00099.jsonl",
+        "  indexes/few/words: none of 1 files damaged",
+    ]

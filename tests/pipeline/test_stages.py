@@ -1,5 +1,6 @@
 """Each stage finds its own artifact made from exactly this already, or makes it: from files alone, all or nothing."""
 
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -254,3 +255,13 @@ def test_a_variants_own_stage_is_not_replaced_by_its_bases():
     with pytest.raises(IfqaError, match=r"was made from something else \(changed: questions\)"):
         stages.read(variant)
     assert stamps(variant.folder) == before
+
+
+def test_passages_that_no_manifest_lists_do_not_hide_those_of_the_corpus():
+    mine = searching()
+    stages.run(mine)
+    before = scores()
+    write("experiments/mine/retrieve/passages.jsonl", '{"id": "p1", "title": "", "contents": "nothing"}\n')
+    shutil.rmtree("experiments/mine/score")
+    stages.run(mine)
+    assert scores() == before

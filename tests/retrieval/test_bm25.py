@@ -30,13 +30,13 @@ TEXTS["other"] = "Runners running to a café in Łódź 東京 😀 title"
 
 
 def write_passages(folder, texts, files=3):
-    """A folder of passages, with what else may lie in one: a manifest, an index of ids, somebody's notes."""
+    """A folder of passages, with what else may lie in one: a JSON file, an index of ids, somebody's notes."""
     folder.mkdir(parents=True)
     rows = [{"id": key, "title": TITLES.get(key, ""), "contents": text} for key, text in reversed(texts.items())]
     for n in range(files):
         lines = [json.dumps(row, ensure_ascii=n == 0) + "\n" for row in rows[n::files]]
         (folder / f"passages-{n:05d}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    (folder / "manifest.json").write_text('{"id": "manifest", "contents": "tied red"}')
+    (folder / "facts.json").write_text('{"id": "manifest", "contents": "tied red"}')
     (folder / "notes.jsonl").write_text('{"id": "notes", "contents": "tied red"}\n')
     (folder / "ids.bin").write_bytes(b"\0\1")
     return folder

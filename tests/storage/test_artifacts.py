@@ -274,3 +274,105 @@ def test_a_manifest_without_a_key_that_its_stage_records_is_refused(tmp_path, st
     path.write_text(json.dumps(manifest))
     with pytest.raises(IfqaError, match=rf"not a manifest \(record\.{key} is missing\)"):
         artifacts.read_manifest(tmp_path / "a")
+
+
+@pytest.mark.parametrize("wanted", [INPUTS, {"stage": "other"}], ids=["damaged", "of other inputs"])
+@pytest.mark.parametrize("name", ["notes.txt", "more/notes.txt"])
+def test_a_folder_that_holds_a_foreign_file_is_not_replaced(tmp_path, wanted, name):
+    make(tmp_path / "a")
+    damage(tmp_path / "a" / "rows.jsonl")
+    notes = tmp_path / "a" / name
+    notes.parent.mkdir(exist_ok=True)
+    notes.write_text("mine")
+    with pytest.raises(IfqaError, match=f"{name} is in no manifest, and would be removed .*; move it elsewhere"):
+        make(tmp_path / "a", wanted)
+    assert notes.read_text() == "mine"
+    assert not (tmp_path / ".a.partial").exists(), "it is said before the work"
+    notes.unlink()
+    make(tmp_path / "a", wanted)
+
+
+def test_a_folder_without_a_manifest_is_not_replaced(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "thesis.txt").write_text("mine")
+    with pytest.raises(IfqaError, match=r"thesis\.txt is in no manifest"):
+        make(tmp_path / "a")
+    assert (tmp_path / "a" / "thesis.txt").read_text() == "mine"
+
+
+def test_a_foreign_file_that_comes_during_the_work_is_kept(tmp_path):
+    make(tmp_path / "a")
+    with (
+        pytest.raises(IfqaError, match=r"late\.txt is in no manifest"),
+        artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as work,
+    ):
+        write_jsonl(work.folder / "rows.jsonl", [{"row": 1}])
+        (tmp_path / "a" / "late.txt").write_text("mine")
+    (tmp_path / "a" / "late.txt").rename(tmp_path / "late.txt")
+    with artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as work:
+        assert work is None, "the work was finished"
+
+
+def test_hidden_files_and_empty_folders_do_not_stop_a_stage(tmp_path):
+    make(tmp_path / "a")
+    (tmp_path / "a" / ".DS_Store").write_text("")
+    (tmp_path / "a" / "empty").mkdir()
+    make(tmp_path / "a", {"stage": "other"})
+    assert artifacts.is_made(tmp_path / "a", {"stage": "other"})
+
+
+def test_only_listed_files_are_an_artifacts_own(tmp_path):
+    make(tmp_path / "a")
+    assert artifacts.strangers(tmp_path / "a") == []
+    (tmp_path / "a" / "more.jsonl").write_text("{}\n")
+    assert artifacts.files_of(tmp_path / "a") == [tmp_path / "a" / "rows.jsonl"]
+    assert artifacts.strangers(tmp_path / "a") == ["more.jsonl"]
+    (tmp_path / "a" / "manifest.json").unlink()
+    assert {path.name for path in artifacts.files_of(tmp_path / "a")} == {"rows.jsonl", "more.jsonl"}
+    assert artifacts.files_of(tmp_path / "nowhere") == []
+
+
+def test_foreign_files_are_not_taken_over(tmp_path):
+    make(tmp_path / "base" / "a")
+    (tmp_path / "base" / "a" / "notes.txt").write_text("mine")
+    assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+    assert {path.name for path in (tmp_path / "variant" / "a").iterdir()} == {"rows.jsonl", "manifest.json"}
+
+
+def test_a_finished_stage_is_taken_over_while_another_process_is_at_work_beside_it(tmp_path):
+    make(tmp_path / "base" / "a")
+    script = (
+        "import sys; from pathlib import Path; from ifqa.storage import artifacts\n"
+        f"with artifacts.lock(Path({str(tmp_path / 'base')!r})): print('in', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "in\n"
+        assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+        other.kill()
+    assert artifacts.is_made(tmp_path / "variant" / "a", INPUTS)
+
+
+def test_an_artifact_with_a_broken_manifest_is_passed_over(tmp_path, capsys):
+    for name in ("broken", "whole"):
+        make(tmp_path / name / "a")
+    (tmp_path / "broken" / "a" / "manifest.json").write_text("{")
+    others = [tmp_path / "broken" / "a", tmp_path / "whole" / "a"]
+    assert not artifacts.take_over(tmp_path / "variant" / "a", INPUTS, others[:1])
+    assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, others)
+    assert "not taken over from broken: " in capsys.readouterr().err
+
+
+def test_an_artifact_that_is_replaced_while_it_is_copied_is_not_taken_over(tmp_path, monkeypatch):
+    make(tmp_path / "base" / "a")
+    copy = artifacts.shutil.copy2
+
+    def copy_and_replace(source, target):
+        copy(source, target)
+        if source.name == "rows.jsonl":
+            make(tmp_path / "base" / "a", {"stage": "other"}, rows=4)
+
+    monkeypatch.setattr(artifacts.shutil, "copy2", copy_and_replace)
+    assert not artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+    assert not (tmp_path / "variant" / "a").exists()
