@@ -11,7 +11,7 @@ from typing import Any
 
 from ifqa.progress import say
 from ifqa.records import Completion, Request
-from ifqa.storage.files import write
+from ifqa.storage.files import open_new, write
 
 VERSION = 1  # of the store's files
 
@@ -93,7 +93,7 @@ class Store:
         # Several threads and processes may write one completion at once, each its own file
         aside = path.with_name(f".{path.stem}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
-            with open(aside, "wb") as handle:
+            with open_new(aside) as handle:
                 write(handle, data)
                 handle.flush()
                 os.fsync(handle.fileno())

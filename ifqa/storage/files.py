@@ -24,6 +24,16 @@ from ifqa.progress import bar
 
 _T = TypeVar("_T")
 
+
+def _with_keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return table
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_with_keys_once)
 _PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
 
@@ -87,10 +97,13 @@ def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tup
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = _JSON.decode(line)
         except json.JSONDecodeError as error:
             raise IfqaError(f"{path}:{number}: not JSON ({error.msg} at column {error.colno})") from error
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets in brackets
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # a key twice, a number of thousands of digits, brackets in brackets
             raise IfqaError(f"{path}:{number}: not JSON that can be read ({error})") from error
         if not isinstance(record, dict):
             raise IfqaError(f"{path}:{number}: wanted a JSON object, found {type(record).__name__}")
@@ -158,13 +171,19 @@ def write(handle: IO[bytes], data: bytes) -> None:
     handle.write(data)
 
 
+def open_new(path: Path) -> IO[bytes]:
+    """A new file, opened for writing. A file or link that is there is removed first, so a link is never written through."""
+    path.unlink(missing_ok=True)
+    return open(path, "xb")
+
+
 @contextmanager
 def create(path: Path) -> Iterator[IO[bytes]]:
     """A handle on a temporary sibling of `path`, flushed to disk and renamed to `path` on leaving without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.tmp")
     try:
-        with open(aside, "wb") as handle:
+        with open_new(aside) as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
@@ -232,7 +251,8 @@ def read_json(path: Path) -> Any:
         IfqaError: the file is missing or not JSON (named as file:line).
     """
     try:
-        return json.loads(require(path, "file").read_bytes())
+        data = require(path, "file").read_bytes()
+        return _JSON.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
     except json.JSONDecodeError as error:
         raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
     except UnicodeDecodeError as error:
@@ -248,21 +268,34 @@ def read_toml(path: Path) -> dict[str, Any]:
         IfqaError: the file is not TOML; the line is in the message.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise IfqaError(f"{path}: not TOML: {error}") from error
 
 
 def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes."""
+    """Hex SHA-256 of a file's bytes.
+
+    Raises:
+        IfqaError: it is a device or a pipe, which may have no end, or a folder.
+    """
+    _require_regular(path)
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def known_sha256(path: Path) -> str:
     """The same, hashed once in a process while the file keeps its size and time of change; with a bar, for it may be large."""
+    _require_regular(path)
     stat = path.stat()
     return _sha256(path, stat.st_size, stat.st_mtime_ns)
+
+
+def _require_regular(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise IfqaError(f"{path} is not a regular file; wanted a file")
 
 
 @cache
