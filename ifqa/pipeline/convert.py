@@ -75,6 +75,9 @@ def convert(
     form = _format(to, form)
     if to.is_dir() or (to.exists() and not force):
         raise IfqaError(f"{to} is {'a folder' if to.is_dir() else 'there already; overwrite it with --force'}")
+    if to.exists() and not to.is_file():
+        raise IfqaError(f"{to} is not a regular file, and would be replaced by one; wanted a new file")
+    to = to.resolve() if to.is_symlink() else to  # a link stays one
     _check_options(form, k, split, scores, corpus, qrels)
     if form in ("ctxs", "trec"):
         count = _from_file if is_file else _from_experiment

@@ -35,7 +35,15 @@ from ifqa.pipeline.provenance import (
     up_to_date,
 )
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
+from ifqa.pipeline.upstream import (
+    passages_of,
+    prediction_of,
+    predictions_of,
+    questions_of,
+    rankings_of,
+    sources_of,
+    split_size,
+)
 from ifqa.plugins import load_indexed, settings_at
 from ifqa.progress import bar, counted, say
 from ifqa.records import Hit, Prediction
@@ -159,7 +167,7 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
         system = System(experiment, session)
         reader = system.reader
         ids = [question.id for question in questions]
-        done = keep_whole_lines(path, reader.chunk, lambda n, line: [line.get("question_id")] == ids[n : n + 1])
+        done = keep_whole_lines(path, reader.chunk, lambda n, line: _answers(line, ids[n : n + 1]))
         if done:
             say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
         top = [ranking[: experiment.reader["passages"]] for ranking in rankings_of(experiment, questions)]
@@ -259,6 +267,14 @@ def open_system(experiment: Experiment, session: Session | None = None) -> Syste
     """
     prepare(experiment)
     return System(experiment, session)
+
+
+def _answers(line: dict[str, Any], question: list[str]) -> bool:
+    """Whether a line that an earlier run left is a prediction for a question."""
+    try:
+        return [prediction_of(line, "").question_id] == question
+    except IfqaError:
+        return False
 
 
 def _again(made: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import cast
 
@@ -18,8 +18,10 @@ from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import with_fractions
 from ifqa.storage.artifacts import files_of
-from ifqa.storage.files import read_jsonl, unicode_text
+from ifqa.storage.files import field, read_jsonl, unicode_text
 from ifqa.storage.resources import find_resource
+
+_KEYS = tuple(one.name for one in fields(Prediction))
 
 
 def questions_of(experiment: Experiment) -> list[Question]:
@@ -176,12 +178,15 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
 
 
 def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> list[Prediction]:
-    """One prediction for each question: a missing one is a failed one; one of another split is an error."""
+    """One prediction for each question: a missing one is a failed one.
+
+    Raises:
+        IfqaError: a line holds no prediction, or one of a question of another split, or of one that has been answered.
+    """
     path = experiment.folder / "read" / "predictions.jsonl"
     predictions = {}
     for number, record in read_jsonl(path):
-        lists = {name: tuple(record.get(name, ())) for name in ("passage_ids", "passage_scores")}
-        prediction = Prediction(**record | lists)
+        prediction = prediction_of(record, f"{path}:{number}")
         predictions[prediction.question_id] = prediction
         if len(predictions) != number:
             raise IfqaError(f"{path}:{number}: question {prediction.question_id} is answered twice")
@@ -190,6 +195,26 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> lis
             f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; read again"
         )
     return one_for_each(questions, predictions)
+
+
+def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
+    """The prediction that a line of predictions.jsonl holds; `where` ("file:line") opens the error if it holds none.
+
+    Raises:
+        IfqaError: a key is missing, unknown or of another type.
+    """
+    if unknown_keys := record.keys() - _KEYS:
+        raise IfqaError(f"{where}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
+    texts = {key: field({key: "", **record}, key, str, where) for key in ("completion", "error", "factual")}
+    ids, scores = (field({key: [], **record}, key, list, where) for key in ("passage_ids", "passage_scores"))
+    score = record.get("score")
+    numbers = [*scores] if score is None else [*scores, score]
+    if not all(isinstance(one, str) for one in ids) or not all(isinstance(one, int | float) for one in numbers):
+        raise IfqaError(f"{where}: wanted texts in 'passage_ids', and numbers in 'passage_scores' and 'score'")
+    return Prediction(
+        question_id=field(record, "question_id", str, where), answer=field(record, "answer", str, where),
+        passage_ids=tuple(ids), passage_scores=tuple(scores), score=cast("float | None", score), **texts,
+    )  # fmt: skip
 
 
 def one_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:

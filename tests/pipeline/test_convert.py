@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 import statistics
 from dataclasses import replace
@@ -94,6 +95,21 @@ def test_a_file_that_is_there_is_kept_unless_told(done):
     (done / "folder.json").mkdir()
     with pytest.raises(IfqaError, match="is a folder"):
         convert("mine", done / "folder.json", force=True)
+
+
+def test_a_file_that_is_not_regular_is_not_replaced(done):
+    os.mkfifo(done / "x.trec")
+    with pytest.raises(IfqaError, match=r"x\.trec is not a regular file, and would be replaced"):
+        convert("mine", done / "x.trec", force=True)
+    assert (done / "x.trec").is_fifo()
+
+
+def test_a_link_stays_and_its_target_is_written(done):
+    (done / "x.trec").symlink_to(done / "target.trec")
+    convert("mine", done / "x.trec")
+    assert (done / "x.trec").is_symlink()
+    convert("mine", done / "y.trec")
+    assert (done / "target.trec").read_bytes() == (done / "y.trec").read_bytes()
 
 
 def test_a_run_that_is_not_what_the_experiment_says_is_refused(work):

@@ -22,7 +22,7 @@ from scored_experiments import write
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.storage.artifacts import read_manifest
-from ifqa.storage.files import sha256
+from ifqa.storage.files import sha256, write_jsonl
 
 
 @pytest.fixture(autouse=True)
@@ -134,6 +134,19 @@ def test_a_chunk_that_was_cut_is_read_again_from_its_start():
     left = Path("experiments/mine/.read.partial/predictions.jsonl")
     lines = left.read_bytes().splitlines(keepends=True)
     left.write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    stages.read(mine)
+    assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
+    undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
+    assert Path("experiments/mine/read/predictions.jsonl").read_bytes() == undisturbed
+
+
+@pytest.mark.parametrize("change", [{"answer": None}, {"more": 1}, {"passage_ids": "p1"}, {"passage_scores": ["x"]}])
+def test_an_interrupted_reading_goes_on_before_the_first_line_that_is_no_prediction(change):
+    mine = interrupted()
+    left = Path("experiments/mine/.read.partial/predictions.jsonl")
+    lines = rows(left)
+    lines[3] |= change
+    write_jsonl(left, lines)
     stages.read(mine)
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
     undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()

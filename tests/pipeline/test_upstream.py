@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -82,6 +82,34 @@ def test_a_missing_prediction_is_a_failed_one_and_a_strange_one_is_refused(exper
     write_jsonl(path, [{"question_id": "ifqa/full-train/2", "answer": "b"}])
     with pytest.raises(IfqaError, match="ifqa/full-train/2 is not one of ifqa full-dev"):
         predictions_of(experiment, QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ({"question_id": "ifqa/full-dev/2"}, "key 'answer' is missing"),
+        ({"question_id": "ifqa/full-dev/2", "answer": None}, "'answer' must be str, found NoneType"),
+        (
+            {"question_id": "ifqa/full-dev/2", "answer": "b", "more": 1},
+            "unknown key 'more'; wanted question_id, answer",
+        ),
+        ({"question_id": 2, "answer": "b"}, "'question_id' must be str, found int"),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_ids": [1]}, "wanted texts in 'passage_ids'"),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_scores": 1.0}, "'passage_scores' must be list"),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "score": "x"}, "numbers in 'passage_scores' and 'score'"),
+    ],
+)
+def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
+    path = experiment.folder / "read" / "predictions.jsonl"
+    write_jsonl(path, [{"question_id": "ifqa/full-dev/1", "answer": "b"}, line])
+    with pytest.raises(IfqaError, match=rf"predictions\.jsonl:2: .*{complaint}"):
+        predictions_of(experiment, QUESTIONS)
+
+
+def test_a_prediction_is_read_back_as_it_was_written(experiment):
+    whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b")
+    write_jsonl(experiment.folder / "read" / "predictions.jsonl", [asdict(whole)])
+    assert predictions_of(experiment, QUESTIONS)[0] == whole
 
 
 def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
