@@ -1,4 +1,4 @@
-"""What stages find when they start: questions, sources, and the files of the stages before; and what plugins must give."""
+"""The inputs that stages load: questions, sources, earlier stages' files; and the checks of what plugins return."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,21 +42,21 @@ def questions_of(experiment: Experiment) -> list[Question]:
 
 
 def split_size(experiment: Experiment) -> int:
-    """How many questions its split has, of which it may ask some only."""
+    """How many questions the experiment's split has; the experiment may ask fewer."""
     return len(questions_of(replace(experiment, limit=0, questions=())))
 
 
 def queries_of(experiment: Experiment, questions: Sequence[Question]) -> list[Question]:
-    """The questions as the experiment's retriever is asked them."""
+    """The questions as the experiment's retriever gets them, rewritten by its setting `query`."""
     assert experiment.retriever is not None
     return rewrite(questions, experiment.retriever.get("query", "question"))
 
 
 def sources_of(corpus: Corpus) -> list[Source]:
-    """A corpus's sources, checked, with paths from its root and with the questions whose gold passages are one.
+    """A corpus's sources, checked, with paths below its root; a source of format "gold" with its splits' questions.
 
     Raises:
-        IfqaError: a format or a setting is wrong, or what a source names is not there.
+        IfqaError: a format or a setting is wrong, or a file or split of a source is not there.
     """
     found = [
         Source(**{**source, "path": _below(corpus.root, source["path"])}) if _is_relative(source) else source
@@ -76,7 +76,7 @@ def _is_relative(source: Source) -> bool:
 
 
 def _below(root: Path, path: str) -> str:
-    """A path from the root, or a tracked file of that name; as it is where the root is the working directory."""
+    """A path below the root, or a tracked file of that name; unchanged if the root is the working directory."""
     return path if root == Path() else str(find_resource(path, root) or root / path)
 
 
@@ -153,7 +153,11 @@ def check_predictions(
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:
-    """The ranking of each question in the experiment's run: empty where nothing was found, or for a closed book."""
+    """The ranking of each question in the experiment's run; empty if nothing was retrieved or there is no retriever.
+
+    Raises:
+        IfqaError: the run is missing or broken, or has a question that is not the experiment's.
+    """
     if not experiment.retriever:
         return [[] for _ in questions]
     path = experiment.folder / "retrieve" / "run.trec"
@@ -166,7 +170,11 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[l
 
 
 def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
-    """The passages of each ranking, from the corpus or from what the retriever made."""
+    """The passages of each ranking, from those that the retriever made or from the corpus.
+
+    Raises:
+        IfqaError: a passage is in neither.
+    """
     stores: list[Store] = []
     made = experiment.folder / "retrieve" / "passages.jsonl"
     if made in files_of(made.parent):
@@ -178,10 +186,10 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
 
 
 def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> list[Prediction]:
-    """One prediction for each question: a missing one is a failed one.
+    """The prediction for each question; a missing prediction is a failed one.
 
     Raises:
-        IfqaError: a line holds no prediction, or one of a question of another split, or of one that has been answered.
+        IfqaError: a line is no prediction, is for a question that is not the experiment's, or answers a question again.
     """
     path = experiment.folder / "read" / "predictions.jsonl"
     predictions = {}
@@ -198,7 +206,7 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> lis
 
 
 def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
-    """The prediction that a line of predictions.jsonl holds; `where` ("file:line") opens the error if it holds none.
+    """The prediction in a line of predictions.jsonl; `where` ("file:line") opens the error.
 
     Raises:
         IfqaError: a key is missing, unknown or of another type.
@@ -217,15 +225,23 @@ def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
     )  # fmt: skip
 
 
+def is_prediction_for(question: Sequence[Question], record: Mapping[str, object]) -> bool:
+    """Whether a line of predictions.jsonl is a prediction for the question, of which there may be none."""
+    try:
+        return [prediction_of(record, "").question_id] == [one.id for one in question]
+    except IfqaError:
+        return False
+
+
 def one_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
-    """The prediction of each question, from those by question id; a missing one is a failed one."""
+    """The prediction for each question, from predictions by question id; a missing prediction is a failed one."""
     return [predictions.get(one.id, Prediction(one.id, "", error="no prediction")) for one in questions]
 
 
 def answers_of(experiment: Experiment) -> Iterator[Answer]:
-    """What was answered to each question, with the passages it was read from."""
+    """The answer to each question, with the passages it was read from."""
     questions = questions_of(experiment)
     predictions = predictions_of(experiment, questions)
     evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for each in predictions))
-    for question, told, passages in zip(questions, predictions, evidence, strict=True):
-        yield Answer(question, told.answer, tuple(passages), told.factual, told.error)
+    for question, each, passages in zip(questions, predictions, evidence, strict=True):
+        yield Answer(question, each.answer, tuple(passages), each.factual, each.error)

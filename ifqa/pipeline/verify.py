@@ -1,4 +1,4 @@
-"""Whether what was made is still as it was written, file by file."""
+"""`ifqa check --verify`: hash every file of the artifacts and compare with their manifests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +10,10 @@ from ifqa.storage.artifacts import damaged, read_manifest, strangers
 
 
 def verify(of: Experiment | Corpus) -> Iterator[str]:
-    """Hash every file of an experiment and its corpus, or of a corpus; a line for each artifact that is there.
+    """Hash every file of an experiment and its corpus, or of a corpus; yields a line for each artifact that is there.
 
     Raises:
-        IfqaError: a file is missing, or not as it was written; after the lines on the others.
+        IfqaError: a file is missing or not as it was written; raised after all lines.
     """
     wrong: list[Path] = []
     for folder in _folders(of):

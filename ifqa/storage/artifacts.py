@@ -1,9 +1,9 @@
-"""Artifacts: folders that are whole or not there, and know what they were made from.
+"""Artifacts: folders that are written completely or not at all, each with a manifest of its inputs and files.
 
-An artifact is made in a temporary sibling `.NAME.partial`; `manifest.json` is written into it last, so its presence means
-done, and then the whole folder is renamed into place. The manifest has two halves: `inputs` (stage,
-settings, identity of the inputs, version of the plugin), which alone decides whether the artifact is used again, and
-`record` (when, how long, with what, SHA-256 of every file), which is for people.
+An artifact is made in a temporary folder beside its place, `.NAME.partial`. `manifest.json` is written last, so a folder
+with a manifest is finished; then the folder is renamed into place. The manifest has two halves. `inputs` (stage, settings,
+identities of the inputs, version of the plugin) alone decides whether the artifact is reused. `record` (time, duration,
+libraries, SHA-256 of every file) is for people.
 """
 
 import errno
@@ -37,7 +37,7 @@ class _File(TypedDict):
 
 
 class StageRecord(Usage):
-    """The half `record` of a manifest; the optional ones where the stage tells them (`left_out` of passages is a table)."""
+    """The half `record` of a manifest; a stage writes the optional keys that apply to it (`left_out` of passages is a table)."""
 
     files: dict[str, _File]
     at: str  # ISO time
@@ -64,10 +64,10 @@ class Manifest(TypedDict):
 
 @dataclass
 class Work:
-    """A folder to fill, and facts about the filling for the manifest's `record`.
+    """A folder to fill, and facts for the manifest's `record`.
 
-    `inputs` is what it is made from; where some of it is known only once it has been read (a pipe), whoever fills the
-    folder puts another in its place.
+    `inputs` becomes the manifest's `inputs`. Some inputs are known only once they are read (a pipe); the code that fills the
+    folder then replaces `inputs`.
     """
 
     folder: Path
@@ -76,15 +76,15 @@ class Work:
 
 
 def identity(inputs: Mapping[str, object]) -> str:
-    """Hex SHA-256 of an artifact's inputs, by which another artifact names it."""
+    """Hex SHA-256 of an artifact's inputs; artifacts made from it name it by this hash."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a finished artifact, or None where there is none.
+    """The manifest of a finished artifact, or None if the folder has no manifest.
 
     Raises:
-        IfqaError: the manifest is there and is not one.
+        IfqaError: the file is no manifest of this version.
     """
     path = folder / MANIFEST
     if not path.exists():
@@ -102,9 +102,9 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) -> bool:
-    """Whether the folder holds an artifact made from exactly this, with every file as it was written (see `damaged`).
+    """Whether the folder holds an artifact made from exactly these inputs, with no damaged file (see `damaged`).
 
-    One whose `record` says "retry", because a language model did not answer everything, is one to make again.
+    False if its `record` says "retry": a language model left questions unanswered, and the artifact is to be made again.
     """
     manifest = read_manifest(folder)
     if manifest is None or manifest["record"].get("retry"):
@@ -114,12 +114,12 @@ def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) 
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Keep every other process out of a corpus or an experiment; ends with the process, however it ends.
+    """Keep every other process out of the folder of a corpus or an experiment; a process that dies releases its lock.
 
-    On a read-only file system there is nothing to keep anyone from: what is made can be used, nothing can be made.
+    On a read-only file system nothing is locked: finished artifacts can be used, and none can be made.
 
     Raises:
-        IfqaError: another process is in it.
+        IfqaError: another process holds the lock.
     """
     guard = FileLock(folder / ".lock", timeout=0, is_singleton=True)
     try:
@@ -143,22 +143,24 @@ def make(
     others: Sequence[Path] = (),
     resume: Literal["", "same", "any"] = "",
 ) -> Iterator[Work | None]:
-    """Make an artifact, all or nothing; `None` where there is nothing to do.
+    """Make an artifact, all or nothing; yields `None` if there is nothing to do.
 
     Args:
-        folder: where it will stand. What stands there now is replaced only once the new one is whole.
-        inputs_of: says what it is to be made from; asked again at the end, lest an input changed meanwhile.
-        others: folders it may be copied from, where one was made from exactly the same.
-        resume: keep in the temporary folder what an earlier, killed attempt left there: "same" if it was at the very
-            same thing, "any" whatever it was at, for whoever can tell what of it is of use.
+        folder: the artifact's place. An artifact that is there is replaced once the new one is complete.
+        inputs_of: gives the artifact's inputs; called again at the end, to see that no input changed meanwhile.
+        others: folders of the same artifact elsewhere; one with the same inputs is copied.
+        resume: whether to keep what a killed attempt left in the temporary folder. "same": if its inputs were the same;
+            "any": always, if the caller can tell which parts are reusable; "": never.
 
     Raises:
-        IfqaError: the disk is full, another process is at work here, an input changed while it was made, the folder
-            is a link, or it holds a file that is in no manifest.
+        IfqaError: the disk is full, another process is at work here, an input changed meanwhile, the folder is a link, or
+            it holds a file that is in no manifest.
     """
     with lock(folder.parent), room_for(folder):
         if folder.is_symlink():
-            raise IfqaError(f"{folder} is a link, whose place a new one would take; link {folder.parent} instead")
+            raise IfqaError(
+                f"{folder} is a link, and would be replaced by a folder; make {folder.parent} the link instead"
+            )
         refuse_links(folder)
         inputs = inputs_of()
         if is_made(folder, inputs):
@@ -168,7 +170,7 @@ def make(
         _refuse_strangers(folder)
         if take_over(folder, inputs, others):
             yield None
-        elif is_made(partial(folder), inputs):  # finished, and killed just before it was in its place
+        elif is_made(partial(folder), inputs):  # killed after the manifest, before the rename
             publish(folder)
             yield None
         else:
@@ -183,22 +185,22 @@ def make(
                 )
             record = {"files": _facts(work.folder), **circumstances(time.monotonic() - started), **work.record}
             write_json(work.folder / MANIFEST, {"inputs": work.inputs, "record": record})
-            _refuse_strangers(folder)  # one may have come meanwhile
+            _refuse_strangers(folder)  # a file may have come during the work
             publish(folder)
 
 
 def _say_damage(folder: Path, inputs: Mapping[str, object]) -> None:
-    """That what is made again was there, and no longer is as it was written."""
+    """Say which file is the reason that an artifact with the right inputs is made again."""
     manifest = read_manifest(folder)
     if manifest and identity(manifest["inputs"]) == identity(inputs) and (name := next(damaged(folder, manifest), "")):
         say(f"{folder}: {name} is not as it was written; it is made again")
 
 
 def take_over(folder: Path, inputs: Mapping[str, object], others: Sequence[Path]) -> bool:
-    """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one.
+    """Copy an artifact from the first of other folders that holds it with the same inputs; whether one was found.
 
-    The others are not locked, as another process may work there for hours: the copy is verified instead. A folder that cannot
-    be read is passed over.
+    The other folders are not locked, because a process may work there for hours; the copy is verified instead. A folder with
+    an unreadable manifest is skipped.
     """
     for other in others:
         try:
@@ -217,7 +219,7 @@ def take_over(folder: Path, inputs: Mapping[str, object], others: Sequence[Path]
 
 
 def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
-    """Copy an artifact's own files; whether the copy is whole, as it is not if the artifact was replaced meanwhile."""
+    """Copy an artifact's own files; whether the copy is complete. It is not if the artifact was replaced meanwhile."""
     shutil.rmtree(to, ignore_errors=True)
     try:
         for path in (*files_of(artifact), artifact / MANIFEST):
@@ -230,9 +232,9 @@ def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of an artifact: those its manifest lists and that are there; in a folder without a manifest, all.
+    """The files of an artifact that its manifest lists and that exist; of a folder without a manifest, all files.
 
-    Files that someone else put into an artifact's folder are thus never read as the artifact's own.
+    So files that someone else put into the folder are never read as the artifact's own.
     """
     manifest = read_manifest(folder)
     if manifest is None:
@@ -241,7 +243,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def strangers(folder: Path) -> list[str]:
-    """Names of the files in an artifact's folder that its manifest does not list, but for hidden ones (`.DS_Store`)."""
+    """Names of the files in an artifact's folder that its manifest does not list, without hidden ones (`.DS_Store`)."""
     listed = {folder / MANIFEST, *files_of(folder)} if (folder / MANIFEST).exists() else set()
     found = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
     names = (path.relative_to(folder) for path in found)
@@ -249,10 +251,10 @@ def strangers(folder: Path) -> list[str]:
 
 
 def _refuse_strangers(folder: Path) -> None:
-    """Refuse to replace a folder that holds files of someone else, which would be lost.
+    """Refuse to replace a folder that holds someone else's files: they would be lost.
 
     Raises:
-        IfqaError: it holds some.
+        IfqaError: the folder holds such files.
     """
     if names := strangers(folder):
         raise IfqaError(
@@ -262,13 +264,13 @@ def _refuse_strangers(folder: Path) -> None:
 
 
 def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterator[str]:
-    """The files of an artifact that are missing, of another size, or of other bytes than were written.
+    """Names of an artifact's files that are missing or whose size or SHA-256 differs from the manifest's.
 
     Args:
         folder: the artifact.
         manifest: its manifest.
-        thorough: hash every file. Else those of an artifact of up to 64 MB, each once a process while it is not touched:
-            larger ones would take longer to hash than to use.
+        thorough: hash every file. Otherwise files are hashed only in artifacts of up to 64 MB, because larger ones take
+            longer to hash than to use; a process hashes an unchanged file once.
     """
     files = manifest["record"]["files"]
     hashed = thorough or sum(facts["bytes"] for facts in files.values()) <= _SMALL

@@ -1,6 +1,6 @@
 """A folder that is filled beside its place, as `.NAME.partial`, and renamed into its place when it is whole.
 
-What an earlier attempt left in the temporary folder is removed, or kept for the next attempt to go on with.
+What a killed attempt left in the temporary folder is removed, or kept so that the next attempt can go on.
 """
 
 import errno
@@ -28,10 +28,10 @@ def _aside(folder: Path) -> Path:
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse a link in the place of a folder that will be written or removed: its target may be anything.
+    """Refuse links in place of the temporary folders: writing or removing would reach the link's target.
 
     Raises:
-        IfqaError: the temporary folder, or the one that holds the old artifact for a moment, is a link.
+        IfqaError: `.NAME.partial` or `.NAME.old` is a link.
     """
     for place in (partial(folder), _aside(folder)):
         if place.is_symlink():
@@ -39,16 +39,16 @@ def refuse_links(folder: Path) -> None:
 
 
 def _link_in_the_way(link: Path, folder: Path) -> IfqaError:
-    return IfqaError(f"{link} is a link, and what it leads to is not for {folder}; remove the link")
+    return IfqaError(f"{link} is a link, and its target is not part of {folder}; remove the link")
 
 
 def prepare(folder: Path, inputs: dict[str, object], resume: str) -> Path:
-    """The temporary folder, ready to fill: empty but for `INPUTS`, or as an earlier attempt left it.
+    """Prepare the temporary folder: it holds `INPUTS` alone, or what an earlier attempt left if `resume` keeps that.
 
-    A folder that is emptied may hold links, which are removed and not followed; BM25's build leaves some when it is killed.
+    A folder that is emptied may hold links, which are removed and not followed; a killed BM25 build leaves some.
 
     Raises:
-        IfqaError: the work of an earlier attempt goes on, and a link lies in it.
+        IfqaError: what an earlier attempt left is kept, and a link is in it.
     """
     place = partial(folder)
     left = place / INPUTS
@@ -66,7 +66,7 @@ def prepare(folder: Path, inputs: dict[str, object], resume: str) -> Path:
 
 
 def publish(folder: Path) -> None:
-    """Old folder aside, whole new folder in, old folder away: a kill between leaves the old, the new, or none."""
+    """Move the old folder aside, rename the new one into place, remove the old: a kill leaves the old, the new or none."""
     aside = _aside(folder)
     (partial(folder) / INPUTS).unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
@@ -78,7 +78,7 @@ def publish(folder: Path) -> None:
 
 @contextmanager
 def room_for(folder: Path) -> Iterator[None]:
-    """Turn the errors of a full disk into one line.
+    """Turn the errors of a full disk into one line that names the folder and the bytes free.
 
     Raises:
         IfqaError: the disk, or the quota, is full.
@@ -91,5 +91,5 @@ def room_for(folder: Path) -> Iterator[None]:
         free = shutil.disk_usage(folder.parent).free
         raise IfqaError(
             f"no room on the disk to write {folder} ({os.strerror(error.errno)}; {free:,} bytes free): "
-            "make room and run the same command again; nothing finished was touched"
+            "make room and run the same command again; finished files are unchanged"
         ) from error

@@ -188,7 +188,10 @@ def told(name="mine", **changes):
 def test_a_corpus_that_is_not_built_is_forecast():
     lines, refused = told("few")
     assert refused == ""
-    assert lines[0] == "corpus few: about 0 pages and 3 passages to build from 1 source, told from 100.0% of the input"
+    assert (
+        lines[0]
+        == "corpus few: about 0 pages and 3 passages to build from 1 source, estimated from 100.0% of the input"
+    )
     assert lines[1].startswith("  passages: about ")
     assert lines[1].endswith(" with 2 processes")
     assert lines[2].startswith("  in all about ")
@@ -199,7 +202,9 @@ def test_articles_of_several_sources_are_counted_as_pages():
     for name in ("a", "b"):
         write(f"{name}.jsonl", "".join(json.dumps({"id": f"{name}{n}", "title": "T", "text": "word " * 150}) + "\n" for n in range(4)))  # fmt: skip
     corpus('format = "articles"\npath = "a.jsonl"\n[[passages.sources]]\nformat = "articles"\npath = "b.jsonl"')
-    assert told("few")[0][0].startswith("corpus few: about 8 pages and 16 passages to build from 2 sources, told from ")
+    assert told("few")[0][0].startswith(
+        "corpus few: about 8 pages and 16 passages to build from 2 sources, estimated from "
+    )
 
 
 def test_what_is_built_takes_nothing_more(machine):
@@ -216,7 +221,7 @@ def test_an_index_over_built_passages_is_forecast_from_their_number():
     assert told("few")[0] == [
         "corpus few: 3 passages, built",
         "  index priced: to build, about 5 GB of disk, 9 GB of memory, 60 s for 3 passages",
-        "  index plain: to build, and what that takes is not known",
+        "  index plain: to build; time, disk and memory are unknown",
         "  in all about 5 GB of disk (10 GB free), 9 GB of memory, 60 s",
     ]
 
@@ -228,7 +233,7 @@ def test_a_changed_source_and_all_that_was_made_of_it_are_to_build_again():
     passages(5)
     lines, _ = told("few")
     assert lines[0].startswith("corpus few: about 0 pages and 5 passages to build")
-    assert lines[2] == "  index plain: to build, and what that takes is not known"
+    assert lines[2] == "  index plain: to build; time, disk and memory are unknown"
 
 
 def test_a_changed_build_setting_leaves_the_passages_built():
@@ -246,7 +251,7 @@ def test_a_changed_build_setting_leaves_the_passages_built():
 def test_disk_and_time_add_up_and_memory_is_what_the_hungriest_takes():
     corpus(one='Priced"\ndisk = 2e9\nmemory = 1e8\nseconds = 100.0', two='Priced"\ndisk = 3e9\nmemory = 7e9\nseconds = 3600.0')  # fmt: skip
     assert told("few")[0] == [
-        "corpus few: about 10 pages and 2,000 passages to build from 1 source, told from 50.0% of the input",
+        "corpus few: about 10 pages and 2,000 passages to build from 1 source, estimated from 50.0% of the input",
         "  passages: about 1 GB of disk, 450 MB of memory, 30 s with 2 processes",
         "  index one: to build, about 2 GB of disk, 100 MB of memory, 100 s for 2000 passages",
         "  index two: to build, about 3 GB of disk, 7 GB of memory, 60 min for 2000 passages",
@@ -264,7 +269,9 @@ def test_what_there_is_one_of_has_no_plural(monkeypatch):
     monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: Forecast(1, 1, 1.0, 0.0, 60.0, 0.5))
     write("indexes/few.toml", "[passages]\nworkers = 1\n" + Path("indexes/few.toml").read_text())
     lines = told("few")[0]
-    assert lines[0] == "corpus few: about 1 page and 1 passage to build from 1 source, told from 50.0% of the input"
+    assert (
+        lines[0] == "corpus few: about 1 page and 1 passage to build from 1 source, estimated from 50.0% of the input"
+    )
     assert lines[1].startswith("  passages: about 1 byte of disk, ")
     assert lines[1].endswith(" with 1 process")
     experiment(
@@ -282,7 +289,7 @@ def test_what_there_is_one_of_has_no_plural(monkeypatch):
 def test_what_comes_by_a_pipe_is_not_known_before():
     corpus('format = "dump"\npath = "-"', priced='Priced"\ndisk = 5e3')
     assert told("few")[0] == [
-        "corpus few: passages to build from a pipe; what it holds is only known when it has been read",
+        "corpus few: passages to build from a pipe; their number is known once it has been read",
         "  index priced: to build, about 5 kB of disk, 0 bytes of memory, 0 s for 0 passages",
         "  in all about 5 kB of disk (10 GB free), 0 bytes of memory, 0 s",
     ]
@@ -357,7 +364,7 @@ def test_an_experiment_that_is_wrong_is_refused_for_what_is_wrong_in_it():
 
 
 def test_changes_to_a_corpus_are_refused():
-    complaint = "k is an experiment's, and few is a corpus; change its indexes/few.toml"
+    complaint = "k belongs to an experiment, and few is a corpus; change its indexes/few.toml"
     assert told("few", **{"retriever.k1": 1.2, "k": 3}) == ([], complaint)
 
 

@@ -145,7 +145,7 @@ def test_a_run_that_is_not_what_the_experiment_says_is_refused(work):
         ("none.json", "x.trec", {}, "file not found"),
         ("some/where", "x.trec", {}, "file not found"),
         ("run.trec", "x.json", {}, "wanted an experiment, or a ctxs JSON"),
-        ("ctxs.json", "x.json", {}, "ctxs are made of an experiment; wanted --to FILE.trec"),
+        ("ctxs.json", "x.json", {}, "ctxs are written from an experiment; wanted --to FILE.trec"),
         ("wikipedia_passages_00", "x.trec", {}, "is a pickle"),
     ],
 )
@@ -292,7 +292,8 @@ def searched(work):
 def test_qrels_of_a_run_judge_what_it_found_and_the_gold_passages_of_the_corpus(searched, capsys):
     convert("searched", searched / "x.qrels")
     assert (
-        "passages that the run did not find are not judged but for gold ones of the corpus" in capsys.readouterr().err
+        "passages that the run did not find are not judged, except gold passages of the corpus"
+        in capsys.readouterr().err
     )
     experiment = load_experiment("searched")
     questions, run = questions_of(experiment), read_run(searched / "experiments/searched/retrieve/run.trec")

@@ -436,7 +436,7 @@ def test_what_is_not_whole_is_refused_with_the_command_that_mends_it():
     assert up_to_date_passages(load_corpus("few")) == read_manifest(folder)
     shard = folder / "passages-00000.jsonl"
     shard.write_bytes(shard.read_bytes()[:-1])
-    complaint = "passages is not whole: passages-00000.jsonl is missing, or not as it was written; make it again: ifqa passages few"
+    complaint = "passages is damaged: passages-00000.jsonl is missing, or not as it was written; make it again: ifqa passages few"
     with pytest.raises(IfqaError, match=complaint):
         up_to_date_passages(load_corpus("few"))
     shard.unlink()

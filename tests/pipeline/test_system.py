@@ -149,7 +149,7 @@ def test_what_is_no_question_is_refused(asked):
 
 
 def test_one_text_where_several_are_wanted_is_refused():
-    with pytest.raises(IfqaError, match="wanted several questions, found one; put it into a list"):
+    with pytest.raises(IfqaError, match="wanted a list of questions, found a text; put it into a list"):
         open_system(searching(reader=LAST)).retrieve("If so, who?")
 
 
