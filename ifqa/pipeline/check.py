@@ -1,4 +1,4 @@
-"""`ifqa check`: validate an experiment or a corpus, and estimate its time, disk, memory and cost, without doing the work.
+"""`ifqa check`: validate an experiment or a corpus, and estimate its time, disk, memory and cost.
 
 The number of passages is estimated from a sample of the sources. The other rates were measured on a corpus of 410,612 passages
 on two cores. They tell minutes from days; every estimate is printed with "about".

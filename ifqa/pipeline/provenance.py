@@ -1,4 +1,4 @@
-"""The inputs of each stage: its settings, the identities of its input artifacts, its plugin's code. They decide reuse.
+"""The inputs of each stage, which decide reuse: settings, identities of input artifacts, code of the plugin.
 
 An artifact is identified by the hash of its own inputs, so a change shows in every later stage. Nothing is written here.
 """

@@ -1,4 +1,7 @@
-"""What an experiment still needs before it can run here, for `ifqa list`; looks at names and files and opens nothing."""
+"""What an experiment still needs before it can run here, for `ifqa list`.
+
+The check looks at names and files only; it opens nothing.
+"""
 
 import os
 from collections.abc import Iterator, Mapping

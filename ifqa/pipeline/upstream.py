@@ -1,4 +1,4 @@
-"""The inputs that stages load: questions, sources, earlier stages' files; and the checks of what plugins return."""
+"""What stages load (questions, sources, earlier stages' files), and the checks of what plugins return."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

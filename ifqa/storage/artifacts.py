@@ -1,4 +1,4 @@
-"""Artifacts: folders that are written completely or not at all, each with a manifest of its inputs and files.
+"""Artifacts: folders that are written completely or not at all, with a manifest of inputs and files.
 
 An artifact is made in a temporary folder beside its place, `.NAME.partial`. `manifest.json` is written last, so a folder
 with a manifest is finished; then the folder is renamed into place. The manifest has two halves. `inputs` (stage, settings,

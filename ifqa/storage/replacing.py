@@ -1,4 +1,4 @@
-"""A folder that is filled beside its place, as `.NAME.partial`, and renamed into its place when it is whole.
+"""Fill a folder beside its place, as `.NAME.partial`, and rename it into place when it is complete.
 
 What a killed attempt left in the temporary folder is removed, or kept so that the next attempt can go on.
 """

@@ -1,4 +1,6 @@
-"""Run a function over many tasks, on processes of this machine or on a Ray cluster; results come as they finish.
+"""Run a function over many tasks, on processes of this machine or on a Ray cluster.
+
+Results come in the order in which the tasks finish.
 
 Workers hold no state and write nothing: a worker receives a task and returns its result, and the caller writes the result.
 So the output does not depend on the number of workers, on their machines, or on a worker's death.

@@ -1,4 +1,4 @@
-"""A few of the kills of kill_stages.py, which does many: in the middle of each stage, and around its manifest."""
+"""A few of the kills of kill_stages.py: in the middle of each stage, around its manifest, and during Lucene's input."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_killed_stage_ends_as_if_it_had_not_been(folder, stage):
+def test_a_killed_stage_ends_as_an_undisturbed_stage(folder, stage):
     if stage == "index":  # two seconds a run: left to kill_stages.py
         assert run(folder, STAGES["index"][1])[0] == 0
         return
@@ -39,7 +39,7 @@ def test_a_killed_stage_ends_as_if_it_had_not_been(folder, stage):
     assert all(kill.identical for kill in kills)
 
 
-def test_an_index_killed_while_lucene_reads_its_input_is_built_by_the_next_run(folder):
+def test_the_next_run_builds_an_index_killed_while_lucene_reads(folder):
     for stage in ("passages", "index"):
         assert run(folder, STAGES[stage][1])[0] == 0
     shutil.rmtree(folder / STAGES["index"][0])

@@ -1,4 +1,4 @@
-"""Passages and indexes: built once, and again where what they are made from changed."""
+"""Passages and indexes are built once, and again if their inputs changed."""
 
 import json
 import shutil
@@ -54,7 +54,7 @@ def test_passages_are_built_once_and_again_when_their_source_changed():
     ],
     ids=["no passage", "an id twice", "no file"],
 )
-def test_a_source_that_makes_no_corpus_is_refused_and_what_was_built_stays(text, complaint):
+def test_a_bad_source_is_refused_and_the_built_corpus_stays(text, complaint):
     write("few.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
     corpus(sources=[("articles", "few.jsonl")])
     before = stamps(stages.build_passages(load_corpus("few")))
@@ -72,14 +72,14 @@ def test_a_source_of_an_unknown_format_is_refused():
         stages.build_passages(load_corpus("few"))
 
 
-def test_passages_for_which_there_is_no_room_are_not_begun(monkeypatch):
+def test_a_build_without_room_on_the_disk_is_not_begun(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(IfqaError, match="has room for 10 bytes, the passages will take about"):
         stages.build_passages(load_corpus("few"))
     assert not Path("indexes/few/passages").exists()
 
 
-def test_passages_that_are_cut_while_they_are_indexed_are_not_called_done(monkeypatch):
+def test_passages_cut_while_their_ids_are_indexed_are_refused(monkeypatch):
     def cut_first(folder):
         shard = folder / "passages-00000.jsonl"
         shard.write_bytes(b"".join(shard.read_bytes().splitlines(keepends=True)[:4]))
@@ -93,7 +93,7 @@ def test_passages_that_are_cut_while_they_are_indexed_are_not_called_done(monkey
     assert not Path("indexes/few/passages").exists()
 
 
-def test_an_index_is_built_once_and_again_when_its_settings_or_its_passages_changed():
+def test_an_index_is_rebuilt_when_settings_or_passages_change():
     stages.build_passages(load_corpus("few"))
     folder = stages.build_index(load_corpus("few"), "words")
     assert read_manifest(folder)["record"]["passages"] == 5
@@ -118,7 +118,7 @@ def test_an_index_that_the_corpus_does_not_have_is_refused():
 
 
 @pytest.mark.parametrize(("resumes", "found"), [("    resumes = True\n", ["", "half"]), ("", ["", ""])])
-def test_a_build_that_was_stopped_goes_on_only_where_the_plugin_says_that_it_can(resumes, found):
+def test_a_stopped_build_resumes_only_if_the_plugin_can(resumes, found):
     outside(BUILDER, resumes)
     corpus('retriever = "outside_of_stages:Builder"')
     stages.build_passages(load_corpus("few"))

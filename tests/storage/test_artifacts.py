@@ -14,13 +14,13 @@ from ifqa.storage.files import write_jsonl
 INPUTS = {"stage": "test", "settings": {"k": 5}}
 
 
-def make(folder, wanted=INPUTS, rows=3, **options):
-    with artifacts.make(folder, lambda: wanted, **options) as work:
+def make(folder, inputs=INPUTS, rows=3, **options):
+    with artifacts.make(folder, lambda: inputs, **options) as work:
         write_jsonl(work.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
         work.record["rows"] = rows
 
 
-def test_what_is_made_says_from_what_and_with_what(tmp_path):
+def test_a_manifest_has_inputs_and_record(tmp_path):
     make(tmp_path / "a")
     manifest = artifacts.read_manifest(tmp_path / "a")
     assert manifest["inputs"] == INPUTS
@@ -40,16 +40,16 @@ def test_a_failure_leaves_what_was_there(tmp_path):
     assert (tmp_path / "a" / "rows.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize(("wanted", "kept"), [(INPUTS, True), ({"stage": "other"}, False)])
-def test_an_attempt_at_the_same_thing_is_resumed_and_at_another_is_not(tmp_path, wanted, kept):
+@pytest.mark.parametrize(("inputs", "kept"), [(INPUTS, True), ({"stage": "other"}, False)])
+def test_only_an_attempt_with_the_same_inputs_is_resumed(tmp_path, inputs, kept):
     with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS, resume="same") as work:
         (work.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
-    with artifacts.make(tmp_path / "a", lambda: wanted, resume="same") as work:
+    with artifacts.make(tmp_path / "a", lambda: inputs, resume="same") as work:
         assert (work.folder / "half.txt").exists() == kept
 
 
-def test_what_was_left_is_cleared_unless_resuming(tmp_path):
+def test_leftovers_are_removed_unless_resuming(tmp_path):
     with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         (work.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
@@ -58,7 +58,7 @@ def test_what_was_left_is_cleared_unless_resuming(tmp_path):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
-def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path, number):
+def test_a_full_disk_is_one_line_and_leaves_the_old_artifact(tmp_path, number):
     make(tmp_path / "a")
     with (
         pytest.raises(IfqaError, match="no room on the disk"),
@@ -86,7 +86,7 @@ def read_only(monkeypatch, folder):
     monkeypatch.setattr(os, "mkdir", mkdir)
 
 
-def test_what_is_made_can_be_used_where_nothing_can_be_written(tmp_path, monkeypatch):
+def test_artifacts_can_be_used_on_a_read_only_file_system(tmp_path, monkeypatch):
     make(tmp_path / "a")
     read_only(monkeypatch, tmp_path)
     with artifacts.lock(tmp_path), artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
@@ -128,7 +128,7 @@ def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
     assert "another process is at work in" in other.stderr, "the inner lock's end is not the outer's"
 
 
-def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):
+def test_only_an_artifact_of_the_same_inputs_is_taken_over(tmp_path):
     base, folder = tmp_path / "base" / "a", tmp_path / "variant" / "a"
     make(base)
     with artifacts.make(folder, lambda: INPUTS, [base]) as work:
@@ -138,7 +138,7 @@ def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):
     assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, [base])
 
 
-def test_what_is_there_and_whole_is_not_made_again(tmp_path):
+def test_a_whole_artifact_is_not_made_again(tmp_path):
     make(tmp_path / "a")
     with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         assert work is None
@@ -147,7 +147,7 @@ def test_what_is_there_and_whole_is_not_made_again(tmp_path):
         assert work is not None
 
 
-def test_what_was_whole_but_not_yet_in_its_place_is_put_there(tmp_path):
+def test_a_finished_temporary_folder_is_moved_into_place(tmp_path):
     make(tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / ".a.partial")
     with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
@@ -155,7 +155,7 @@ def test_what_was_whole_but_not_yet_in_its_place_is_put_there(tmp_path):
     assert artifacts.is_made(tmp_path / "a", INPUTS)
 
 
-def test_an_input_that_changes_meanwhile_makes_nothing(tmp_path):
+def test_an_input_that_changes_during_the_work_is_refused(tmp_path):
     answers = iter([INPUTS, {"stage": "changed"}])
     with (
         pytest.raises(IfqaError, match="changed while it was being made"),
@@ -178,7 +178,7 @@ def damage(path):
     path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
 
 
-def test_damage_of_equal_size_is_seen_said_and_made_again(tmp_path, capsys):
+def test_damage_of_equal_size_is_reported_and_made_again(tmp_path, capsys):
     make(tmp_path / "a")
     damage(tmp_path / "a" / "rows.jsonl")
     assert not artifacts.is_made(tmp_path / "a", INPUTS)
@@ -188,7 +188,7 @@ def test_damage_of_equal_size_is_seen_said_and_made_again(tmp_path, capsys):
     assert artifacts.is_made(tmp_path / "a", INPUTS)
 
 
-def test_a_large_artifact_is_hashed_only_where_that_is_asked_for(tmp_path, monkeypatch):
+def test_a_large_artifact_is_hashed_only_if_thorough(tmp_path, monkeypatch):
     make(tmp_path / "a")
     damage(tmp_path / "a" / "rows.jsonl")
     monkeypatch.setattr(artifacts, "_SMALL", 1)
@@ -211,7 +211,7 @@ def elsewhere(tmp_path):
 @pytest.mark.parametrize(
     ("link", "resume"), [(".a.partial", ""), (".a.old", ""), (".a.partial/within", "any"), (".a.partial/b/c", "any")]
 )
-def test_a_link_that_would_be_written_through_is_refused(tmp_path, elsewhere, link, resume):
+def test_a_link_that_would_be_followed_is_refused(tmp_path, elsewhere, link, resume):
     place = tmp_path / "work" / link
     place.parent.mkdir(parents=True)
     place.symlink_to(elsewhere)
@@ -276,20 +276,20 @@ def test_a_manifest_without_a_key_that_its_stage_records_is_refused(tmp_path, st
         artifacts.read_manifest(tmp_path / "a")
 
 
-@pytest.mark.parametrize("wanted", [INPUTS, {"stage": "other"}], ids=["damaged", "of other inputs"])
+@pytest.mark.parametrize("inputs", [INPUTS, {"stage": "other"}], ids=["damaged", "of other inputs"])
 @pytest.mark.parametrize("name", ["notes.txt", "more/notes.txt"])
-def test_a_folder_that_holds_a_foreign_file_is_not_replaced(tmp_path, wanted, name):
+def test_a_folder_that_holds_a_foreign_file_is_not_replaced(tmp_path, inputs, name):
     make(tmp_path / "a")
     damage(tmp_path / "a" / "rows.jsonl")
     notes = tmp_path / "a" / name
     notes.parent.mkdir(exist_ok=True)
     notes.write_text("mine")
     with pytest.raises(IfqaError, match=f"{name} is in no manifest, and would be removed .*; move it elsewhere"):
-        make(tmp_path / "a", wanted)
+        make(tmp_path / "a", inputs)
     assert notes.read_text() == "mine"
     assert not (tmp_path / ".a.partial").exists(), "it is said before the work"
     notes.unlink()
-    make(tmp_path / "a", wanted)
+    make(tmp_path / "a", inputs)
 
 
 def test_a_folder_without_a_manifest_is_not_replaced(tmp_path):
@@ -339,7 +339,7 @@ def test_foreign_files_are_not_taken_over(tmp_path):
     assert {path.name for path in (tmp_path / "variant" / "a").iterdir()} == {"rows.jsonl", "manifest.json"}
 
 
-def test_a_finished_stage_is_taken_over_while_another_process_is_at_work_beside_it(tmp_path):
+def test_a_finished_stage_is_taken_over_from_a_locked_folder(tmp_path):
     make(tmp_path / "base" / "a")
     script = (
         "import sys; from pathlib import Path; from ifqa.storage import artifacts\n"
@@ -364,7 +364,7 @@ def test_an_artifact_with_a_broken_manifest_is_passed_over(tmp_path, capsys):
     assert "not taken over from broken: " in capsys.readouterr().err
 
 
-def test_an_artifact_that_is_replaced_while_it_is_copied_is_not_taken_over(tmp_path, monkeypatch):
+def test_an_artifact_replaced_during_the_copy_is_not_taken_over(tmp_path, monkeypatch):
     make(tmp_path / "base" / "a")
     copy = artifacts.shutil.copy2
 

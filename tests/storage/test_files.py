@@ -26,7 +26,7 @@ def test_a_json_lines_error_names_file_and_line(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "compress"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
-def test_compressed_lines_are_read_and_a_cut_file_is_named(tmp_path, suffix, compress):
+def test_compressed_lines_are_read_and_a_truncated_file_is_named(tmp_path, suffix, compress):
     data = compress(b"".join(b"line %d\n" % n for n in range(1000)))
     path = tmp_path / f"lines.txt{suffix}"
     path.write_bytes(data)
@@ -57,7 +57,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, comp
     assert done.stderr.endswith("x.jsonl:2: a line of more than 67,108,864 bytes; wanted shorter lines\n")
 
 
-def test_a_line_may_be_as_long_as_is_said(tmp_path):
+def test_a_line_may_be_as_long_as_the_given_limit(tmp_path):
     path = tmp_path / "x.txt"
     path.write_bytes(b"12345678\n123456789\n")
     lines = files.read_lines(path, longest=9)
@@ -107,7 +107,7 @@ def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multip
 
 
 @pytest.mark.parametrize("line", [b"\0\0\0\0\n", b"[1]\n", b'{"a": 1\n', b"\n", b"\xff\n", b'{"a": 3}\n'])
-def test_a_file_ends_before_the_first_line_that_is_damaged_or_does_not_fit(tmp_path, line):
+def test_a_file_is_cut_before_the_first_bad_line(tmp_path, line):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 0}\n{"a": 1}\n' + line + b'{"a": 3}\n')
     assert files.keep_whole_lines(path, 1, lambda number, record: record["a"] == number) == 2
@@ -115,7 +115,7 @@ def test_a_file_ends_before_the_first_line_that_is_damaged_or_does_not_fit(tmp_p
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_a_link_in_the_place_of_the_temporary_file_is_not_written_through(tmp_path, exists):
+def test_a_link_at_the_temporary_name_is_not_followed(tmp_path, exists):
     victim = tmp_path / "victim"
     if exists:
         victim.write_text("mine")
@@ -157,7 +157,7 @@ def test_toml_with_a_byte_order_mark_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
-def test_toml_in_another_encoding_is_told_to_be_saved_as_utf8(tmp_path, encoding):
+def test_toml_in_another_encoding_is_refused_with_the_mend(tmp_path, encoding):
     path = tmp_path / "x.toml"
     path.write_text('a = "\xe4"\n', encoding=encoding)
     with pytest.raises(IfqaError, match=r"x\.toml: not (UTF-8|TOML).*save the file as UTF-8"):
@@ -165,7 +165,7 @@ def test_toml_in_another_encoding_is_told_to_be_saved_as_utf8(tmp_path, encoding
 
 
 @pytest.mark.parametrize("digest", [files.sha256, files.known_sha256])
-def test_no_fingerprint_is_taken_of_what_may_have_no_end(tmp_path, digest):
+def test_devices_pipes_and_folders_have_no_fingerprint(tmp_path, digest):
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):
         with pytest.raises(IfqaError, match="is not a regular file; wanted a file"):
