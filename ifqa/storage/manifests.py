@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from pathlib import PurePath
 
 from ifqa.errors import IfqaError
 
@@ -33,6 +34,8 @@ def check_manifest(manifest: object) -> None:
     if not record["files"]:
         raise IfqaError("record.files is empty")
     for name, facts in record["files"].items():
+        if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
+            raise IfqaError(f"record.files.{name} is outside the folder")
         _check(facts, {"bytes": (int,), "sha256": (str,)}, f"record.files.{name}")
     for path, facts in record.get("sources", {}).items():
         if not isinstance(facts, list) or [type(fact) for fact in facts] != [int, int, str]:

@@ -238,6 +238,8 @@ def test_a_link_that_a_killed_build_left_is_removed_and_not_followed(tmp_path, e
         ({"files": {}}, "record.files is empty"),
         ({"files": {"a": 5}}, "record.files.a is not a table"),
         ({"files": {"a": {"bytes": "9", "sha256": ""}}}, "record.files.a.bytes is '9'; wanted int"),
+        ({"files": {"../a": {"bytes": 9, "sha256": ""}}}, "record.files.../a is outside the folder"),
+        ({"files": {"/a": {"bytes": 9, "sha256": ""}}}, "record.files./a is outside the folder"),
         ({"at": None}, "record.at is None; wanted str"),
         ({"seconds": float("inf")}, "record.seconds is inf; wanted int or float"),
         ({"spent": 3}, "record.spent is 3; wanted dict"),
