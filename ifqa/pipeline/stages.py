@@ -50,7 +50,8 @@ from ifqa.records import Hit, Prediction
 from ifqa.scoring import summary
 from ifqa.scoring.declared import declared
 from ifqa.storage.artifacts import lock, make, read_manifest, take_over
-from ifqa.storage.files import json_line, keep_whole_lines, write, write_json, write_jsonl
+from ifqa.storage.files import json_line, write, write_json, write_jsonl
+from ifqa.storage.torn import keep_whole_lines
 from ifqa.workers.tasks import run as run_all
 
 SEARCHED = 64  # questions in a call of a retriever

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.storage import files
+from ifqa.storage.torn import keep_whole_lines
 
 
 def test_a_json_lines_error_names_file_and_line(tmp_path):
@@ -101,7 +102,7 @@ def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path):
 def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multiple):
     path = tmp_path_factory.mktemp("torn") / "x.jsonl"
     path.write_bytes(b"".join(line + b"\n" for line in lines) + torn.replace(b"\n", b""))
-    kept = files.keep_whole_lines(path, multiple)
+    kept = keep_whole_lines(path, multiple)
     assert kept == len(lines) // multiple * multiple
     assert path.read_bytes() == b"".join(line + b"\n" for line in lines[:kept])
 
@@ -110,7 +111,7 @@ def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multip
 def test_a_file_is_cut_before_the_first_bad_line(tmp_path, line):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 0}\n{"a": 1}\n' + line + b'{"a": 3}\n')
-    assert files.keep_whole_lines(path, 1, lambda number, record: record["a"] == number) == 2
+    assert keep_whole_lines(path, 1, lambda number, record: record["a"] == number) == 2
     assert path.read_bytes() == b'{"a": 0}\n{"a": 1}\n'
 
 
