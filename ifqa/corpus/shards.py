@@ -17,8 +17,9 @@ from typing import TypedDict, cast
 from ifqa.corpus.blocks import Block, Shard
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
-from ifqa.storage.artifacts import INPUTS
-from ifqa.storage.files import create, json_line, keep_whole_lines, sha256, write, write_jsonl
+from ifqa.storage.files import create, json_line, sha256, write, write_jsonl
+from ifqa.storage.replacing import INPUTS
+from ifqa.storage.torn import keep_whole_lines
 
 LOG, BAD = "blocks.jsonl", "bad_pages.jsonl"
 _KINDS = {"block": int, "key": str, "bytes": int, "sha256": str, "left_out": dict, "bad": list}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
+from ifqa.storage.artifacts import files_of
 from ifqa.storage.files import create, field, read_jsonl, require, text_field, write
 
 if TYPE_CHECKING:
@@ -137,7 +138,10 @@ class PassageStore:
         return found
 
     def _misfit(self, found: str) -> IfqaError:
-        return IfqaError(f"{self.path}: the index of ids does not fit the passages ({found}); build them again")
+        return IfqaError(
+            f"{self.path}: the index of ids does not fit the passages ({found}); if they were built again meanwhile, run the "
+            "same command again; if not, build them again"
+        )
 
 
 class PassageFile:
@@ -185,8 +189,8 @@ def fetch(stores: Sequence[Store], ids: Sequence[str]) -> list[Passage]:
 
 
 def shards_of(folder: Path) -> dict[int, Path]:
-    """Shard number -> file, in the order of the numbers."""
-    numbered = ((_SHARD.fullmatch(path.name), path) for path in folder.iterdir())
+    """Shard number -> file, in the order of the numbers: of the files that the folder's manifest lists, if it has one."""
+    numbered = ((_SHARD.fullmatch(path.name), path) for path in files_of(folder))
     return dict(sorted((int(match[1]), path) for match, path in numbered if match))
 
 

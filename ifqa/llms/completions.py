@@ -12,7 +12,7 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.records import Completion, Request
-from ifqa.storage.files import write
+from ifqa.storage.files import open_new, write
 
 VERSION = 1  # of the store's files
 
@@ -107,7 +107,7 @@ class Store:
         # Several threads and processes may write one completion at once, each in its own file
         aside = path.with_name(f".{path.stem}.{os.getpid()}.{threading.get_ident()}.tmp")
         try:
-            with open(aside, "wb") as handle:
+            with open_new(aside) as handle:
                 aside.chmod(0o600)  # a prompt or an answer may be private
                 write(handle, data)
                 handle.flush()

@@ -1,7 +1,7 @@
-"""What a corpus or an experiment will take, before any of it is done.
+"""`ifqa check`: validate an experiment or a corpus, and estimate its time, disk, memory and cost.
 
-Passages are told from a sample of their sources. The other rates are what a corpus of 410,612 passages took on two cores;
-they are there to tell minutes from days, and an estimate says so by its "about".
+The number of passages is estimated from a sample of the sources. The other rates were measured on a corpus of 410,612 passages
+on two cores. They tell minutes from days; every estimate is printed with "about".
 """
 
 import shutil
@@ -39,18 +39,21 @@ from ifqa.workers.machine import cores, total_memory
 
 
 def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thorough: bool = False) -> Iterator[str]:
-    """Check an experiment or a corpus without doing its work, and say line by line what it will take; writes nothing.
+    """Check an experiment or a corpus, and yield lines that say what its work will take; nothing is written.
 
-    `changes` to an experiment are as `override` takes them. `thorough`: hash all that was made, too.
+    Args:
+        name: the experiment or corpus.
+        changes: changes to an experiment, as `override` takes them.
+        thorough: also hash every file of the artifacts that are there.
 
     Raises:
-        IfqaError: something is unknown, missing or will not fit, after the lines on what is there; or nothing has that
-            name.
+        IfqaError: nothing has that name; or, after the lines on the other parts, something is unknown, missing or too large
+            for this machine.
     """
     if find_resource(f"indexes/{name}.toml") and not find_resource(f"experiments/{name}.toml"):
         if changes:
             raise IfqaError(
-                f"{min(changes)} is an experiment's, and {name} is a corpus; change its indexes/{name}.toml"
+                f"{min(changes)} belongs to an experiment, and {name} is a corpus; change its indexes/{name}.toml"
             )
         corpus = load_corpus(name)
         yield from _corpus(corpus)
@@ -75,17 +78,19 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
     workers = corpus.workers or cores()
     disk = seconds = memory = count = 0.0
     manifest = artifacts.read_manifest(folder)
-    if manifest and artifacts.is_made(folder, inputs_of_passages(corpus)):  # which is not asked without need: it hashes
+    if manifest and artifacts.is_made(
+        folder, inputs_of_passages(corpus)
+    ):  # inputs_of_passages hashes, so only if needed
         count = manifest["record"]["passages"]
         yield f"corpus {corpus.name}: {counted(count, 'passage')}, built"
     elif (expected := forecast(found)) is None:
-        yield f"corpus {corpus.name}: passages to build from a pipe; what it holds is only known when it has been read"
+        yield f"corpus {corpus.name}: passages to build from a pipe; their number is known once it has been read"
     else:
         count, disk = expected.passages, expected.disk
         seconds, memory = expected.seconds(workers), expected.memory(workers)
         yield (
             f"corpus {corpus.name}: about {counted(expected.pages, 'page')} and {counted(count, 'passage')} to build "
-            f"from {counted(len(corpus.sources), 'source')}, told from {expected.seen:.1%} of the input"
+            f"from {counted(len(corpus.sources), 'source')}, estimated from {expected.seen:.1%} of the input"
         )
         yield (
             f"  passages: about {_size(disk)} of disk, {_size(memory)} of memory, {duration(seconds)} with "
@@ -98,7 +103,7 @@ def _corpus(corpus: Corpus) -> Iterator[str]:
             table = corpus.indexes[name]
             taken = load_indexed(table["retriever"]).forecast(round(count), **build_settings(table))
             if taken is None:
-                yield f"  index {name}: to build, and what that takes is not known"
+                yield f"  index {name}: to build; time, disk and memory are unknown"
                 continue
             yield (
                 f"  index {name}: to build, about {_size(taken.disk)} of disk, {_size(taken.memory)} of memory, "
@@ -129,11 +134,11 @@ def _experiment(experiment: Experiment) -> Iterator[str]:
     for part in (_its_corpus, _its_retriever, _its_reader, _its_models):
         try:
             yield from part(system, questions)
-        except IfqaError as error:  # what is said of the other parts is worth having all the same
+        except IfqaError as error:  # the other parts are still checked
             missing.append(str(error))
-    wanted = {"retrieve": inputs_of_retrieve, "read": inputs_of_read, "score": inputs_of_score}
+    inputs_of = {"retrieve": inputs_of_retrieve, "read": inputs_of_read, "score": inputs_of_score}
     for stage in (*experiment.stages, "score"):
-        made = up_to_date(experiment.folder / stage, partial(wanted[stage], experiment))
+        made = up_to_date(experiment.folder / stage, partial(inputs_of[stage], experiment))
         yield f"  {stage}: {'made' if made else 'to do'}"
     if missing:
         raise IfqaError("; ".join(dict.fromkeys(missing)))
@@ -149,8 +154,8 @@ def _its_corpus(system: System, questions: Sequence[Question]) -> Iterator[str]:
             raise IfqaError(
                 f"corpus {corpus.name} has no [index.{index}]; it has: {', '.join(corpus.indexes) or 'none'}"
             )
-    wanted = replace(corpus, indexes={index: corpus.indexes[index] for index in experiment.indexes})
-    yield from ("  " + line for line in _corpus(wanted))
+    needed = replace(corpus, indexes={index: corpus.indexes[index] for index in experiment.indexes})
+    yield from ("  " + line for line in _corpus(needed))
 
 
 def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[str]:
@@ -186,7 +191,7 @@ def _its_models(system: System, questions: Sequence[Question]) -> Iterator[str]:
 
 
 def _to_retrieve(system: System, questions: Sequence[Question]) -> list[Request]:
-    """What the retriever and its parts will ask a language model; no index is opened for it."""
+    """The requests that the retriever and its parts will send to a language model; no index is opened."""
     experiment = system.experiment
     assert experiment.retriever is not None
     requests: list[Request] = []
@@ -199,7 +204,7 @@ def _to_retrieve(system: System, questions: Sequence[Question]) -> list[Request]
 
 
 def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage]]:
-    """What the reader will read; where nothing is retrieved yet, as many passages of the usual length."""
+    """The passages of each question for the reader; before retrieval, as many stand-ins of the usual length."""
     experiment = system.experiment
     assert experiment.reader is not None
     if not experiment.retriever:
@@ -211,7 +216,7 @@ def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage
 
 
 def _asking(system: System, requests: Sequence[Request]) -> str:
-    """What a language model will take for requests: calls, tokens, money."""
+    """The calls, tokens and money that requests to the language model will take, as text."""
     experiment = system.experiment
     assert experiment.llm is not None
     llm, name = system.session.llm(experiment), f"{experiment.llm['name']} {experiment.llm.get('model', '')}".strip()
@@ -231,7 +236,7 @@ def _asking(system: System, requests: Sequence[Request]) -> str:
 
 
 def _size(count: float) -> str:
-    if round(count) < 1000:  # as it is written: 999.6 kB is 1 MB
+    if round(count) < 1000:  # round first: 999.6 kB is 1 MB
         return counted(count, "byte")
     for unit in ("kB", "MB", "GB"):
         count /= 1000

@@ -1,9 +1,9 @@
-"""Runs, questions and judgements as other tools write and read them.
+"""`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
-Of an experiment's run: the ctxs JSON of DPR and FiD, TREC, and TREC's qrels; a ctxs JSON as TREC. Of questions (an
-experiment's, a split's, a file's): Pyserini's topics, SQuAD, lm-eval's JSON lines, the IfQA release's layout, and qrels
-over a whole corpus. DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not written here. What
-other tools found comes in with the retriever `run`, which reads runs and ctxs.
+An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels; a ctxs JSON becomes a TREC run. Questions
+(an experiment's, a split's, a file's) become Pyserini's topics, SQuAD, lm-eval's JSON lines, the IfQA release's layout, or
+qrels over a whole corpus. DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not written here. Runs of
+other tools are read by the retriever `run`.
 """
 
 import sys
@@ -42,26 +42,26 @@ def convert(
     source: str, to: Path, k: int | None = None, benchmark: str = "ifqa", split: str | None = None, force: bool = False,
     scores: str = "run", form: str = "", corpus: str = "", qrels: Path | None = None,
 ) -> Path:  # fmt: skip
-    """Write a run, questions or judgements into a file of another format; that file.
+    """Write a run, questions or judgements to a file of another format; returns that file.
 
     Args:
-        source: an experiment (for its run: whose run is done), a benchmark's split ("ifqa:full-dev"), or a file:
-            a ctxs JSON, to a TREC run, or questions as `formats.read_questions` reads them.
-        to: the file to write; its suffix says the format, if `form` does not.
-        k: only the first so many passages of each question; None: all.
-        benchmark: whose questions a ctxs file's are, if there is a `split`.
-        split: the split to find them in, by id or text as the retriever `run` does; the TREC run then has our ids.
-            None: by the file's own ids.
-        force: whether a file that is there is overwritten.
-        scores: "run" for an experiment's ranking as it is, "reader" for its passages as the reader scored them, best first:
-            FiD's `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
+        source: an experiment (to convert its run, the run must be finished), a benchmark's split ("ifqa:full-dev"), or a
+            file: a ctxs JSON that becomes a TREC run, or questions in a format that `formats.read_questions` reads.
+        to: the file to write; its suffix gives the format unless `form` does. If it is a link, its target is written.
+        k: keep the first `k` passages of each question; None keeps all.
+        benchmark: the benchmark of a ctxs file's questions, if `split` is given.
+        split: the split in which a ctxs file's questions are looked up, by id or text as the retriever `run` does; the TREC
+            run then has the benchmark's ids. None: the TREC run has the file's own ids.
+        force: whether an existing file is overwritten.
+        scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as FiD's
+            `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
         form: "ctxs" (.json), "trec" (.trec), "qrels" (.qrels), "topics" (.tsv), "lm-eval" (.jsonl), "squad" or "ifqa".
-        corpus: for qrels, judge every passage of this corpus, not the run's; for `qrels`, where their passages are.
-        qrels: judgements of the source's questions: their relevant passages become the gold ones.
+        corpus: to write qrels, judge every passage of this corpus, not the run's; with `qrels`, the corpus of their passages.
+        qrels: judgements of the source's questions; the relevant passages become the questions' gold passages.
 
     Raises:
-        IfqaError: `to` is there or of another format, the run is not done or not what the experiment says now, or the
-            file is not fit.
+        IfqaError: `to` exists, is no regular file or has another format's suffix; the run is not finished or older than the
+            experiment's settings; or the source cannot be written in that format.
     """
     if k is not None and k < 1:
         raise IfqaError(f"--k, the number of passages to keep, must be at least 1; found {k}")
@@ -71,10 +71,13 @@ def convert(
     if is_file:
         refuse_pickle(require(Path(source), "file"))
     elif split is not None:
-        raise IfqaError(f"--split {split} is for a ctxs file; {source} says its split itself")
+        raise IfqaError(f"--split {split} is for a ctxs file; {source} has its own split")
     form = _format(to, form)
     if to.is_dir() or (to.exists() and not force):
         raise IfqaError(f"{to} is {'a folder' if to.is_dir() else 'there already; overwrite it with --force'}")
+    if to.exists() and not to.is_file():
+        raise IfqaError(f"{to} is not a regular file, and would be replaced by one; wanted a new file")
+    to = to.resolve() if to.is_symlink() else to  # a link stays one
     _check_options(form, k, split, scores, corpus, qrels)
     if form in ("ctxs", "trec"):
         count = _from_file if is_file else _from_experiment
@@ -154,11 +157,11 @@ def _with_gold(questions: Sequence[Question], judged: dict[str, dict[str, int]],
 
 
 def _run_of(name: str) -> tuple[Experiment, list[Question], list[list[Hit]]]:
-    """An experiment without its reader, its questions and its run, if that is what the experiment says now."""
+    """An experiment without its reader, its questions, and its run, which must be up to date."""
     experiment = replace(load_experiment(name), reader=None)
     if experiment.retriever is None:
         raise IfqaError(f"experiment {name} has no [retriever], so no run to convert")
-    inputs_of_score(experiment)  # stops where run or passages are not what the experiment says now
+    inputs_of_score(experiment)  # raises if the run or the passages are older than the experiment's settings
     questions = questions_of(experiment)
     return experiment, questions, rankings_of(experiment, questions)
 
@@ -166,9 +169,10 @@ def _run_of(name: str) -> tuple[Experiment, list[Question], list[list[Hit]]]:
 def _judge_run(
     experiment: Experiment, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]], to: Path
 ) -> str:
-    """Qrels of a run: each of its passages covers a gold passage (1) or not (0); what was not retrieved is not judged.
+    """Write qrels of a run: a retrieved passage that covers a gold passage is relevant (1), any other is not (0).
 
-    But for a gold passage that the corpus holds as it is: `gold/…` is relevant, found or not.
+    Passages that were not retrieved are not judged, except gold passages that the corpus holds under their ids `gold/…`:
+    they are relevant whether retrieved or not. Returns what was written, as text.
     """
     judged: dict[str, dict[str, int]] = {}
     held = set[str]()
@@ -180,12 +184,12 @@ def _judge_run(
             judged[question.id] = {
                 one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages
             } | {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
-    but = " but for gold ones of the corpus" if held else ""
+    but = ", except gold passages of the corpus" if held else ""
     return _write_judged(to, questions, judged) + f"; passages that the run did not find are not judged{but}"
 
 
 def _judge_corpus(name: str, questions: Sequence[Question], to: Path) -> str:
-    """Qrels over a whole corpus: every passage that covers a gold passage (1); any other is not relevant."""
+    """Write qrels over a whole corpus: passages that cover a gold passage (1); passages not listed are not relevant."""
     corpus = load_corpus(name)
     up_to_date_passages(corpus)
     asking: dict[str, list[str]] = {}
@@ -205,7 +209,7 @@ def _judge_corpus(name: str, questions: Sequence[Question], to: Path) -> str:
 
 
 def _write_judged(to: Path, questions: Sequence[Question], judged: dict[str, dict[str, int]]) -> str:
-    # Tools average over the questions that qrels name, so one without a line would silently leave the denominator.
+    # Tools average over the questions that qrels name, so a question without a line would silently not be counted.
     for question in questions:
         if question.id in judged and not judged[question.id]:
             judged[question.id] = {gold_id(question.gold_passages[0]): 0}
@@ -260,7 +264,7 @@ def _from_file(source: str, to: Path, form: str, k: int | None, benchmark: str, 
         raise IfqaError(f"{path}: wanted an experiment, or a ctxs JSON ([{{...}}, ...]); found neither")
     if form != "trec":
         raise IfqaError(
-            f"{path}: ctxs are made of an experiment; wanted --to FILE.trec, or --format {', '.join(WRITERS)}"
+            f"{path}: ctxs are written from an experiment; wanted --to FILE.trec, or --format {', '.join(WRITERS)}"
         )
     if split is not None:
         questions = open_benchmark(benchmark).questions(split)

@@ -1,4 +1,4 @@
-"""From an experiment's tables to its retriever, reader and language model, ready to use."""
+"""Opening an experiment's retriever, reader and language model from the tables of its file."""
 
 import threading
 from collections.abc import Mapping
@@ -21,9 +21,10 @@ _P = TypeVar("_P", bound=Plugin)
 
 
 class Session:
-    """What one command shares, or one opened system: what it may spend, and the language models it has opened.
+    """The budget and the opened language models that the experiments of a command share, or the calls of an opened system.
 
-    One model serves all stages and experiments that name it with the same settings. Caps hold for all models together.
+    Stages and experiments that name a model with the same settings share it. The caps of the budget hold for all models
+    together.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class Session:
         """The experiment's language model.
 
         Raises:
-            IfqaError: a setting is out of range, or the model cannot be had.
+            IfqaError: a setting is out of range, or the model cannot be opened.
         """
         assert experiment.llm is not None
         with self._lock:
@@ -47,16 +48,16 @@ class Session:
 
 
 def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **given: object) -> _P:
-    """A plugin with its settings, and with what its constructor wants of what is given."""
-    wanted = handed(plugin.__init__, root=root, **given)
-    return plugin(**wanted, **settings_at(plugin.__init__, settings, root))
+    """Construct a plugin with its settings, and with those of the objects `given` that its constructor takes."""
+    taken = handed(plugin.__init__, root=root, **given)
+    return plugin(**taken, **settings_at(plugin.__init__, settings, root))
 
 
 def open_retriever(experiment: Experiment, session: Session) -> Retriever:
-    """The retriever, on its index where it has one, and with its parts; `search` wants `queries_of` the questions.
+    """Open the retriever with its index and its parts; its `search` takes `queries_of` the questions.
 
     Raises:
-        IfqaError: something it needs is missing, or a model in it was trained in another family of the same benchmark.
+        IfqaError: something it needs is missing, or a model in it was trained on another split family of the same benchmark.
     """
     assert experiment.retriever is not None
     return _open(experiment.retriever, experiment, session)
@@ -85,7 +86,11 @@ def _open(table: RetrieverSettings, experiment: Experiment, session: Session) ->
 
 
 def open_reader(experiment: Experiment, session: Session) -> Reader:
-    """The reader; refused where its weights were trained in another family of the same benchmark."""
+    """Open the reader.
+
+    Raises:
+        IfqaError: something it needs is missing, or its weights were trained on another split family of the same benchmark.
+    """
     assert experiment.reader is not None
     name = experiment.reader["name"]
     given = {"llm": session.llm(experiment)} if takes("reader", name, "llm") else {}
@@ -97,15 +102,15 @@ def open_reader(experiment: Experiment, session: Session) -> Reader:
 
 
 def reads_passages(table: RetrieverSettings) -> bool:
-    """Whether the retriever of a table reads passages itself: those of some ids, as a reranker does, or all of them."""
+    """Whether the retriever of a table reads passages itself: by id, as a reranker does, or the whole corpus."""
     return takes("retriever", table["name"], "passages") or takes("retriever", table["name"], "corpus")
 
 
 def refuse_other_families(experiment: Experiment) -> None:
-    """Refuse, before anything is built or loaded, what `open_retriever` and `open_reader` would refuse only then.
+    """Check the split families of all weights before anything is built; `open_retriever` and `open_reader` check them later.
 
     Raises:
-        IfqaError: a retriever's or the reader's weights were trained in another family of the same benchmark.
+        IfqaError: a retriever's or the reader's weights were trained on another split family of the same benchmark.
     """
     plugins: list[tuple[Literal["retriever", "reader"], str, dict[str, object], bool]] = []
     if experiment.reader:
@@ -125,7 +130,7 @@ def _family(plugin: type[Learned], settings: Mapping[str, object], root: Path, b
 
 
 def _refuse(what: str, trained: str, experiment: Experiment) -> None:
-    """IfQA's families are re-cuts of the same questions, so a model of the one has seen test questions of the other."""
+    """IfQA's split families divide the same questions, so a model of one family has seen test questions of the other."""
     known_benchmark = trained.partition("/")[0] == experiment.benchmark
     tested = open_benchmark(experiment.benchmark, experiment.root).family(experiment.split) if known_benchmark else ""
     if tested and trained != tested:
@@ -136,7 +141,7 @@ def _refuse(what: str, trained: str, experiment: Experiment) -> None:
 
 
 def was_trained_on(plugin: Learned, experiment: Experiment) -> bool:
-    """Whether a reader's or a retriever's weights come from the very questions of the experiment; its scores then mean little."""
+    """Whether a plugin's weights were trained on the experiment's own questions; its scores then mean little."""
     if not plugin.trained_on:
         return False
     files = open_benchmark(experiment.benchmark, experiment.root).files(experiment.split)

@@ -1,7 +1,6 @@
-"""What each stage is made from: its settings, its inputs' identities, its plugin's version. This alone decides reuse.
+"""The inputs of each stage, which decide reuse: settings, identities of input artifacts, code of the plugin.
 
-Inputs are named by the hash of what *they* were made from, so a change anywhere shows in everything after it. Nothing is
-written here.
+An artifact is identified by the hash of its own inputs, so a change shows in every later stage. Nothing is written here.
 """
 
 import inspect
@@ -29,7 +28,7 @@ from ifqa.storage.files import sha256
 
 
 def inputs_of_passages(corpus: Corpus, known: sources.Known | None = None) -> dict[str, object]:
-    """The sources' settings and the SHA-256 of what they read; `known` as `sources.identify` takes it."""
+    """The sources' settings and the SHA-256 of their files; `known` as `sources.identify` takes it."""
     if known is None:
         manifest = artifacts.read_manifest(corpus.folder / "passages")
         known = manifest["record"].get("sources", {}) if manifest else {}
@@ -41,7 +40,7 @@ def inputs_of_passages(corpus: Corpus, known: sources.Known | None = None) -> di
 
 
 def inputs_of_index(corpus: Corpus, name: str) -> dict[str, object]:
-    """The build settings, defaults too, and the passages.
+    """The build settings with their defaults, the retriever's code, and the identity of the passages.
 
     Raises:
         IfqaError: the corpus has no such index, or its passages are not built.
@@ -57,10 +56,10 @@ def inputs_of_index(corpus: Corpus, name: str) -> dict[str, object]:
 
 
 def inputs_of_retrieve(experiment: Experiment) -> dict[str, object]:
-    """The search settings, the questions, and the index, which must be of the passages that are there.
+    """The search settings, the questions, and the identities of the indexes, which must be built from the present passages.
 
     Raises:
-        IfqaError: the passages or the index are not built, or not from what the corpus file says now.
+        IfqaError: the passages or an index are not built, or older than the corpus's file.
     """
     assert experiment.retriever is not None
     inputs: dict[str, object] = {"stage": "retrieve", "retriever": fingerprint("retriever", experiment)}
@@ -68,7 +67,7 @@ def inputs_of_retrieve(experiment: Experiment) -> dict[str, object]:
     indexes: dict[str, str] = {}
     corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     for name in experiment.indexes:
-        assert corpus is not None  # or the experiment had been refused
+        assert corpus is not None  # load_experiment has checked that
         index = inputs_of_index(corpus, name)
         found = finished(corpus.folder / name, f"ifqa index {corpus.name}")["inputs"]
         if found.get("passages") != index["passages"]:
@@ -86,16 +85,16 @@ def inputs_of_retrieve(experiment: Experiment) -> dict[str, object]:
 
 
 def inputs_of_read(experiment: Experiment) -> dict[str, object]:
-    """The reader's settings and weights, the questions, the run, and the passages it names."""
+    """The reader's settings and weights, the questions, the run, and the corpus's passages."""
     assert experiment.reader is not None
     reader = fingerprint("reader", experiment)
     return {"stage": "read", "reader": reader, **_questions(experiment), **_run(experiment)}
 
 
 def inputs_of_score(experiment: Experiment) -> dict[str, object]:
-    """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer.
+    """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer's version.
 
-    So are the measures that the experiment names, and the files from outside that measures and subsets are in.
+    The measures that the experiment names belong to them, and the files outside this package that define measures and subsets.
     """
     benchmark = {"name": experiment.benchmark, "code": code_of(load("benchmark", experiment.benchmark))}
     inputs: dict[str, object] = {"stage": "score", "version": summary.VERSION}
@@ -107,7 +106,7 @@ def inputs_of_score(experiment: Experiment) -> dict[str, object]:
 
 
 def _measures(experiment: Experiment) -> dict[str, object]:
-    """The measures that an experiment adds, and SHA-256 by module of the files that are not of this package."""
+    """The measures that an experiment adds, and the SHA-256 of each module outside this package that defines any."""
     by = declared(experiment.benchmark, experiment.measures, experiment.root)
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     modules |= {_module(one.of) for one in by.measures} | {_module(one.holds) for one in by.subsets}
@@ -117,17 +116,17 @@ def _measures(experiment: Experiment) -> dict[str, object]:
 
 
 def _module(function: Callable[..., object]) -> str:
-    """The module that a function is in; of a partial one, or an object that is called, what it is made from."""
+    """The module of a function, of the function in a `partial`, or of the class of a callable object."""
     while isinstance(function, partial):
         function = function.func
     return function.__module__ if inspect.isroutine(function) else type(function).__module__
 
 
 def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) -> dict[str, object]:
-    """All that decides what an experiment's retriever or reader does: its settings, its code, and a hash of the files it reads.
+    """What determines the output of an experiment's retriever or reader: its settings, its code, and hashes of its files.
 
     Raises:
-        IfqaError: a file it reads is missing.
+        IfqaError: a file that it reads is missing.
     """
     if kind == "reader":
         assert experiment.reader is not None
@@ -138,7 +137,7 @@ def fingerprint(kind: Literal["retriever", "reader"], experiment: Experiment) ->
         assert experiment.retriever is not None
         made = _of_retriever(experiment.retriever, experiment.root)
     if experiment.asks_llm(kind):
-        assert experiment.llm is not None  # or the experiment had been refused
+        assert experiment.llm is not None  # load_experiment has checked that
         llm, own = experiment.llm, experiment.llm_settings
         made["llm"] = _fingerprint("llm", llm["name"], llm, own, experiment.root)
     return made
@@ -161,23 +160,21 @@ def _fingerprint(
 
 
 def finished(folder: Path, command: str) -> artifacts.Manifest:
-    """The manifest of an artifact another one needs; where there is none, the error names the command that makes it.
+    """The manifest of an artifact that another stage needs.
 
     Raises:
-        IfqaError: it is not there, or not whole.
+        IfqaError: the artifact is not there, or a file of it is damaged; the message names the `command` that makes it.
     """
     manifest = artifacts.read_manifest(folder)
     if manifest is None:
         raise IfqaError(f"{folder} is not there yet; make it with: {command}")
     if wrong := next(artifacts.damaged(folder, manifest), ""):
-        raise IfqaError(
-            f"{folder} is not whole: {wrong} is missing, or not as it was written; make it again: {command}"
-        )
+        raise IfqaError(f"{folder} is damaged: {wrong} is missing, or not as it was written; make it again: {command}")
     return manifest
 
 
 def up_to_date(folder: Path, inputs_of: Callable[[], dict[str, object]]) -> bool:
-    """Whether an artifact is made from exactly what it should be now; not if what it is made from is not there."""
+    """Whether an artifact was made from exactly the present inputs; False if an input is missing."""
     try:
         return artifacts.is_made(folder, inputs_of())
     except IfqaError:
@@ -188,7 +185,7 @@ def up_to_date_passages(corpus: Corpus) -> artifacts.Manifest:
     """The manifest of a corpus's passages.
 
     Raises:
-        IfqaError: they are not built, not whole, or not what the corpus file says now.
+        IfqaError: they are not built, damaged, or older than the corpus's file.
     """
     folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
     manifest = finished(folder, command)
@@ -197,7 +194,7 @@ def up_to_date_passages(corpus: Corpus) -> artifacts.Manifest:
 
 
 def identifying(plugin: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings without those that the plugin says change how fast it is, and not what it does."""
+    """Settings without those in the plugin's `not_identity`, which change its speed and not its output."""
     return {key: value for key, value in sorted(settings.items()) if key not in plugin.not_identity}
 
 
@@ -206,14 +203,14 @@ def _questions(experiment: Experiment) -> dict[str, str]:
 
 
 def _training(experiment: Experiment) -> dict[str, str]:
-    """The training questions by which the benchmark tells a subset apart, where it does."""
+    """The identity of the training questions, if the benchmark needs them to tell a subset apart."""
     benchmark = open_benchmark(experiment.benchmark, experiment.root)
     split = benchmark.training(experiment.split)
     return {"training": questions_identity(benchmark.questions(split))} if split else {}
 
 
 def _passages(corpus: Corpus) -> str:
-    """Identity of a corpus's passages, which must be what its file says now."""
+    """Identity of a corpus's passages, which must be up to date with its file."""
     return artifacts.identity(up_to_date_passages(corpus)["inputs"])
 
 
@@ -225,12 +222,14 @@ def _run(experiment: Experiment) -> dict[str, str]:
 
 
 def _stage(experiment: Experiment, stage: str, inputs_of: Callable[[Experiment], dict[str, object]]) -> str:
-    """Identity of an earlier stage, which must be what the experiment says now."""
+    """Identity of an earlier stage, which must be up to date with the experiment's file."""
     folder, command = experiment.folder / stage, f"ifqa {stage} {experiment.name}"
     manifest, inputs = finished(folder, command), inputs_of(experiment)
     _require_same(folder, manifest["inputs"], inputs, command)
     made = manifest["record"]
-    half_answered = json.dumps(made["files"], sort_keys=True) if made.get("retry") else ""  # another than the next try
+    half_answered = (
+        json.dumps(made["files"], sort_keys=True) if made.get("retry") else ""
+    )  # the next try gives other files
     return artifacts.identity(inputs) + half_answered
 
 

@@ -1,4 +1,7 @@
-"""What an experiment still needs before it can run here, for `ifqa list`: seen from names and files, nothing is opened."""
+"""What an experiment still needs before it can run here, for `ifqa list`.
+
+The check looks at names and files only; it opens nothing.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -15,12 +18,12 @@ from ifqa.storage.artifacts import MANIFEST
 
 
 def missing(experiment: Experiment) -> list[str]:
-    """What is not here yet, in a few words each; empty if the experiment can run."""
+    """What is missing, each thing in a few words; empty if the experiment can run."""
     return list(dict.fromkeys(_missing(experiment)))
 
 
 def is_scored(experiment: Experiment) -> bool:
-    """Whether it has been scored, by these settings or by others."""
+    """Whether it has been scored, with its present settings or with earlier ones."""
     return (experiment.folder / "score" / MANIFEST).exists()
 
 

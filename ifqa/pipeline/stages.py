@@ -1,7 +1,7 @@
 """THE MAIN PATH: dump -> passages -> index -> retrieve -> read -> score.
 
-Each arrow is a function here and a verb of the command line. They meet only on disk: each reads what the one before has
-finished, and either finds that its own artifact was made from exactly that already, or makes it.
+Each stage is a function here and a verb of the command line. Stages exchange files only. A stage reads the artifacts of the
+stages before it. It makes its own artifact, unless that was made from exactly the same inputs before.
 """
 
 import os
@@ -35,24 +35,33 @@ from ifqa.pipeline.provenance import (
     up_to_date,
 )
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
+from ifqa.pipeline.upstream import (
+    is_prediction_for,
+    passages_of,
+    predictions_of,
+    questions_of,
+    rankings_of,
+    sources_of,
+    split_size,
+)
 from ifqa.plugins import load_indexed, settings_at
 from ifqa.progress import bar, counted, say
 from ifqa.records import Hit, Prediction
 from ifqa.scoring import summary
 from ifqa.scoring.declared import declared
 from ifqa.storage.artifacts import lock, make, read_manifest, take_over
-from ifqa.storage.files import json_line, keep_whole_lines, write, write_json, write_jsonl
+from ifqa.storage.files import json_line, write, write_json, write_jsonl
+from ifqa.storage.torn import keep_whole_lines
 from ifqa.workers.tasks import run as run_all
 
-SEARCHED = 64  # questions a retriever is given at a time
+SEARCHED = 64  # questions in a call of a retriever
 
 
 def build_passages(corpus: Corpus) -> Path:
-    """Sources to shards of passages, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of their ids.
+    """Build shards of passages from a corpus's sources, `indexes/NAME/passages/passages-00000.jsonl` …, and an index of ids.
 
-    A shard follows a block of the input, so its bytes do not depend on who makes it; the finished ones of a build that
-    was killed are used again.
+    Each shard is made from a block of the input, so its bytes do not depend on the number of workers. The finished shards of a
+    killed build are reused.
 
     Raises:
         IfqaError: a source is missing or broken, holds no passage, two passages have the same id, or the disk is full.
@@ -74,7 +83,7 @@ def build_passages(corpus: Corpus) -> Path:
                 advance(block.read)
         sums = shards.finish()
         if not sums["passages"]:
-            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; look at what its file names")
+            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; check the sources in its file")
         if write_id_index(work.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {work.folder} changed while they were indexed; run the same command again")
         work.record |= {**sums, "sources": sources.facts(found, pipe)}
@@ -89,7 +98,7 @@ def build_passages(corpus: Corpus) -> Path:
 
 
 def build_index(corpus: Corpus, name: str) -> Path:
-    """Passages to one of the corpus's indexes, `indexes/NAME/INDEX/`.
+    """Build one of the corpus's indexes from its passages, `indexes/NAME/INDEX/`.
 
     Raises:
         IfqaError: the corpus has no such index, or its passages are not built.
@@ -109,7 +118,9 @@ def build_index(corpus: Corpus, name: str) -> Path:
 
 
 def retrieve(experiment: Experiment, session: Session | None = None) -> Path:
-    """Questions to rankings, `experiments/NAME/retrieve/run.trec`; and `passages.jsonl` where the retriever makes text.
+    """Retrieve a ranking for each question, `experiments/NAME/retrieve/run.trec`.
+
+    A retriever that makes its passages also writes `passages.jsonl`.
 
     Raises:
         IfqaError: the index is not built, or was built from other passages than the corpus has now.
@@ -142,10 +153,12 @@ def retrieve(experiment: Experiment, session: Session | None = None) -> Path:
 
 
 def read(experiment: Experiment, session: Session | None = None) -> Path:
-    """Rankings to answers, `experiments/NAME/read/predictions.jsonl`; without a retriever the reader gets no passage.
+    """Answer each question from its ranking, `experiments/NAME/read/predictions.jsonl`.
+
+    Without a retriever the reader gets no passages.
 
     Raises:
-        IfqaError: there is no run yet, a passage of it is in no store, or the reader was trained in another setting.
+        IfqaError: there is no run yet, a passage of the run is in no store, or the reader was trained on another split family.
     """
     if experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [reader]")
@@ -158,8 +171,7 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
         path = work.folder / "predictions.jsonl"
         system = System(experiment, session)
         reader = system.reader
-        ids = [question.id for question in questions]
-        done = keep_whole_lines(path, reader.chunk, lambda n, line: [line.get("question_id")] == ids[n : n + 1])
+        done = keep_whole_lines(path, reader.chunk, lambda n, line: is_prediction_for(questions[n : n + 1], line))
         if done:
             say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
         top = [ranking[: experiment.reader["passages"]] for ranking in rankings_of(experiment, questions)]
@@ -179,10 +191,10 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
 
 
 def score(experiment: Experiment) -> Path:
-    """Run and predictions to `experiments/NAME/score/scores.json` and `per_question.jsonl`, over all of the questions.
+    """Score run and predictions over all questions, `experiments/NAME/score/scores.json` and `per_question.jsonl`.
 
     Raises:
-        IfqaError: a stage before is not done, or its files are of other questions.
+        IfqaError: an earlier stage is not finished, or its files are of other questions.
     """
     _keep_resolved(experiment)
     for stage in ("retrieve", "read"):
@@ -205,8 +217,8 @@ def score(experiment: Experiment) -> Path:
             for question, found, prediction in zip(questions, texts, answers, strict=True)
         ]
         scores = summary.summarise(rows, questions, by, depth, experiment.seed, predictions)
-        made = [one["record"] for stage in experiment.stages if (one := read_manifest(experiment.folder / stage))]
-        worst = max(made, key=lambda one: one.get("retry", 0))
+        found = (read_manifest(experiment.folder / stage) for stage in experiment.stages)
+        worst = max((one["record"] for one in found if one), key=lambda record: record.get("retry", 0))
         scores["not_asked"], scores["retry"] = worst.get("not_asked", 0), worst.get("retry", 0)
         scores["of"] = split_size(experiment)
         write_jsonl(work.folder / "per_question.jsonl", rows)
@@ -215,9 +227,9 @@ def score(experiment: Experiment) -> Path:
 
 
 def run(experiment: Experiment, session: Session | None = None) -> Path:
-    """Every stage of an experiment that is not done, in order; the score folder.
+    """Run every stage of an experiment that is not up to date, in order; returns the score folder.
 
-    Several experiments of one command share a `session`, and so their language models, and what they may spend.
+    The experiments of a command share a `session`, and with it their language models and their budget.
     """
     session = session or Session()
     questions_of(experiment)
@@ -231,7 +243,11 @@ def run(experiment: Experiment, session: Session | None = None) -> Path:
 
 
 def prepare(experiment: Experiment) -> None:
-    """Build the corpus an experiment needs, after a look at what can be wrong without hours of work."""
+    """Build the corpus that an experiment needs, after the checks that find mistakes before hours of work.
+
+    Raises:
+        IfqaError: a file, a setting or a source is missing or wrong.
+    """
     if experiment.retriever:
         fingerprint("retriever", experiment)
     if experiment.reader:
@@ -242,7 +258,7 @@ def prepare(experiment: Experiment) -> None:
         parts = {"passages": partial(inputs_of_passages, corpus)}
         parts |= {index: partial(inputs_of_index, corpus, index) for index in experiment.indexes}
         if all(up_to_date(corpus.folder / part, inputs_of) for part, inputs_of in parts.items()):
-            for part in parts:  # many may read at once; only a builder keeps others out
+            for part in parts:  # no lock: several experiments may read a finished corpus at once
                 say(f"{corpus.folder / part}: nothing to do, made from exactly this before")
             return
         with lock(corpus.folder):
@@ -252,7 +268,7 @@ def prepare(experiment: Experiment) -> None:
 
 
 def open_system(experiment: Experiment, session: Session | None = None) -> System:
-    """An experiment's retriever and reader for questions of your own, once the corpus is built.
+    """Build an experiment's corpus if need be, and open its retriever and reader for questions of your own.
 
     Raises:
         IfqaError: as `prepare`.
@@ -262,18 +278,18 @@ def open_system(experiment: Experiment, session: Session | None = None) -> Syste
 
 
 def _again(made: dict[str, Any]) -> str:
-    """How many questions a language model is to be asked again, where there are any."""
+    """The number of questions that the next run asks a language model again, as the end of a message; empty for none."""
     return f"; {made['retry']:,} of them not wholly, which the next run asks again" if made.get("retry") else ""
 
 
 def _keep_resolved(experiment: Experiment) -> None:
-    """Whichever stage of a variant comes first leaves its `experiment.toml`, by which the others find it."""
+    """Write a variant's `experiment.toml`, so that later commands find the variant by its name."""
     if experiment.variant:
         write_resolved(experiment)
 
 
 def _take_over(experiment: Experiment, stage: str) -> None:
-    """Bring a variant's earlier stage over from an experiment it varies, so that `ifqa read --reader X` needs no more."""
+    """Copy a variant's earlier stage from an experiment with the same inputs, so that `ifqa read --reader X` can read it."""
     inputs_of = {"retrieve": inputs_of_retrieve, "read": inputs_of_read}[stage]
     applies = experiment.retriever if stage == "retrieve" else experiment.reader
     if not (experiment.variant and applies) or (experiment.folder / stage).exists():

@@ -1,4 +1,4 @@
-"""An opened system: a retriever and a reader in memory, which answer questions one after another."""
+"""`System`: an experiment's retriever and reader, held in memory to answer questions one after another."""
 
 import threading
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
 
 
 class System:
-    """What an experiment says, opened: each part when it is first needed, and once.
+    """An experiment's retriever and reader, each opened when it is first needed.
 
-    Several threads may use it at once. Searching is done in one of them at a time, and so is reading, unless the reader says
-    that it can be asked by several. The corpus must be built; `ifqa.pipeline.stages.open_system` sees to that.
+    Several threads may use a system at once. One thread searches at a time, and one reads at a time unless the reader is
+    `concurrent`. The corpus must be built; `ifqa.pipeline.stages.open_system` builds it.
 
     Attributes:
         experiment: the settings.
-        session: what it may spend, and its language model; shared by the experiments of one command.
+        session: the budget and the language models; shared by the experiments of a command.
     """
 
     def __init__(self, experiment: Experiment, session: Session | None = None) -> None:
@@ -41,7 +41,7 @@ class System:
         self.close()
 
     def close(self) -> None:
-        """Let go of retriever and reader, and of the memory they take; used again, they are opened again."""
+        """Drop retriever and reader and free their memory; they are opened again if they are used again."""
         for part in ("retriever", "reader", "_store"):
             vars(self).pop(part, None)
 
@@ -50,7 +50,7 @@ class System:
         """The experiment's retriever.
 
         Raises:
-            IfqaError: it has none, or something that it needs is missing.
+            IfqaError: the experiment has none, or something that the retriever needs is missing.
         """
         if self.experiment.retriever is None:
             raise IfqaError(f"experiment {self.experiment.name} has no [retriever]")
@@ -61,7 +61,7 @@ class System:
         """The experiment's reader.
 
         Raises:
-            IfqaError: it has none, or something that it needs is missing.
+            IfqaError: the experiment has none, or something that the reader needs is missing.
         """
         if self.experiment.reader is None:
             raise IfqaError(f"experiment {self.experiment.name} has no [reader]")
@@ -72,21 +72,21 @@ class System:
         return [PassageStore(self.experiment.corpus_folder / "passages")] if self.experiment.corpus else []
 
     def open(self) -> Self:
-        """Open what there is now, and not with the first question."""
+        """Open retriever and reader now, not with the first question."""
         with self._searching, self._reading:
             _ = self.experiment.retriever and self.retriever
             _ = self.experiment.reader and self.reader
         return self
 
     def search(self, questions: Sequence[Question], k: int = 0) -> list[list[Hit]]:
-        """The best `k` passages of each question, best first; 0 for as many as the experiment says.
+        """The best `k` passages of each question, best first; 0 for the experiment's own `k`.
 
         Raises:
-            IfqaError: there is no retriever, or it does not give what it should.
+            IfqaError: there is no retriever, or it breaks its protocol.
         """
         with self._searching:
             retriever = self.retriever
-            assert self.experiment.retriever is not None  # or there would be none
+            assert self.experiment.retriever is not None  # self.retriever has checked that
             depth = k or self.experiment.retriever["k"]
             rankings = retriever.search(queries_of(self.experiment, questions), depth)
             check_rankings(self.experiment.retriever["name"], questions, depth, rankings)
@@ -95,24 +95,24 @@ class System:
     def read(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
-        """The reader's answers to questions from passages of each, best first.
+        """The reader's answer to each question from its passages, which are given best first.
 
         Raises:
-            IfqaError: there is no reader, or it does not give what it should.
+            IfqaError: there is no reader, or it breaks its protocol.
         """
-        with self._reading:  # opened by one thread, whoever reads then
+        with self._reading:  # one thread opens the reader
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
             predictions = reader.answer(questions, passages, advance=advance)
-        assert self.experiment.reader is not None  # or there would be none
+        assert self.experiment.reader is not None  # self.reader has checked that
         check_predictions(self.experiment.reader["name"], questions, passages, predictions)
         return predictions
 
     def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
-        """The best `k` passages of each question, with their texts; 0 for as many as the experiment says.
+        """The best `k` passages of each question, with their texts; 0 for the experiment's own `k`.
 
         Raises:
-            IfqaError: a question is empty, there is no retriever, or it does not give what it should.
+            IfqaError: a question is empty, there is no retriever, or it breaks its protocol.
         """
         asked = as_questions(questions)
         with self._searching:
@@ -121,10 +121,10 @@ class System:
         return [Ranking(*one) for one in zip(asked, map(tuple, rankings), map(tuple, passages), strict=True)]
 
     def answer(self, questions: Sequence[str | Question]) -> list[Answer]:
-        """Each question's answer, and the passages it was read from, the most telling first.
+        """Each question's answer, and the passages it was read from, most important first.
 
         Raises:
-            IfqaError: a question is empty, there is no reader, or a part does not give what it should.
+            IfqaError: a question is empty, there is no reader, or a part breaks its protocol.
         """
         asked = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
@@ -137,11 +137,11 @@ class System:
         return [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
 
     def ask(self, question: str | Question) -> Answer:
-        """One question's answer, as `answer` gives it."""
+        """The answer to a question, as `answer` gives it."""
         return self.answer([question])[0]
 
     def _passages(self, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]]) -> list[list[Passage]]:
-        """The passages of rankings, which the retriever has made or the corpus holds."""
+        """The passages of each ranking, from those that the retriever made or from the corpus."""
         made = {passage.id: passage for passage in self.retriever.made_passages(questions) or ()}
         ids = [hit.passage_id for ranking in rankings for hit in ranking]
         missing = list(dict.fromkeys(one for one in ids if one not in made))
@@ -150,13 +150,13 @@ class System:
 
 
 def as_questions(asked: Sequence[str | Question]) -> list[Question]:
-    """Texts as questions that are of no benchmark; questions as they are.
+    """Questions from texts, with ids `ask/0`, `ask/1`, …; given `Question`s are kept.
 
     Raises:
-        IfqaError: one is empty.
+        IfqaError: `asked` is a single text, an element is neither text nor `Question`, or a question is empty.
     """
     if isinstance(asked, str):
-        raise IfqaError(f"wanted several questions, found one; put it into a list: [{asked!r}]")
+        raise IfqaError(f"wanted a list of questions, found a text; put it into a list: [{asked!r}]")
     if strange := [one for one in asked if not isinstance(one, str | Question)]:
         raise IfqaError(f"wanted a text or a Question, found {strange[0]!r:.80}")
     questions = [one if isinstance(one, Question) else Question(f"ask/{n}", one.strip()) for n, one in enumerate(asked)]

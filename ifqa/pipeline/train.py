@@ -1,4 +1,4 @@
-"""What `ifqa train` does: a benchmark's questions, and passages retrieved for them, to weights."""
+"""`ifqa train`: train weights on a benchmark's questions and the passages retrieved for them."""
 
 import importlib
 import importlib.util
@@ -33,28 +33,28 @@ _MODULES = {
 DEPTH = {"extractive": 20, "rerank": 20, "dense": 100}  # passages that a training question's negatives are drawn from
 _NEEDS = {"rerank": ("peft", "datasets", "accelerate"), "dense": ("datasets", "accelerate"), "fid": ("accelerate",)}
 GIVEN = ("material", "folder", "seed", "progress")
-Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # a split, and how many passages of each of its questions
+Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # split, passages a question -> passages of each question
 
 
 def train(
     what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: dict[str, object],
     dev: str = "", experiment: str = "",
 ) -> Path:  # fmt: skip
-    """Train a reader, the reranker or a dense retriever on a benchmark's split, with passages retrieved for its questions.
+    """Train a reader, the reranker or a dense retriever on a split's questions and the passages retrieved for them.
 
     Args:
-        what: "extractive", "fid", "rerank" or "dense": which `train` of `ifqa.training`, which takes the settings.
-        benchmark, split: what is trained on.
-        corpus: its index named bm25 gives the passages.
-        folder: where the weights go.
-        seed: of all that is drawn; None for the default, or the recipe's.
+        what: "extractive", "fid", "rerank" or "dense": the `train` function of `ifqa.training` to call.
+        benchmark, split: the training questions.
+        corpus: the corpus whose index named bm25 gives the passages.
+        folder: where the weights are written.
+        seed: seed of all random draws; None for the default, or the recipe's.
         settings: keyword arguments of that `train`.
-        dev: split to choose the best of "fid" by; empty for none.
-        experiment: whose corpus and retriever give the passages of "fid" instead; empty for BM25 over the corpus.
+        dev: split by which "fid" chooses the best checkpoint; empty for none.
+        experiment: the experiment whose retriever gives the passages of "fid" instead; empty for BM25 over the corpus.
 
     Raises:
         IfqaError: a setting is unknown, the corpus has no index named bm25, an extra is not installed, the folder holds
-            another training, or the two splits are of different settings.
+            another training, or the two splits are of different split families.
     """
     for library in _NEEDS.get(what, ()):
         if importlib.util.find_spec(library) is None:
@@ -62,7 +62,7 @@ def train(
     module = importlib.import_module(_MODULES[what])
     drawn = {} if seed is None else {"seed": seed}
     depth = DEPTH.get(what, 0)
-    if what in ("dense", "fid"):  # its settings are those of a recipe
+    if what in ("dense", "fid"):  # settings override those of a recipe
         chosen = module.resolve(**settings, **drawn)
         depth = depth or chosen.passages
     else:
@@ -86,7 +86,7 @@ def train(
 
 
 def _by_bm25(corpus: Corpus, source: Benchmark, folder: Path) -> Retrieve:
-    """The best of a corpus's BM25 index."""
+    """A function that retrieves passages with a corpus's BM25 index."""
     with _lock(corpus.folder):
         build_passages(corpus)
         index = build_index(corpus, "bm25")
@@ -102,7 +102,7 @@ def _by_bm25(corpus: Corpus, source: Benchmark, folder: Path) -> Retrieve:
 
 
 def _by_experiment(name: str, benchmark: str) -> Retrieve:
-    """The best of an experiment's retriever, whose run over another split lies in a folder beside the experiment's own."""
+    """A function that retrieves passages with an experiment's retriever; each split's run is kept in a variant's folder."""
     experiment = load_experiment(name)
     if experiment.benchmark != benchmark or experiment.retriever is None:
         raise IfqaError(f"experiment {name} retrieves no passages for questions of {benchmark}; name another")
@@ -119,12 +119,12 @@ def _by_experiment(name: str, benchmark: str) -> Retrieve:
 
 
 def _lock(folder: Path) -> AbstractContextManager[None]:
-    """What keeps a second command out; the other processes of one training on several GPUs come in with the first."""
+    """The folder's lock; on several GPUs the first process takes it for all processes of the training."""
     return lock(folder) if world()[0] == 0 else nullcontext()
 
 
 def _first_alone() -> AbstractContextManager[None]:
-    """Of several processes the first makes what is missing, then the others find it."""
+    """On several GPUs, the first process runs the block first and makes what is missing; the others then find it."""
     if world()[1] == 1:
         return nullcontext()
     from accelerate import PartialState

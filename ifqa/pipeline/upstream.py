@@ -1,8 +1,8 @@
-"""What stages find when they start: questions, sources, and the files of the stages before; and what plugins must give."""
+"""What stages load (questions, sources, earlier stages' files), and the checks of what plugins return."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import cast
 
@@ -17,8 +17,11 @@ from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import with_fractions
-from ifqa.storage.files import read_jsonl, unicode_text
+from ifqa.storage.artifacts import files_of
+from ifqa.storage.files import field, read_jsonl, unicode_text
 from ifqa.storage.resources import find_resource
+
+_KEYS = tuple(one.name for one in fields(Prediction))
 
 
 def questions_of(experiment: Experiment) -> list[Question]:
@@ -39,21 +42,21 @@ def questions_of(experiment: Experiment) -> list[Question]:
 
 
 def split_size(experiment: Experiment) -> int:
-    """How many questions its split has, of which it may ask some only."""
+    """How many questions the experiment's split has; the experiment may ask fewer."""
     return len(questions_of(replace(experiment, limit=0, questions=())))
 
 
 def queries_of(experiment: Experiment, questions: Sequence[Question]) -> list[Question]:
-    """The questions as the experiment's retriever is asked them."""
+    """The questions as the experiment's retriever gets them, rewritten by its setting `query`."""
     assert experiment.retriever is not None
     return rewrite(questions, experiment.retriever.get("query", "question"))
 
 
 def sources_of(corpus: Corpus) -> list[Source]:
-    """A corpus's sources, checked, with paths from its root and with the questions whose gold passages are one.
+    """A corpus's sources, checked, with paths below its root; a source of format "gold" with its splits' questions.
 
     Raises:
-        IfqaError: a format or a setting is wrong, or what a source names is not there.
+        IfqaError: a format or a setting is wrong, or a file or split of a source is not there.
     """
     found = [
         Source(**{**source, "path": _below(corpus.root, source["path"])}) if _is_relative(source) else source
@@ -73,7 +76,7 @@ def _is_relative(source: Source) -> bool:
 
 
 def _below(root: Path, path: str) -> str:
-    """A path from the root, or a tracked file of that name; as it is where the root is the working directory."""
+    """A path below the root, or a tracked file of that name; unchanged if the root is the working directory."""
     return path if root == Path() else str(find_resource(path, root) or root / path)
 
 
@@ -150,7 +153,11 @@ def check_predictions(
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:
-    """The ranking of each question in the experiment's run: empty where nothing was found, or for a closed book."""
+    """The ranking of each question in the experiment's run; empty if nothing was retrieved or there is no retriever.
+
+    Raises:
+        IfqaError: the run is missing or broken, or has a question that is not the experiment's.
+    """
     if not experiment.retriever:
         return [[] for _ in questions]
     path = experiment.folder / "retrieve" / "run.trec"
@@ -163,10 +170,14 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[l
 
 
 def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
-    """The passages of each ranking, from the corpus or from what the retriever made."""
+    """The passages of each ranking, from those that the retriever made or from the corpus.
+
+    Raises:
+        IfqaError: a passage is in neither.
+    """
     stores: list[Store] = []
     made = experiment.folder / "retrieve" / "passages.jsonl"
-    if made.exists():
+    if made in files_of(made.parent):
         stores.append(PassageFile(made))
     if experiment.corpus:
         stores.append(PassageStore(experiment.corpus_folder / "passages"))
@@ -175,12 +186,15 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
 
 
 def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> list[Prediction]:
-    """One prediction for each question: a missing one is a failed one; one of another split is an error."""
+    """The prediction for each question; a missing prediction is a failed one.
+
+    Raises:
+        IfqaError: a line is no prediction, is for a question that is not the experiment's, or answers a question again.
+    """
     path = experiment.folder / "read" / "predictions.jsonl"
     predictions = {}
     for number, record in read_jsonl(path):
-        lists = {name: tuple(record.get(name, ())) for name in ("passage_ids", "passage_scores")}
-        prediction = Prediction(**record | lists)
+        prediction = prediction_of(record, f"{path}:{number}")
         predictions[prediction.question_id] = prediction
         if len(predictions) != number:
             raise IfqaError(f"{path}:{number}: question {prediction.question_id} is answered twice")
@@ -191,15 +205,43 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> lis
     return one_for_each(questions, predictions)
 
 
+def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
+    """The prediction in a line of predictions.jsonl; `where` ("file:line") opens the error.
+
+    Raises:
+        IfqaError: a key is missing, unknown or of another type.
+    """
+    if unknown_keys := record.keys() - _KEYS:
+        raise IfqaError(f"{where}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
+    texts = {key: field({key: "", **record}, key, str, where) for key in ("completion", "error", "factual")}
+    ids, scores = (field({key: [], **record}, key, list, where) for key in ("passage_ids", "passage_scores"))
+    score = record.get("score")
+    numbers = [*scores] if score is None else [*scores, score]
+    if not all(isinstance(one, str) for one in ids) or not all(isinstance(one, int | float) for one in numbers):
+        raise IfqaError(f"{where}: wanted texts in 'passage_ids', and numbers in 'passage_scores' and 'score'")
+    return Prediction(
+        question_id=field(record, "question_id", str, where), answer=field(record, "answer", str, where),
+        passage_ids=tuple(ids), passage_scores=tuple(scores), score=cast("float | None", score), **texts,
+    )  # fmt: skip
+
+
+def is_prediction_for(question: Sequence[Question], record: Mapping[str, object]) -> bool:
+    """Whether a line of predictions.jsonl is a prediction for the question, of which there may be none."""
+    try:
+        return [prediction_of(record, "").question_id] == [one.id for one in question]
+    except IfqaError:
+        return False
+
+
 def one_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
-    """The prediction of each question, from those by question id; a missing one is a failed one."""
+    """The prediction for each question, from predictions by question id; a missing prediction is a failed one."""
     return [predictions.get(one.id, Prediction(one.id, "", error="no prediction")) for one in questions]
 
 
 def answers_of(experiment: Experiment) -> Iterator[Answer]:
-    """What was answered to each question, with the passages it was read from."""
+    """The answer to each question, with the passages it was read from."""
     questions = questions_of(experiment)
     predictions = predictions_of(experiment, questions)
     evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for each in predictions))
-    for question, told, passages in zip(questions, predictions, evidence, strict=True):
-        yield Answer(question, told.answer, tuple(passages), told.factual, told.error)
+    for question, each, passages in zip(questions, predictions, evidence, strict=True):
+        yield Answer(question, each.answer, tuple(passages), each.factual, each.error)

@@ -1,4 +1,4 @@
-"""Whether what was made is still as it was written, file by file."""
+"""`ifqa check --verify`: hash every file of the artifacts and compare with their manifests."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from ifqa.config.experiment import Experiment
 from ifqa.corpus.sources import files_of
 from ifqa.errors import IfqaError
 from ifqa.pipeline.upstream import sources_of
-from ifqa.storage.artifacts import damaged, read_manifest
+from ifqa.storage.artifacts import damaged, read_manifest, strangers
 from ifqa.storage.files import known_sha256
 
 
@@ -26,8 +26,10 @@ def verify(of: Experiment | Corpus) -> Iterator[str]:
             continue
         found = list(damaged(folder, manifest, thorough=True))
         wrong += [folder / name for name in found]
-        count = len(manifest["record"].get("files", {}))
-        yield f"  {folder}: {len(found) or 'none'} of {count:,} files damaged"
+        count = len(manifest["record"]["files"])
+        others = strangers(folder)
+        besides = f"; in no manifest, and not read: {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
+        yield f"  {folder}: {len(found) or 'none'} of {count:,} files damaged{besides if others else ''}"
     if wrong:
         errors.append(f"not as they were written: {_few(wrong)}; remove their folders, and run the same command again")
     corpus = of if isinstance(of, Corpus) else load_corpus(of.corpus, of.root) if of.corpus else None

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from ifqa.corpus.store import count_passages
+from ifqa.corpus.store import count_passages, shards_of
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.protocols import Indexed
@@ -154,11 +154,11 @@ class BM25(Indexed):
         Raises:
             IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory.
         """
-        files = sorted(require(passages, "passages folder").glob("passages-*.jsonl"))
+        files = list(shards_of(require(passages, "passages folder")).values())
         count = sum(map(count_passages, files))
         if not count:
             raise IfqaError(
-                f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS"
+                f"no passages in {passages}; wanted passages-00000.jsonl, one a line; run: ifqa passages CORPUS"
             )
         folder.mkdir(parents=True, exist_ok=True)
         workers = threads or os.cpu_count() or 1

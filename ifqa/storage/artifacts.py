@@ -1,15 +1,14 @@
-"""Artifacts: folders that are whole or not there, and know what they were made from.
+"""Artifacts: folders that are written completely or not at all, with a manifest of inputs and files.
 
-An artifact is made in a temporary sibling `.NAME.partial`; `manifest.json` is written into it last, so its presence means
-done, and then the whole folder is renamed into place. The manifest has two halves: `inputs` (stage,
-settings, identity of the inputs, version of the plugin), which alone decides whether the artifact is used again, and
-`record` (when, how long, with what, SHA-256 of every file), which is for people.
+An artifact is made in a temporary folder beside its place, `.NAME.partial`. `manifest.json` is written last, so a folder
+with a manifest is finished; then the folder is renamed into place. The manifest has two halves. `inputs` (stage, settings,
+identities of the inputs, version of the plugin) alone decides whether the artifact is reused. `record` (time, duration,
+libraries, SHA-256 of every file) is for people.
 """
 
 import errno
 import hashlib
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,11 +24,11 @@ from ifqa.progress import say
 from ifqa.records import Usage
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import known_sha256, read_json, sha256, write_json
+from ifqa.storage.manifests import check_manifest
+from ifqa.storage.replacing import INPUTS, partial, prepare, publish, refuse_links, room_for
 
 MANIFEST = "manifest.json"
-INPUTS = "inputs.json"
 _SMALL = 64_000_000  # bytes
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class _File(TypedDict):
@@ -38,7 +37,7 @@ class _File(TypedDict):
 
 
 class StageRecord(Usage):
-    """The half `record` of a manifest; the optional ones where the stage tells them (`left_out` of passages is a table)."""
+    """The half `record` of a manifest; a stage writes the optional keys that apply to it (`left_out` of passages is a table)."""
 
     files: dict[str, _File]
     at: str  # ISO time
@@ -65,10 +64,10 @@ class Manifest(TypedDict):
 
 @dataclass
 class Work:
-    """A folder to fill, and facts about the filling for the manifest's `record`.
+    """A folder to fill, and facts for the manifest's `record`.
 
-    `inputs` is what it is made from; where some of it is known only once it has been read (a pipe), whoever fills the
-    folder puts another in its place.
+    `inputs` becomes the manifest's `inputs`. Some inputs are known only once they are read (a pipe); the code that fills the
+    folder then replaces `inputs`.
     """
 
     folder: Path
@@ -77,15 +76,15 @@ class Work:
 
 
 def identity(inputs: Mapping[str, object]) -> str:
-    """Hex SHA-256 of an artifact's inputs, by which another artifact names it."""
+    """Hex SHA-256 of an artifact's inputs; artifacts made from it name it by this hash."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of a finished artifact, or None where there is none.
+    """The manifest of a finished artifact, or None if the folder has no manifest.
 
     Raises:
-        IfqaError: the manifest is there and is not one.
+        IfqaError: the file is no manifest of this version.
     """
     path = folder / MANIFEST
     if not path.exists():
@@ -95,37 +94,32 @@ def read_manifest(folder: Path) -> Manifest | None:
         manifest = read_json(path)
     except IfqaError as error:
         raise IfqaError(f"{error}; {mend}") from error
-    if not isinstance(manifest, dict) or not all(isinstance(manifest.get(half), dict) for half in ("inputs", "record")):
-        raise IfqaError(f"{path}: not a manifest (wanted the tables 'inputs' and 'record'); {mend}")
-    files = manifest["record"].get("files", {})
-    if not isinstance(files, dict) or not all(map(_is_facts, files.values())):
-        raise IfqaError(f'{path}: not a manifest (wanted "bytes" and "sha256" of each of its files); {mend}')
+    try:
+        check_manifest(manifest)
+    except IfqaError as error:
+        raise IfqaError(f"{path}: not a manifest ({error}); {mend}") from error
     return cast(Manifest, manifest)
 
 
-def _is_facts(value: object) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("bytes"), int) and isinstance(value.get("sha256"), str)
+def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) -> bool:
+    """Whether the folder holds an artifact made from exactly these inputs, with no damaged file (see `damaged`).
 
-
-def is_made(folder: Path, inputs: Mapping[str, object]) -> bool:
-    """Whether the folder holds an artifact made from exactly this, with every file as it was written (see `damaged`).
-
-    One whose `record` says "retry", because a language model did not answer everything, is one to make again.
+    False if its `record` says "retry": a language model left questions unanswered, and the artifact is to be made again.
     """
     manifest = read_manifest(folder)
     if manifest is None or manifest["record"].get("retry"):
         return False
-    return identity(manifest["inputs"]) == identity(inputs) and not any(damaged(folder, manifest))
+    return identity(manifest["inputs"]) == identity(inputs) and not any(damaged(folder, manifest, thorough))
 
 
 @contextmanager
 def lock(folder: Path) -> Iterator[None]:
-    """Keep every other process out of a corpus or an experiment; ends with the process, however it ends.
+    """Keep every other process out of the folder of a corpus or an experiment; a process that dies releases its lock.
 
-    On a read-only file system there is nothing to keep anyone from: what is made can be used, nothing can be made.
+    On a read-only file system nothing is locked: finished artifacts can be used, and none can be made.
 
     Raises:
-        IfqaError: another process is in it.
+        IfqaError: another process holds the lock.
     """
     guard = FileLock(folder / ".lock", timeout=0, is_singleton=True)
     try:
@@ -149,36 +143,41 @@ def make(
     others: Sequence[Path] = (),
     resume: Literal["", "same", "any"] = "",
 ) -> Iterator[Work | None]:
-    """Make an artifact, all or nothing; `None` where there is nothing to do.
+    """Make an artifact, all or nothing; yields `None` if there is nothing to do.
 
     Args:
-        folder: where it will stand. What stands there now is replaced only once the new one is whole.
-        inputs_of: says what it is to be made from; asked again at the end, lest an input changed meanwhile.
-        others: folders it may be copied from, where one was made from exactly the same.
-        resume: keep in the temporary folder what an earlier, killed attempt left there: "same" if it was at the very
-            same thing, "any" whatever it was at, for whoever can tell what of it is of use.
+        folder: the artifact's place. An artifact that is there is replaced once the new one is complete.
+        inputs_of: gives the artifact's inputs; called again at the end, to see that no input changed meanwhile.
+        others: folders of the same artifact elsewhere; one with the same inputs is copied.
+        resume: whether to keep what a killed attempt left in the temporary folder. "same": if its inputs were the same;
+            "any": always, if the caller can tell which parts are reusable; "": never.
 
     Raises:
-        IfqaError: the disk is full, another process is at work here, an input changed while it was made, or the folder
-            is a link.
+        IfqaError: the disk is full, another process is at work here, an input changed meanwhile, the folder is a link, or
+            it holds a file that is in no manifest.
     """
-    with lock(folder.parent), _room_for(folder):
+    with lock(folder.parent), room_for(folder):
         if folder.is_symlink():
-            raise IfqaError(f"{folder} is a link, whose place a new one would take; link {folder.parent} instead")
-        _refuse_links(folder)
+            raise IfqaError(
+                f"{folder} is a link, and would be replaced by a folder; make {folder.parent} the link instead"
+            )
+        refuse_links(folder)
         inputs = inputs_of()
         if is_made(folder, inputs):
             say(f"{folder}: nothing to do, made from exactly this before")
             yield None
-        elif take_over(folder, inputs, others):
+            return
+        _refuse_strangers(folder)
+        if take_over(folder, inputs, others):
             yield None
-        elif is_made(_partial(folder), inputs):  # finished, and killed just before it was in its place
-            _publish(folder)
+        elif is_made(partial(folder), inputs):  # killed after the manifest, before the rename
+            publish(folder)
             yield None
         else:
             _say_damage(folder, inputs)
             started = time.monotonic()
-            work = Work(_prepare(_partial(folder), inputs, resume), inputs)
+            work = Work(prepare(folder, inputs, resume), inputs)
+            (work.folder / MANIFEST).unlink(missing_ok=True)
             yield work
             if identity(inputs_of()) != identity(inputs):
                 raise IfqaError(
@@ -186,102 +185,94 @@ def make(
                 )
             record = {"files": _facts(work.folder), **circumstances(time.monotonic() - started), **work.record}
             write_json(work.folder / MANIFEST, {"inputs": work.inputs, "record": record})
-            _publish(folder)
+            _refuse_strangers(folder)  # a file may have come during the work
+            publish(folder)
 
 
 def _say_damage(folder: Path, inputs: Mapping[str, object]) -> None:
-    """That what is made again was there, and no longer is as it was written."""
+    """Say which file is the reason that an artifact with the right inputs is made again."""
     manifest = read_manifest(folder)
     if manifest and identity(manifest["inputs"]) == identity(inputs) and (name := next(damaged(folder, manifest), "")):
         say(f"{folder}: {name} is not as it was written; it is made again")
 
 
 def take_over(folder: Path, inputs: Mapping[str, object], others: Sequence[Path]) -> bool:
-    """Copy an artifact from the first of other folders that holds one made from exactly this; whether there was one."""
-    other = next((other for other in others if is_made(other, inputs)), None)
-    if other is None:
+    """Copy an artifact from the first of other folders that holds it with the same inputs; whether one was found.
+
+    The other folders are not locked, because a process may work there for hours; the copy is verified instead. A folder with
+    an unreadable manifest is skipped.
+    """
+    for other in others:
+        try:
+            if not is_made(other, inputs):
+                continue
+        except IfqaError as error:
+            say(f"{folder}: not taken over from {other.parent.name}: {error}")
+            continue
+        with lock(folder.parent):
+            refuse_links(folder)
+            if _copy(other, partial(folder), inputs):
+                publish(folder)
+                say(f"{folder}: taken over from {other.parent.name}")
+                return True
+    return False
+
+
+def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:
+    """Copy an artifact's own files; whether the copy is complete. It is not if the artifact was replaced meanwhile."""
+    shutil.rmtree(to, ignore_errors=True)
+    try:
+        for path in (*files_of(artifact), artifact / MANIFEST):
+            target = to / path.relative_to(artifact)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, target)
+    except FileNotFoundError:
         return False
-    with lock(folder.parent), lock(other.parent):
-        _refuse_links(folder)
-        if not is_made(other, inputs):
-            raise IfqaError(f"{other} changed while it was being taken over; run the same command again")
-        shutil.rmtree(_partial(folder), ignore_errors=True)
-        shutil.copytree(other, _partial(folder))
-        _publish(folder)
-    say(f"{folder}: taken over from {other.parent.name}")
-    return True
+    return is_made(to, inputs, thorough=True)
 
 
-def _partial(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.partial")
+def files_of(folder: Path) -> list[Path]:
+    """The files of an artifact that its manifest lists and that exist; of a folder without a manifest, all files.
+
+    So files that someone else put into the folder are never read as the artifact's own.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
+    return [path for name in manifest["record"]["files"] if (path := folder / name).is_file()]
 
 
-def _aside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.old")
+def strangers(folder: Path) -> list[str]:
+    """Names of the files in an artifact's folder that its manifest does not list, without hidden ones (`.DS_Store`)."""
+    listed = {folder / MANIFEST, *files_of(folder)} if (folder / MANIFEST).exists() else set()
+    found = (path for path in sorted(folder.rglob("*")) if path not in listed and not path.is_dir())
+    names = (path.relative_to(folder) for path in found)
+    return [name.as_posix() for name in names if not any(part.startswith(".") for part in name.parts)]
 
 
-def _refuse_links(folder: Path) -> None:
-    """What is written, emptied and removed on the way is ours; what a link there leads to is not.
+def _refuse_strangers(folder: Path) -> None:
+    """Refuse to replace a folder that holds someone else's files: they would be lost.
 
     Raises:
-        IfqaError: the temporary folder is a link, or one lies in it.
+        IfqaError: the folder holds such files.
     """
-    for place in (_partial(folder), _aside(folder)):
-        link = place if place.is_symlink() else next((one for one in place.rglob("*") if one.is_symlink()), None)
-        if link:
-            raise IfqaError(f"{link} is a link, and what it leads to is not for {folder}; remove the link")
-
-
-def _prepare(partial: Path, inputs: dict[str, object], resume: str) -> Path:
-    """The temporary folder: empty but for what it will be made from, or as an earlier attempt left it."""
-    left = partial / INPUTS
-    text = json.dumps(inputs, indent=2, ensure_ascii=False).encode()
-    if resume == "any" or (resume == "same" and left.exists() and left.read_bytes().strip() == text):
-        for torn in partial.glob(".*.tmp"):
-            torn.unlink()
-        (partial / MANIFEST).unlink(missing_ok=True)
-    else:
-        shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True, exist_ok=True)
-    write_json(left, inputs)
-    return partial
-
-
-def _publish(folder: Path) -> None:
-    """Old folder aside, whole new folder in, old one away: a kill between leaves the old, the new, or "not done"."""
-    aside = _aside(folder)
-    (_partial(folder) / INPUTS).unlink(missing_ok=True)
-    shutil.rmtree(aside, ignore_errors=True)
-    if folder.exists():
-        os.rename(folder, aside)
-    os.rename(_partial(folder), folder)
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-@contextmanager
-def _room_for(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _NO_ROOM:
-            raise
-        free = shutil.disk_usage(folder.parent).free
+    if names := strangers(folder):
         raise IfqaError(
-            f"no room on the disk to write {folder} ({os.strerror(error.errno)}; {free:,} bytes free): "
-            "make room and run the same command again; nothing finished was touched"
-        ) from error
+            f"{folder / names[0]} is in no manifest, and would be removed when {folder} is made again; "
+            "move it elsewhere, or remove it"
+        )
 
 
 def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterator[str]:
-    """The files of an artifact that are missing, of another size, or of other bytes than were written.
+    """Names of an artifact's files that are missing or whose size or SHA-256 differs from the manifest's.
 
     Args:
         folder: the artifact.
         manifest: its manifest.
-        thorough: hash every file. Else those of an artifact of up to 64 MB, each once a process while it is not touched:
-            larger ones would take longer to hash than to use.
+        thorough: hash every file. Otherwise files are hashed only in artifacts of up to 64 MB, because larger ones take
+            longer to hash than to use; a process hashes an unchanged file once.
     """
-    files = manifest["record"].get("files", {})
+    files = manifest["record"]["files"]
     hashed = thorough or sum(facts["bytes"] for facts in files.values()) <= _SMALL
     for name, facts in files.items():
         path = folder / name

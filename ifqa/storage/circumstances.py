@@ -1,4 +1,4 @@
-"""When, with what and on what something was made, for the manifest's `made`."""
+"""Time, versions, commit and hardware of a run, for the manifest's `record`."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ _LIBRARIES = ("numpy", "torch", "transformers", "tokenizers", "pyserini", "jdk4p
 
 
 def circumstances(seconds: float) -> dict[str, object]:
-    """The time, versions, commit and hardware; `seconds` is how long it took."""
+    """Time, versions, commit and hardware as a manifest's `record` has them; `seconds` is how long the work took."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 2),
@@ -35,7 +35,7 @@ def _version(name: str) -> str:
 
 @cache
 def commit() -> str:
-    """Commit of the checkout this package runs from, with "+" if it was changed since; empty for an installed wheel."""
+    """Commit of the checkout that the package runs from, with "+" if files were changed since; empty for an installed wheel."""
     root = PACKAGE.parent
     if not (root / ".git").exists():
         return ""
@@ -44,6 +44,6 @@ def commit() -> str:
             ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-    except (OSError, subprocess.CalledProcessError):  # no git here: the commit is unknown, not wrong
+    except (OSError, subprocess.CalledProcessError):  # git is not installed, or the checkout is not readable
         return ""
     return described.stdout.strip()

@@ -1,7 +1,7 @@
-"""Files that stages meet on: JSON, JSON lines, TOML.
+"""Reading and atomic writing of the files that stages exchange: JSON, JSON lines and TOML; and their SHA-256.
 
-Reading streams and names the file and line of whatever is wrong. Writing goes aside and is renamed into place, so a
-file that has its name is whole.
+Errors name the file and the line. A file is written under a temporary name and then renamed, so a file with its final name
+is complete.
 """
 
 import bz2
@@ -12,7 +12,7 @@ import lzma
 import os
 import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from io import BufferedReader
@@ -24,6 +24,16 @@ from ifqa.progress import bar
 
 _T = TypeVar("_T")
 
+
+def _with_keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} is there twice")
+    return table
+
+
+_JSON = json.JSONDecoder(object_pairs_hook=_with_keys_once)
 _PACKERS: dict[bytes, Any] = {b"BZh": bz2.open, b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 
 
@@ -33,10 +43,10 @@ LONGEST_LINE = 1 << 24
 
 
 def require(path: Path, what: str) -> Path:
-    """`path` if it is there, else one line saying `what` was looked for.
+    """`path`, if it exists.
 
     Raises:
-        IfqaError: nothing is at `path`.
+        IfqaError: `path` does not exist; the message says that it would be `what`.
     """
     if not path.exists():
         raise IfqaError(f"{what} not found: {path} does not exist")
@@ -44,7 +54,7 @@ def require(path: Path, what: str) -> Path:
 
 
 def unpack(handle: BufferedReader) -> IO[bytes]:
-    """What a handle holds, unpacked as its first bytes ask."""
+    """A handle on the uncompressed bytes; the first bytes tell bz2, gzip, xz or plain."""
     first = handle.peek(6)[:6]
     opened: IO[bytes] = next((opener(handle) for magic, opener in _PACKERS.items() if first.startswith(magic)), handle)
     return opened
@@ -53,9 +63,12 @@ def unpack(handle: BufferedReader) -> IO[bytes]:
 def read_lines(
     path: Path, opened: BufferedReader | None = None, longest: int = LONGEST_LINE
 ) -> Iterator[tuple[int, str]]:
-    """Line number (from 1) and text of each line, without its newline, of a text file, compressed or not.
+    """Number (from 1) and text, without newline, of each line of a text file, compressed or not.
 
-    `opened` is the file where it is open already, `longest` the bytes that a line may have.
+    Args:
+        path: the file.
+        opened: a handle on it, if it is already open.
+        longest: how many bytes a line may have.
 
     Raises:
         IfqaError: the file is missing, cut short or not UTF-8, or a line is too long.
@@ -78,19 +91,22 @@ def read_lines(
 
 
 def read_jsonl(path: Path, opened: BufferedReader | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Line number (from 1) and object of each line of a JSON-lines file; blank lines are passed over.
+    """Number (from 1) and object of each line of a JSON-lines file; blank lines are skipped.
 
     Raises:
-        IfqaError: the file is missing, or a line is not a JSON object (named as file:line).
+        IfqaError: the file is missing, or a line is no JSON object or has a key twice (named as file:line).
     """
     for number, line in read_lines(path, opened):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = _JSON.decode(line)
         except json.JSONDecodeError as error:
             raise IfqaError(f"{path}:{number}: not JSON ({error.msg} at column {error.colno})") from error
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets in brackets
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # a key twice, a number of thousands of digits, brackets in brackets
             raise IfqaError(f"{path}:{number}: not JSON that can be read ({error})") from error
         if not isinstance(record, dict):
             raise IfqaError(f"{path}:{number}: wanted a JSON object, found {type(record).__name__}")
@@ -112,7 +128,7 @@ def field(record: Mapping[str, object], key: str, kind: type[_T], where: str) ->
 
 
 def text_field(record: Mapping[str, object], key: str, where: str) -> str:
-    """`record[key]`, which must be a string with something in it.
+    """`record[key]`, which must be a string that is not blank.
 
     Raises:
         IfqaError: the key is missing, not a string, or blank.
@@ -124,10 +140,10 @@ def text_field(record: Mapping[str, object], key: str, where: str) -> str:
 
 
 def texts_field(record: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
-    """`record[key]`, which must be a list of strings.
+    """`record[key]`, which must be a list of strings that are not blank.
 
     Raises:
-        IfqaError: the key is missing, not a list, or holds something else than strings with something in them.
+        IfqaError: the key is missing, its value is no list, or an element is no string or blank.
     """
     values = field(record, key, list, where)
     for value in values:
@@ -139,10 +155,10 @@ def texts_field(record: Mapping[str, object], key: str, where: str) -> tuple[str
 
 
 def unicode_text(text: str, key: str, where: str) -> str:
-    """The text of a field, if every character of it is one.
+    """The text of a field, if it can be encoded.
 
     Raises:
-        IfqaError: half a surrogate pair is among them, which JSON can write and nothing can encode.
+        IfqaError: it holds half a surrogate pair, which JSON can write and UTF-8 cannot.
     """
     try:
         text.encode()
@@ -154,34 +170,40 @@ def unicode_text(text: str, key: str, where: str) -> str:
 
 
 def write(handle: IO[bytes], data: bytes) -> None:
-    """Every byte of every artifact this program writes itself goes through here (the crash tests cut it)."""
+    """Write bytes of an artifact. All artifacts that Python writes go through here, so that tests can kill in mid-write."""
     handle.write(data)
+
+
+def open_new(path: Path) -> IO[bytes]:
+    """Open a new file for writing. An existing file or link is removed first, so a link is never followed."""
+    path.unlink(missing_ok=True)
+    return open(path, "xb")
 
 
 @contextmanager
 def create(path: Path) -> Iterator[IO[bytes]]:
-    """A handle on a temporary sibling of `path`, flushed to disk and renamed to `path` on leaving without an error."""
+    """Yield a handle on a temporary file beside `path`, which is flushed to disk and renamed to `path` if no error is raised."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.tmp")
     try:
-        with open(aside, "wb") as handle:
+        with open_new(aside) as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(aside, path)
     except OSError as error:
-        aside.unlink(missing_ok=True)  # on a full disk it is in the way of everything else
+        aside.unlink(missing_ok=True)  # it takes up room on a full disk
         error.filename = error.filename or str(path)
         raise
 
 
 def json_line(record: Mapping[str, object]) -> bytes:
-    """A record as one line of JSON, the same bytes for the same content."""
+    """A record as a line of JSON, always the same bytes for the same content."""
     return json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> int:
-    """Write records as JSON lines, atomically; returns how many."""
+    """Write records as JSON lines, atomically; returns their number."""
     count = 0
     with create(path) as handle:
         for record in records:
@@ -190,37 +212,8 @@ def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> int:
     return count
 
 
-def keep_whole_lines(
-    path: Path, multiple_of: int = 1, fits: Callable[[int, dict[str, Any]], bool] = lambda number, record: True
-) -> int:
-    """Cut a file of JSON lines that a killed process left behind to its whole lines, a multiple of so many; how many.
-
-    It ends before the first line that is no JSON object, or does not fit: `fits` is told its number, from 0, and what it holds.
-    """
-    if not path.exists():
-        return 0
-    with open(path, "r+b") as handle:
-        ends = [0]
-        for number, line in enumerate(handle):
-            record = _object(line)
-            if record is None or not line.endswith(b"\n") or not fits(number, record):
-                break
-            ends.append(ends[-1] + len(line))
-        kept = (len(ends) - 1) // multiple_of * multiple_of
-        handle.truncate(ends[kept])
-    return kept
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
 def write_json(path: Path, value: object) -> None:
-    """Write one indented JSON file, atomically."""
+    """Write an indented JSON file, atomically."""
     with create(path) as handle:
         write(handle, json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n")
 
@@ -229,10 +222,11 @@ def read_json(path: Path) -> Any:
     """The value of a JSON file.
 
     Raises:
-        IfqaError: the file is missing or not JSON (named as file:line).
+        IfqaError: the file is missing, not JSON (named as file:line), or has a key twice.
     """
     try:
-        return json.loads(require(path, "file").read_bytes())
+        data = require(path, "file").read_bytes()
+        return _JSON.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
     except json.JSONDecodeError as error:
         raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
     except UnicodeDecodeError as error:
@@ -245,24 +239,37 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file.
 
     Raises:
-        IfqaError: the file is not TOML; the line is in the message.
+        IfqaError: the file is not TOML (the message has the line) or not UTF-8.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError
         raise IfqaError(f"{path}: not TOML: {error}") from error
 
 
 def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file's bytes."""
+    """Hex SHA-256 of a file's bytes.
+
+    Raises:
+        IfqaError: it is a folder, or a device or pipe, which may have no end.
+    """
+    _require_regular(path)
     with open(path, "rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def known_sha256(path: Path) -> str:
-    """The same, hashed once in a process while the file keeps its size and time of change; with a bar, for it may be large."""
+    """SHA-256 of a file, cached in the process by path, size and modification time; shows a progress bar."""
+    _require_regular(path)
     stat = path.stat()
     return _sha256(path, stat.st_size, stat.st_mtime_ns)
+
+
+def _require_regular(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise IfqaError(f"{path} is not a regular file; wanted a file")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Tracked files that ship with the program, such as `experiments/sample.toml`, and where they are looked for."""
+"""Finding the files that ship with the program, such as `experiments/sample.toml`."""
 
 import re
 from pathlib import Path
@@ -10,10 +10,10 @@ BUNDLED = PACKAGE / "bundled"  # the sample, trained weights, prices, recordings
 
 
 def find_resource(name: str, root: Path = Path()) -> Path | None:
-    """A tracked file such as `experiments/sample.toml`: below `root`, then in the repository, then in the package.
+    """A tracked file such as `experiments/sample.toml`: below `root`, else in the repository, else in the package.
 
-    The repository is where an editable install or a checkout runs from; a wheel carries the same files inside the
-    package under `bundled/`. None when it is in none of them.
+    The repository is there for a checkout or an editable install; a wheel has the same files in the package under
+    `bundled/`. None if the file is in none of them.
     """
     return next((place / name for place in _places(root) if (place / name).is_file()), None)
 
@@ -22,7 +22,7 @@ def named_resource(what: str, folder: str, suffix: str, name: str, root: Path = 
     """The tracked file FOLDER/NAME.SUFFIX.
 
     Raises:
-        IfqaError: there is none of that name; `what` it would be is in the message.
+        IfqaError: there is no such file; the message calls it a `what` ("corpus").
     """
     found = find_resource(f"{folder}/{name}{suffix}", root) if re.fullmatch(r"\w[\w.-]*", name) else None
     if found is None:
@@ -31,14 +31,18 @@ def named_resource(what: str, folder: str, suffix: str, name: str, root: Path = 
 
 
 def plain_name(name: str, what: str) -> str:
-    """A name that may be a folder: it leads nowhere else."""
+    """A name that is safe as the name of a folder.
+
+    Raises:
+        IfqaError: it has a character, or begins with one, that could lead to another folder.
+    """
     if not re.fullmatch(r"\w[\w.+=~-]{0,199}", name):
         raise IfqaError(f"{what} {name!r}: wanted a name of letters, digits and . _ - that names no other folder")
     return name
 
 
 def list_resources(folder: str, suffix: str, root: Path = Path()) -> dict[str, Path]:
-    """Name without suffix -> path of every tracked file of a folder, the nearer place hiding the farther."""
+    """Name without suffix -> path of every tracked file of a folder; `root` hides the repository, which hides the package."""
     found: dict[str, Path] = {}
     for place in reversed(_places(root)):
         found |= {path.name.removesuffix(suffix): path for path in sorted((place / folder).glob(f"*{suffix}"))}

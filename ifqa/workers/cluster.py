@@ -1,4 +1,4 @@
-"""A function over many tasks on a Ray cluster."""
+"""Run a function over many tasks on a Ray cluster."""
 
 import multiprocessing
 import os
@@ -23,7 +23,7 @@ _RAY = re.compile(r"(^|/)(ray|raylet|gcs_server)(::|/|\s|$)")  # in the command 
 def on_ray(
     function: Callable[[Task], Result], tasks: Iterator[Task], workers: int, gpus: int, name: Callable[[Task], str]
 ) -> Iterator[tuple[Task, Result]]:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it reports home unless told not to
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends usage statistics by default
     try:
         import ray
     except ModuleNotFoundError as error:
@@ -65,35 +65,35 @@ def on_ray(
 
 
 def _join_cluster(ray: Any) -> None:
-    """Connect to the cluster that RAY_ADDRESS names, or make one here.
+    """Connect to the cluster that RAY_ADDRESS names, or start a cluster on this machine.
 
     Raises:
-        IfqaError: nothing answers there.
+        IfqaError: nothing answers at RAY_ADDRESS, or no cluster can be started.
     """
     address = os.environ.get("RAY_ADDRESS", "")
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     try:
-        if colon:  # Ray itself would knock for minutes
+        if colon:  # Ray would retry for minutes
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     except (OSError, ValueError, RuntimeError) as error:
         raise IfqaError(
             f"Ray cannot be reached (RAY_ADDRESS={address!r}: {error}); wanted the address of a running cluster, as "
-            "host:6379, or none to make one here"
+            "host:6379, or no RAY_ADDRESS to start one here"
         ) from error
 
 
 def _guarded() -> Any:
-    """Start a process that ends what Ray has started here when this one closes the pipe, or is killed.
+    """Start a process that kills Ray's processes when this process closes the returned pipe, or is killed.
 
-    Ray's own agents outlive their node by half a minute and more, looking for it.
+    Ray's own agents would outlive their node by half a minute or more, looking for it.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     with no_interrupts():
         context.Process(target=_bury, args=(theirs, os.getpid()), daemon=True).start()
     theirs.close()
-    ours.recv()  # it is on guard
+    ours.recv()  # wait until the process watches
     return ours
 
 
@@ -101,12 +101,12 @@ def _bury(pipe: Any, parent: int) -> None:
     import psutil
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    pipe.send("on guard")
-    family: set[psutil.Process] = set()  # a process is its number and its time of birth
+    pipe.send("watching")
+    family: set[psutil.Process] = set()  # psutil compares number and start time
     with suppress(psutil.NoSuchProcess):
         while not pipe.poll(timeout=0.5):
             family |= set(psutil.Process(parent).children(recursive=True))
-    for process in list(family):  # and what they have started since
+    for process in list(family):  # and the processes they have started since
         with suppress(psutil.NoSuchProcess):
             family |= set(process.children(recursive=True))
     for process in family - {psutil.Process()}:

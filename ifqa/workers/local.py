@@ -1,4 +1,4 @@
-"""A function over many tasks on processes of this machine."""
+"""Run a function over many tasks on processes of this machine."""
 
 import multiprocessing
 import os
@@ -21,13 +21,13 @@ ATTEMPTS = 2  # at a task whose worker dies
 
 
 class _Worker:
-    """A process, and our end of the pipe to it."""
+    """A worker process, and the parent's end of the pipe to it."""
 
     def __init__(self, function: Callable[[Any], Any], gpu: str | None) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy the threads' locks of Java and torch
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(function, theirs, gpu), daemon=True)
-        with no_interrupts():  # until it says itself that it does not heed them
+        with no_interrupts():  # until `_serve` ignores them
             self.process.start()
         theirs.close()
         self.number = -1
@@ -35,7 +35,7 @@ class _Worker:
 
     def give(self, number: int, task: Any) -> None:
         self.number, self.task = number, task
-        with suppress(BrokenPipeError):  # it died while it had nothing to do: its pipe will say so
+        with suppress(BrokenPipeError):  # the worker died while idle; reading its pipe will show that
             self.pipe.send(task)
 
     def stop(self) -> None:
@@ -45,15 +45,15 @@ class _Worker:
 
 
 def _serve(function: Callable[[Any], Any], pipe: Any, gpu: str | None) -> None:
-    """A worker's life: tasks in, results out, until the pipe closes or the parent is gone."""
+    """The loop of a worker: receive a task, send its result, until the pipe closes or the parent is gone."""
     if gpu is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # read when CUDA starts, which importing torch does not
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # CUDA reads it when it starts, after torch is imported
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError):
         while True:
             try:
-                pipe.send((function(pipe.recv()),))  # by no name: both are large, and would stay until the next ones
+                pipe.send((function(pipe.recv()),))  # task and result are large: unnamed, both can be freed
             except (IfqaError, OSError) as error:
                 pipe.send(error)
 
@@ -71,7 +71,7 @@ def on_processes(
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpus else [""]
     devices = cycle(visible if visible != [""] else map(str, range(gpus)) if gpus else [None])
     numbered = enumerate(tasks)
-    waiting: deque[tuple[int, Task]] = deque()  # read while every worker is busy, or to be tried again
+    waiting: deque[tuple[int, Task]] = deque()  # tasks read while every worker was busy, and tasks to retry
     deaths: Counter[int] = Counter()
     busy: list[_Worker] = []
     idle: list[_Worker] = []
@@ -115,7 +115,7 @@ def on_processes(
 
 def died(task: str, code: int | str) -> Exception:
     if code == 1:
-        return RuntimeError(f"a worker broke at {task}; its traceback stands above")
+        return RuntimeError(f"a worker failed at {task}; its traceback is above")
     how = f"signal {-code}" if isinstance(code, int) and code < 0 else code
     return IfqaError(
         f"a worker died {ATTEMPTS} times at {task} ({how}); if memory ran out, use fewer workers; what is finished is "

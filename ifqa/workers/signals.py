@@ -1,7 +1,7 @@
-"""Signals: Ctrl-C held back while a process starts, and the handlers of C and Java libraries kept beside another library's.
+"""Signals: block Ctrl-C while a process starts, and restore Java's signal handlers after Ray replaced them.
 
-The Java machine lives by its handler of SIGSEGV: its threads stop, as they must now and then, by a fault that it answers.
-Ray takes that handler's place, and on leaving sets the default there, by which the next such fault ends the process.
+The Java machine relies on its SIGSEGV handler: it stops its threads by a fault that the handler answers. Ray replaces the
+handler, and on shutdown sets the default handler, with which the next such fault ends the process.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ _ROOM = 1024  # bytes, more than any system's struct sigaction has
 
 @contextmanager
 def handlers_kept() -> Iterator[None]:
-    """Put the handlers of all crashes back on leaving, as the C library has them; Python's `signal` knows its own alone."""
+    """Restore the C handlers of all crash signals on leaving; Python's `signal` module knows only Python's handlers."""
     if os.name != "posix":  # Windows has no such handlers
         yield
         return
@@ -33,7 +33,7 @@ def handlers_kept() -> Iterator[None]:
 
 @contextmanager
 def no_interrupts() -> Iterator[None]:
-    """Ctrl-C goes to every process of a terminal; what starts here inherits that it is held back."""
+    """Block SIGINT in the block; a process started there inherits that (Ctrl-C reaches every process of a terminal)."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,7 +1,9 @@
-"""A function over many tasks, on processes of this machine or on a Ray cluster; results come as they are finished.
+"""Run a function over many tasks, on processes of this machine or on a Ray cluster.
 
-Workers hold no state and write nothing: a task goes to one as a value, its result comes back as a value, and whoever
-asked writes it down. So nothing depends on how many there are, where they run, or when one dies.
+Results come in the order in which the tasks finish.
+
+Workers hold no state and write nothing: a worker receives a task and returns its result, and the caller writes the result.
+So the output does not depend on the number of workers, on their machines, or on a worker's death.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,20 +29,20 @@ def run(
     gpus: int = 0,
     name: Callable[[Task], str] = str,
 ) -> Iterator[tuple[Task, Result]]:
-    """Each task and its result, in the order in which they are finished.
+    """Yield each task and its result, in the order in which they finish.
 
     Args:
         function: a function of a module, so that another process can import it.
-        tasks: taken as workers become free: at most two for each are in memory.
-        workers: how many; 0 for as many as there are cores, here or in the cluster. One works in this process.
-        engine: "local" for processes of this machine, "ray" for the cluster that RAY_ADDRESS names, or one made here.
-        gpus: of this machine; each worker sees one of them. With Ray, any number but 0 gives each task a GPU of its own.
-        name: what an error calls a task.
+        tasks: read as workers become free; at most two tasks a worker are in memory.
+        workers: how many; 0 for one a core, here or in the cluster. A single worker runs in this process.
+        engine: "local" for processes of this machine; "ray" for the cluster that RAY_ADDRESS names, or one started here.
+        gpus: GPUs of this machine; each worker sees one of them. With Ray, any number but 0 gives each task its own GPU.
+        name: the name of a task in error messages.
 
     Raises:
-        IfqaError: the function or `tasks` raised one, or a worker died twice at the same task, which is named. Before
-            that, the results of the tasks that were being worked on are given.
-        RuntimeError: the function has a bug; its traceback stands on stderr.
+        IfqaError: `function` or `tasks` raised it, or a worker died twice at the task that the message names. The results of
+            the tasks already begun are yielded before.
+        RuntimeError: the function has a bug; its traceback is on stderr.
     """
     broken: list[IfqaError] = []
     source = _until_broken(tasks, broken)
@@ -61,7 +63,7 @@ def run(
 
 
 def _until_broken(tasks: Iterable[Task], broken: list[IfqaError]) -> Iterator[Task]:
-    """The tasks up to an error in reading them, which is put by until they are done."""
+    """The tasks up to an error in reading them; the error is appended to `broken`, to be raised once they finish."""
     try:
         yield from tasks
     except IfqaError as error:

@@ -2,10 +2,9 @@
 
     python tests/kills/kill_builds.py --local 10 --ray 3 [--megabytes 60] [--seed 0]
 
-The dump is a multistream one of random articles. Each build is killed (SIGKILL, the parent alone) at a moment drawn
-between its start and the time an undisturbed build took; then none of its processes may live longer than 30 seconds,
-and the same command must leave what the undisturbed build left, whatever the number of workers of either, locally or
-under Ray.
+The dump is a multistream dump of random articles. Each build is killed (SIGKILL, the parent alone) at a moment drawn between
+its start and the duration of an undisturbed build. Its processes must end within 30 seconds, and the same command must then
+leave the same bytes as the undisturbed build, for any number of workers of either, locally or under Ray.
 """
 
 import argparse
@@ -28,7 +27,7 @@ ORPHANS_END = 30  # seconds
 
 
 def write_dump(path: Path, megabytes: float, seed: int) -> None:
-    """Streams of 100 pages of random words, until the file has so many MB."""
+    """Write streams of 100 pages of random words, until the file has `megabytes`."""
     chance = random.Random(seed)
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 9))) for _ in range(30_000)]
     number = 0
@@ -52,7 +51,7 @@ def start(folder: Path, workers: int, engine: str) -> subprocess.Popen[bytes]:
 
 
 def orphans(folder: Path) -> list[str]:
-    """Processes that carry the folder's mark in their environment, which children inherit."""
+    """Processes that have the folder's mark in their environment, which children inherit."""
     mark, found = f"IFQA_KILL_TEST={folder}".encode(), []
     for process in Path("/proc").iterdir():
         try:

@@ -1,10 +1,10 @@
-"""Kill the asking of many questions at random moments, go on, and let the server's own count say what was asked twice.
+"""Kill a client that sends many requests at random moments, resume, and count on the server what was asked twice.
 
     python tests/kills/kill_completions.py [--kills 10] [--requests 1000] [--concurrency 32] [--latency 0.2] [--rounds 3]
 
-First the pace: all requests against an answer after `latency`, beside the time that nothing but waiting would take,
-store and fsync included. Then each round asks them all, is killed with SIGKILL after a random time, and is run again to
-its end: no request may be asked twice but those that were in flight, or being written, at the kill.
+First it measures the pace: the time of all requests, store and fsync included, against the time that waiting `latency` for each
+would take. Then each round sends all requests, is killed with SIGKILL after a random time, and is run again to its end. Only
+requests that were in flight, or being written, at the kill may be asked twice.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from ifqa.llms.openai import OpenAI
 url, store, count, concurrency = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 model = OpenAI(model="m", base_url=url, store=store, concurrency=concurrency, window=4096)
 requests = [Request(messages=(("user", f"question {n}"),)) for n in range(count)]
-model.complete(requests[:1])  # imports and connections are not what is measured
+model.complete(requests[:1])  # imports and connections are not measured
 started = time.monotonic()
 done = model.complete(requests)
 seconds = time.monotonic() - started

@@ -1,11 +1,11 @@
-"""Kill every stage, many times, at seeded places, run the same command again, and see that nothing was harmed.
+"""Kill every stage many times at seeded places, run the same command again, and compare the results.
 
     python tests/kills/kill_stages.py --kills 20 [--seed 0] [--stages read score]
 
 A stage is killed (SIGKILL) when it has written a seeded number of bytes of its output, and right before and after each of
-its renames, the manifest's being the last. Then the same command runs undisturbed, and what it leaves must equal, byte
-for byte but for the manifests' `made`, what a run that was never killed leaves. Lucene names its segments at random, so
-of an index it is the ranking of every question that must be equal.
+its renames; the manifest's is the last. Then the same command runs undisturbed. Its artifact must equal that of a run that was
+never killed, byte for byte except the manifest's `record`. Lucene names its segments at random, so for an index the ranking of
+every question must be equal.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def size(folder: Path) -> int:
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    """The content of an artifact; of manifests what was wanted, of Lucene's files nothing."""
+    """The files of an artifact by name; only the `inputs` of its manifest, and nothing of Lucene's files."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.name == "manifest.json":
@@ -130,7 +130,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def prepare(folder: Path, articles: int) -> None:
-    """A corpus of random words, and questions on it, for an experiment named `small`."""
+    """Write a corpus of random words and questions on it, for an experiment named `small`."""
     words = random.Random(1)
     vocabulary = ["".join(words.choices("abcdefghijklmnopqrstuvwxyz", k=words.randint(3, 8))) for _ in range(3000)]
     text = [" ".join(words.choices(vocabulary, k=words.randint(50, 500))) for _ in range(articles)]
@@ -159,12 +159,12 @@ def prepare(folder: Path, articles: int) -> None:
 
 
 def kill_stage(folder: Path, stage: str, kills: int, seed: int, every_rename: bool = True) -> list[Kill]:
-    """Kill one stage; the stages before it are done. Leaves it done."""
+    """Kill a stage many times; the stages before it are finished, and in the end the stage is too."""
     output, command = folder / STAGES[stage][0], STAGES[stage][1]
     partial = output.with_name(f".{output.name}.partial")
 
     def anew(older: bool = False) -> None:
-        """Nothing there, or a whole artifact that was made from something else."""
+        """Leave nothing there, or a whole artifact that was made from other inputs."""
         for path in (output, partial, output.with_name(f".{output.name}.old")):
             shutil.rmtree(path, ignore_errors=True)
         if older:
@@ -220,7 +220,7 @@ def kill_stage(folder: Path, stage: str, kills: int, seed: int, every_rename: bo
 
 
 def rankings(folder: Path) -> bytes:
-    """The run of the index that is there."""
+    """The run that the present index gives."""
     shutil.rmtree(folder / "experiments/small/retrieve", ignore_errors=True)
     code, said = run(folder, STAGES["retrieve"][1])
     assert code == 0, said

@@ -1,4 +1,4 @@
-"""Kill encoding and index building at random moments, go on, and hold what comes out against an undisturbed build.
+"""Kill encoding and index building at random moments, resume, and compare with an undisturbed build.
 
     python tests/kills/kill_vectors.py [--kills 10] [--passages 3000]
 
@@ -87,7 +87,7 @@ def run(top: Path, *arguments: str) -> None:
 
 
 def kill_after(top: Path, seconds: float) -> str:
-    """Begin, kill, and say what was being done."""
+    """Start a build, kill it, and return what it was doing."""
     command = [sys.executable, "-c", IFQA, "index", "made", "--index", "dense"]
     process = subprocess.Popen(
         command, cwd=top, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -107,14 +107,14 @@ def kill_after(top: Path, seconds: float) -> str:
 
 
 def vectors_of(top: Path) -> dict[str, bytes]:
-    """Every file of the index but its manifest, which has the time."""
+    """Every file of the index except its manifest, which has the time."""
     return {
         path.name: path.read_bytes() for path in (top / "indexes/made/dense").iterdir() if path.name != "manifest.json"
     }
 
 
 def rankings(top: Path) -> str:
-    """What the index answers."""
+    """The rankings of the index, as text."""
     found = subprocess.run([sys.executable, "-c", RANKINGS], cwd=top, check=True, capture_output=True, text=True)
     return found.stdout
 

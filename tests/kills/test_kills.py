@@ -1,7 +1,22 @@
-"""A few of the kills of kill_stages.py, which does many: in the middle of each stage, and around its manifest."""
+"""A few of the kills of kill_stages.py: in the middle of each stage, around its manifest, and during Lucene's input."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from kill_stages import STAGES, kill_stage, prepare, run
+
+KILLED_IN_JAVA = """
+import os, signal
+import ifqa.retrieval.bm25
+ifqa.retrieval.bm25.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from ifqa.cli.app import main
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -12,7 +27,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_killed_stage_ends_as_if_it_had_not_been(folder, stage):
+def test_a_killed_stage_ends_as_an_undisturbed_stage(folder, stage):
     if stage == "index":  # two seconds a run: left to kill_stages.py
         assert run(folder, STAGES["index"][1])[0] == 0
         return
@@ -22,3 +37,17 @@ def test_a_killed_stage_ends_as_if_it_had_not_been(folder, stage):
     name = STAGES[stage][0].rpartition("/")[2]
     assert where == {f"to {name})": False, f"to .{name}.old)": True}
     assert all(kill.identical for kill in kills)
+
+
+def test_the_next_run_builds_an_index_killed_while_lucene_reads(folder):
+    for stage in ("passages", "index"):
+        assert run(folder, STAGES[stage][1])[0] == 0
+    shutil.rmtree(folder / STAGES["index"][0])
+    command = [sys.executable, "-c", KILLED_IN_JAVA, *STAGES["index"][1]]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    killed = subprocess.run(command, cwd=folder, env=environment, check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    assert any(path.is_symlink() for path in (folder / "indexes/small/.bm25.partial").rglob("*"))
+    code, said = run(folder, STAGES["index"][1])
+    assert code == 0, said
+    assert not (folder / "indexes/small/.bm25.partial").exists()

@@ -1,4 +1,4 @@
-"""Passages and indexes: built once, and again where what they are made from changed."""
+"""Passages and indexes are built once, and again if their inputs changed."""
 
 import json
 import shutil
@@ -14,6 +14,7 @@ from ifqa.corpus.id_index import write_id_index
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.verify import verify
 from ifqa.storage.artifacts import read_manifest
 
 
@@ -53,7 +54,7 @@ def test_passages_are_built_once_and_again_when_their_source_changed():
     ],
     ids=["no passage", "an id twice", "no file"],
 )
-def test_a_source_that_makes_no_corpus_is_refused_and_what_was_built_stays(text, complaint):
+def test_a_bad_source_is_refused_and_the_built_corpus_stays(text, complaint):
     write("few.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
     corpus(sources=[("articles", "few.jsonl")])
     before = stamps(stages.build_passages(load_corpus("few")))
@@ -71,14 +72,14 @@ def test_a_source_of_an_unknown_format_is_refused():
         stages.build_passages(load_corpus("few"))
 
 
-def test_passages_for_which_there_is_no_room_are_not_begun(monkeypatch):
+def test_a_build_without_room_on_the_disk_is_not_begun(monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(IfqaError, match="has room for 10 bytes, the passages will take about"):
         stages.build_passages(load_corpus("few"))
     assert not Path("indexes/few/passages").exists()
 
 
-def test_passages_that_are_cut_while_they_are_indexed_are_not_called_done(monkeypatch):
+def test_passages_cut_while_their_ids_are_indexed_are_refused(monkeypatch):
     def cut_first(folder):
         shard = folder / "passages-00000.jsonl"
         shard.write_bytes(b"".join(shard.read_bytes().splitlines(keepends=True)[:4]))
@@ -92,7 +93,7 @@ def test_passages_that_are_cut_while_they_are_indexed_are_not_called_done(monkey
     assert not Path("indexes/few/passages").exists()
 
 
-def test_an_index_is_built_once_and_again_when_its_settings_or_its_passages_changed():
+def test_an_index_is_rebuilt_when_settings_or_passages_change():
     stages.build_passages(load_corpus("few"))
     folder = stages.build_index(load_corpus("few"), "words")
     assert read_manifest(folder)["record"]["passages"] == 5
@@ -117,7 +118,7 @@ def test_an_index_that_the_corpus_does_not_have_is_refused():
 
 
 @pytest.mark.parametrize(("resumes", "found"), [("    resumes = True\n", ["", "half"]), ("", ["", ""])])
-def test_a_build_that_was_stopped_goes_on_only_where_the_plugin_says_that_it_can(resumes, found):
+def test_a_stopped_build_resumes_only_if_the_plugin_can(resumes, found):
     outside(BUILDER, resumes)
     corpus('retriever = "outside_of_stages:Builder"')
     stages.build_passages(load_corpus("few"))
@@ -128,3 +129,16 @@ def test_a_build_that_was_stopped_goes_on_only_where_the_plugin_says_that_it_can
     Path("stop").unlink()
     assert (stages.build_index(load_corpus("few"), "words") / "half").read_text() == "of it"
     assert Path("found.txt").read_text().splitlines() == found
+
+
+def test_a_shard_that_no_manifest_lists_is_neither_found_nor_indexed():
+    few = load_corpus("few")
+    folder = stages.build_passages(few)
+    write(folder / "passages-00099.jsonl", '{"id": "p9", "title": "", "contents": "team9 is led by captain9"}\n')
+    assert [one.id for one in PassageStore(folder)] == ["p0", "p1", "p2", "p3", "p4"]
+    index = stages.build_index(few, "words")
+    assert read_manifest(index)["record"]["passages"] == 5
+    assert list(verify(few)) == [
+        "  indexes/few/passages: none of 4 files damaged; in no manifest, and not read: passages-00099.jsonl",
+        "  indexes/few/words: none of 1 files damaged",
+    ]

@@ -1,4 +1,4 @@
-"""What a corpus or an experiment will take is said before any of it is done, and what is wrong after all of that."""
+"""`check` says what a corpus or an experiment will take before the work, and reports mistakes after all lines."""
 
 import json
 import re
@@ -29,7 +29,7 @@ from ifqa.records import Cost, Hit, Prediction
 
 
 class Plain:
-    """An index of which nobody knows what it takes."""
+    """An index without a forecast."""
 
     def __init__(self, index) -> None:
         pass
@@ -43,7 +43,7 @@ class Plain:
 
 
 class Priced(Plain):
-    """An index that takes what its settings say."""
+    """An index whose forecast is its settings."""
 
     @classmethod
     def forecast(cls, passages, *, disk=0.0, memory=0.0, seconds=0.0):
@@ -64,7 +64,7 @@ class Slow:
 
 
 class Trained:
-    """A reader with weights of the other setting."""
+    """A reader with weights of the other split family."""
 
     def __init__(self) -> None:
         pass
@@ -78,7 +78,7 @@ class Trained:
 
 
 class Asks:
-    """A reader that asks a language model once for each question, with all of its passages."""
+    """A reader with one request a question, which holds all its passages."""
 
     def __init__(self, llm) -> None:
         pass
@@ -97,7 +97,7 @@ class Asks:
 
 
 class Model:
-    """A language model of which words are tokens, and a word of a prompt costs a dollar where the price is known."""
+    """A language model whose tokens are words; a word of a prompt costs a dollar, if the price is known."""
 
     name, window, chat, spent = "a model", 100_000, False, Spent()
 
@@ -123,7 +123,7 @@ class Model:
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path, monkeypatch):
-    """Two questions, a file that answers them, three passages, nothing built, and a machine with room enough."""
+    """Two questions, a file that answers them, three passages, nothing built, and a machine with enough disk and memory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -157,7 +157,7 @@ def passages(count):
 
 
 def corpus(source='format = "passages"\npath = "few.jsonl"', **indexes):
-    """The corpus "few"; each index is its plugin and its settings."""
+    """The corpus "few"; each keyword is an index, with its plugin and settings."""
     tables = [f'[index.{name}]\nretriever = "outside_of_check:{build}\n' for name, build in indexes.items()]
     write("indexes/few.toml", f"[[passages.sources]]\n{source}\n" + "".join(tables))
 
@@ -167,12 +167,12 @@ def experiment(*tables, name="mine", top=""):
 
 
 def llm(model, more=""):
-    """The [llm] of an experiment; each test's has a name of its own, for an open one is kept."""
+    """The [llm] of an experiment; each test names its own model, because opened models are kept."""
     return f'[llm]\nname = "outside_of_check:Model"\nmodel = "{model}"\n{more}\n'
 
 
-def told(name="mine", **changes):
-    """What is said, and the refusal that comes after it, if one does."""
+def checked(name="mine", **changes):
+    """The lines that `check` yields, and the error raised after them; empty for none."""
     lines = []
     try:
         for line in check(name, changes):
@@ -186,9 +186,12 @@ def told(name="mine", **changes):
 
 
 def test_a_corpus_that_is_not_built_is_forecast():
-    lines, refused = told("few")
+    lines, refused = checked("few")
     assert refused == ""
-    assert lines[0] == "corpus few: about 0 pages and 3 passages to build from 1 source, told from 100.0% of the input"
+    assert (
+        lines[0]
+        == "corpus few: about 0 pages and 3 passages to build from 1 source, estimated from 100.0% of the input"
+    )
     assert lines[1].startswith("  passages: about ")
     assert lines[1].endswith(" with 2 processes")
     assert lines[2].startswith("  in all about ")
@@ -199,36 +202,38 @@ def test_articles_of_several_sources_are_counted_as_pages():
     for name in ("a", "b"):
         write(f"{name}.jsonl", "".join(json.dumps({"id": f"{name}{n}", "title": "T", "text": "word " * 150}) + "\n" for n in range(4)))  # fmt: skip
     corpus('format = "articles"\npath = "a.jsonl"\n[[passages.sources]]\nformat = "articles"\npath = "b.jsonl"')
-    assert told("few")[0][0].startswith("corpus few: about 8 pages and 16 passages to build from 2 sources, told from ")
+    assert checked("few")[0][0].startswith(
+        "corpus few: about 8 pages and 16 passages to build from 2 sources, estimated from "
+    )
 
 
-def test_what_is_built_takes_nothing_more(machine):
+def test_a_built_corpus_takes_nothing_more(machine):
     corpus(priced='Priced"\ndisk = 5e9\nmemory = 9e9')
     stages.build_passages(load_corpus("few"))
     stages.build_index(load_corpus("few"), "priced")
     machine.free = machine.memory = 0.0
-    assert told("few") == (["corpus few: 3 passages, built", "  index priced: built"], "")
+    assert checked("few") == (["corpus few: 3 passages, built", "  index priced: built"], "")
 
 
 def test_an_index_over_built_passages_is_forecast_from_their_number():
     corpus(priced='Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0', plain='Plain"')
     stages.build_passages(load_corpus("few"))
-    assert told("few")[0] == [
+    assert checked("few")[0] == [
         "corpus few: 3 passages, built",
         "  index priced: to build, about 5 GB of disk, 9 GB of memory, 60 s for 3 passages",
-        "  index plain: to build, and what that takes is not known",
+        "  index plain: to build; time, disk and memory are unknown",
         "  in all about 5 GB of disk (10 GB free), 9 GB of memory, 60 s",
     ]
 
 
-def test_a_changed_source_and_all_that_was_made_of_it_are_to_build_again():
+def test_a_changed_source_and_its_indexes_are_to_build_again():
     corpus(plain='Plain"')
     stages.build_passages(load_corpus("few"))
     stages.build_index(load_corpus("few"), "plain")
     passages(5)
-    lines, _ = told("few")
+    lines, _ = checked("few")
     assert lines[0].startswith("corpus few: about 0 pages and 5 passages to build")
-    assert lines[2] == "  index plain: to build, and what that takes is not known"
+    assert lines[2] == "  index plain: to build; time, disk and memory are unknown"
 
 
 def test_a_changed_build_setting_leaves_the_passages_built():
@@ -236,17 +241,17 @@ def test_a_changed_build_setting_leaves_the_passages_built():
     stages.build_passages(load_corpus("few"))
     stages.build_index(load_corpus("few"), "priced")
     corpus(priced='Priced"\ndisk = 7.0')
-    assert told("few")[0][:2] == [
+    assert checked("few")[0][:2] == [
         "corpus few: 3 passages, built",
         "  index priced: to build, about 7 bytes of disk, 0 bytes of memory, 0 s for 3 passages",
     ]
 
 
 @pytest.mark.usefixtures("forecast")
-def test_disk_and_time_add_up_and_memory_is_what_the_hungriest_takes():
+def test_disk_and_time_add_up_and_memory_is_the_largest():
     corpus(one='Priced"\ndisk = 2e9\nmemory = 1e8\nseconds = 100.0', two='Priced"\ndisk = 3e9\nmemory = 7e9\nseconds = 3600.0')  # fmt: skip
-    assert told("few")[0] == [
-        "corpus few: about 10 pages and 2,000 passages to build from 1 source, told from 50.0% of the input",
+    assert checked("few")[0] == [
+        "corpus few: about 10 pages and 2,000 passages to build from 1 source, estimated from 50.0% of the input",
         "  passages: about 1 GB of disk, 450 MB of memory, 30 s with 2 processes",
         "  index one: to build, about 2 GB of disk, 100 MB of memory, 100 s for 2000 passages",
         "  index two: to build, about 3 GB of disk, 7 GB of memory, 60 min for 2000 passages",
@@ -257,14 +262,16 @@ def test_disk_and_time_add_up_and_memory_is_what_the_hungriest_takes():
 @pytest.mark.usefixtures("forecast")
 def test_a_corpus_file_may_say_how_many_processes():
     write("indexes/few.toml", "[passages]\nworkers = 5\n" + Path("indexes/few.toml").read_text())
-    assert told("few")[0][1] == "  passages: about 1 GB of disk, 900 MB of memory, 12 s with 5 processes"
+    assert checked("few")[0][1] == "  passages: about 1 GB of disk, 900 MB of memory, 12 s with 5 processes"
 
 
-def test_what_there_is_one_of_has_no_plural(monkeypatch):
+def test_a_count_of_1_has_no_plural(monkeypatch):
     monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: Forecast(1, 1, 1.0, 0.0, 60.0, 0.5))
     write("indexes/few.toml", "[passages]\nworkers = 1\n" + Path("indexes/few.toml").read_text())
-    lines = told("few")[0]
-    assert lines[0] == "corpus few: about 1 page and 1 passage to build from 1 source, told from 50.0% of the input"
+    lines = checked("few")[0]
+    assert (
+        lines[0] == "corpus few: about 1 page and 1 passage to build from 1 source, estimated from 50.0% of the input"
+    )
     assert lines[1].startswith("  passages: about 1 byte of disk, ")
     assert lines[1].endswith(" with 1 process")
     experiment(
@@ -273,16 +280,16 @@ def test_what_there_is_one_of_has_no_plural(monkeypatch):
         llm("one"),
         top="limit = 1",
     )
-    lines = told()[0]
+    lines = checked()[0]
     assert lines[0] == "experiment mine: 1 question of ifqa full-dev"
     assert [line.split(", ", 1)[1] for line in lines[1:3]] == ["1 passage a question"] * 2
     assert ": 1 call, about " in lines[3]
 
 
-def test_what_comes_by_a_pipe_is_not_known_before():
+def test_a_pipes_passages_are_not_forecast():
     corpus('format = "dump"\npath = "-"', priced='Priced"\ndisk = 5e3')
-    assert told("few")[0] == [
-        "corpus few: passages to build from a pipe; what it holds is only known when it has been read",
+    assert checked("few")[0] == [
+        "corpus few: passages to build from a pipe; their number is known once it has been read",
         "  index priced: to build, about 5 kB of disk, 0 bytes of memory, 0 s for 0 passages",
         "  in all about 5 kB of disk (10 GB free), 0 bytes of memory, 0 s",
     ]
@@ -303,40 +310,40 @@ def test_what_comes_by_a_pipe_is_not_known_before():
         (4.56e12, "4.6 TB"),
     ],
 )
-def test_sizes_are_told_in_a_unit_that_reads_well(count, size):
+def test_sizes_are_printed_in_a_readable_unit(count, size):
     corpus(priced=f'Priced"\ndisk = {float(count)}')
     stages.build_passages(load_corpus("few"))
-    assert f"about {size} of disk" in told("few")[0][1]
+    assert f"about {size} of disk" in checked("few")[0][1]
 
 
 @pytest.mark.usefixtures("forecast")
 @pytest.mark.parametrize(("free", "refused"), [(3e9, False), (2.9e9, True)])
-def test_what_does_not_fit_on_the_disk_is_refused_after_the_lines(machine, free, refused):
+def test_too_little_disk_is_refused_after_the_lines(machine, free, refused):
     corpus(priced='Priced"\ndisk = 2e9')
     machine.free = free
-    lines, complaint = told("few")
+    lines, complaint = checked("few")
     assert lines[-1].startswith("  in all about 3 GB of disk (3 GB free)")
-    wanted = f"corpus few needs about 3 GB of disk, 3 GB is free in {Path.cwd()}; make room or work on a larger disk"
-    assert complaint == (wanted if refused else "")
+    expected = f"corpus few needs about 3 GB of disk, 3 GB is free in {Path.cwd()}; make room or work on a larger disk"
+    assert complaint == (expected if refused else "")
 
 
 @pytest.mark.usefixtures("forecast")
 @pytest.mark.parametrize(("memory", "refused"), [(2e9, False), (1.9e9, True), (None, False)])
-def test_what_does_not_fit_in_memory_is_refused_after_the_lines(machine, memory, refused):
+def test_too_little_memory_is_refused_after_the_lines(machine, memory, refused):
     corpus(priced='Priced"\nmemory = 2e9')
     machine.memory = memory
-    lines, complaint = told("few")
+    lines, complaint = checked("few")
     assert lines[-1].startswith("  in all about 1 GB of disk (10 GB free), 2 GB of memory")
-    wanted = "corpus few needs about 2 GB of memory, this machine has 2 GB; use fewer workers: [passages] workers = 1"
-    assert complaint == (wanted if refused else "")
+    expected = "corpus few needs about 2 GB of memory, this machine has 2 GB; use fewer workers: [passages] workers = 1"
+    assert complaint == (expected if refused else "")
 
 
 def test_a_source_that_cannot_be_read_is_refused():
     corpus('format = "pasages"\npath = "few.jsonl"')
-    assert told("few")[1].startswith("unknown format of a passage source 'pasages'; did you mean 'passages'?")
+    assert checked("few")[1].startswith("unknown format of a passage source 'pasages'; did you mean 'passages'?")
     corpus()
     Path("few.jsonl").unlink()
-    assert told("few") == ([], f"passage source not found: few.jsonl is not in {Path.cwd()}; put it there or name another in the corpus file")  # fmt: skip
+    assert checked("few") == ([], f"passage source not found: few.jsonl is not in {Path.cwd()}; put it there or name another in the corpus file")  # fmt: skip
 
 
 # Names
@@ -345,33 +352,33 @@ def test_a_source_that_cannot_be_read_is_refused():
 @pytest.mark.parametrize(("name", "near"), [("mien", "mine"), ("fwe", "few")])
 def test_an_unknown_name_gets_the_nearest_experiment_or_corpus(name, near):
     experiment(FILE)
-    lines, complaint = told(name)
+    lines, complaint = checked(name)
     assert lines == []
     assert complaint.startswith(f"unknown experiment or corpus {name!r}; did you mean {near!r}? ")
 
 
-def test_an_experiment_that_is_wrong_is_refused_for_what_is_wrong_in_it():
+def test_a_wrong_experiment_is_refused_with_its_own_error():
     experiment('[reader]\nname = "predictoins"\n')
-    assert told()[1].startswith("unknown reader 'predictoins'; did you mean 'predictions'?")
-    assert "names no other folder" in told("elsewhere/mine.toml")[1]
+    assert checked()[1].startswith("unknown reader 'predictoins'; did you mean 'predictions'?")
+    assert "names no other folder" in checked("elsewhere/mine.toml")[1]
 
 
 def test_changes_to_a_corpus_are_refused():
-    complaint = "k is an experiment's, and few is a corpus; change its indexes/few.toml"
-    assert told("few", **{"retriever.k1": 1.2, "k": 3}) == ([], complaint)
+    complaint = "k belongs to an experiment, and few is a corpus; change its indexes/few.toml"
+    assert checked("few", **{"retriever.k1": 1.2, "k": 3}) == ([], complaint)
 
 
-def test_of_an_experiment_and_a_corpus_of_one_name_the_experiment_is_meant():
+def test_an_experiment_hides_a_corpus_of_the_same_name():
     experiment(FILE, name="few")
-    assert told("few", limit=1)[0][0] == "experiment few+limit=1: 1 question of ifqa full-dev"
+    assert checked("few", limit=1)[0][0] == "experiment few+limit=1: 1 question of ifqa full-dev"
 
 
 # An experiment
 
 
-def test_an_experiment_is_told_stage_by_stage():
+def test_an_experiment_is_listed_stage_by_stage():
     experiment(GOLD, FILE)
-    assert told() == (
+    assert checked() == (
         [
             "experiment mine: 2 questions of ifqa full-dev",
             "  retriever gold, 2 passages a question",
@@ -384,20 +391,20 @@ def test_an_experiment_is_told_stage_by_stage():
     )
 
 
-def test_a_stage_that_is_made_is_to_do_again_when_something_before_it_changed():
+def test_a_made_stage_is_to_do_again_when_its_inputs_change():
     experiment(GOLD, FILE)
     stages.run(load_experiment("mine"))
-    assert told()[0][3:] == ["  retrieve: made", "  read: made", "  score: made"]
+    assert checked()[0][3:] == ["  retrieve: made", "  read: made", "  score: made"]
     answers("x", "x")
-    assert told()[0][3:] == ["  retrieve: made", "  read: to do", "  score: to do"]
-    assert told(k=1)[0][3:] == ["  retrieve: to do", "  read: to do", "  score: to do"]
-    assert told(seed=1)[0][0].startswith("experiment mine+seed=1: ")
+    assert checked()[0][3:] == ["  retrieve: made", "  read: to do", "  score: to do"]
+    assert checked(k=1)[0][3:] == ["  retrieve: to do", "  read: to do", "  score: to do"]
+    assert checked(seed=1)[0][0].startswith("experiment mine+seed=1: ")
 
 
-def test_of_the_corpus_only_what_is_searched_is_told():
+def test_only_the_searched_indexes_of_a_corpus_are_listed():
     corpus(priced='Priced"', plain='Plain"')
     experiment(PRICED, top='corpus = "few"')
-    lines, _ = told()
+    lines, _ = checked()
     assert lines[1].startswith("  corpus few: about 0 pages and 3 passages")
     assert [line for line in lines if "index" in line] == [
         "    index priced: to build, about 0 bytes of disk, 0 bytes of memory, 0 s for 3 passages"
@@ -408,27 +415,27 @@ def test_of_the_corpus_only_what_is_searched_is_told():
 def test_an_index_that_the_corpus_does_not_have_is_refused_at_the_end():
     corpus(plain='Plain"')
     experiment(PRICED, FILE, top='corpus = "few"')
-    lines, complaint = told()
+    lines, complaint = checked()
     assert complaint == "corpus few has no [index.priced]; it has: plain"
     assert lines[-1] == "  score: to do"
     corpus()
-    assert told()[1] == "corpus few has no [index.priced]; it has: none"
+    assert checked()[1] == "corpus few has no [index.priced]; it has: none"
 
 
-def test_a_corpus_that_does_not_fit_is_refused_when_the_other_parts_have_been_told(machine):
+def test_a_corpus_that_does_not_fit_is_refused_after_the_other_lines(machine):
     corpus(priced='Priced"\ndisk = 2e10')
     experiment(PRICED, FILE, top='corpus = "few"')
-    lines, complaint = told()
+    lines, complaint = checked()
     assert complaint.startswith("corpus few needs about 20 GB of disk, 10 GB is free")
     assert "  reader predictions, 5 passages a question" in lines
 
 
-def test_all_that_is_missing_is_told_at_once_and_each_thing_once():
+def test_everything_missing_is_reported_at_once_without_repeats():
     corpus(priced='Priced"')
     Path("few.jsonl").unlink()
     run = '[retriever]\nname = "run"\npath = "nowhere.trec"\n'
     experiment(run, '[reader]\nname = "llm"\n', '[llm]\nname = "replay"\npath = "nowhere.jsonl"\n', top='corpus = "few"')  # fmt: skip
-    lines, complaint = told()
+    lines, complaint = checked()
     parts = complaint.split("; ")
     assert parts[0].startswith("passage source not found: few.jsonl")
     assert [part for part in parts if "nowhere" in part] == [
@@ -438,14 +445,14 @@ def test_all_that_is_missing_is_told_at_once_and_each_thing_once():
     assert lines[-3:] == ["  retrieve: to do", "  read: to do", "  score: to do"]
 
 
-def test_a_reader_that_knows_its_pace_says_how_long_it_takes():
+def test_a_reader_with_a_pace_is_estimated_in_time():
     experiment(GOLD, '[reader]\nname = "outside_of_check:Slow"\npassages = 7\n')
-    assert "  reader outside_of_check:Slow, 7 passages a question: about 23 min, no money" in told()[0]
+    assert "  reader outside_of_check:Slow, 7 passages a question: about 23 min, no money" in checked()[0]
 
 
-def test_a_reader_of_the_other_setting_is_refused_at_the_end():
+def test_a_reader_of_the_other_family_is_refused_at_the_end():
     experiment('[reader]\nname = "outside_of_check:Trained"\n')
-    lines, complaint = told()
+    lines, complaint = checked()
     assert "'outside_of_check:Trained' was trained on ifqa/few and may not be tested on ifqa/full" in complaint
     assert lines[-1] == "  score: to do"
 
@@ -453,9 +460,9 @@ def test_a_reader_of_the_other_setting_is_refused_at_the_end():
 # A language model
 
 
-def test_a_reader_that_asks_is_told_in_calls_tokens_and_money():
+def test_a_language_model_reader_is_estimated_in_calls_tokens_and_money():
     experiment(ASKS, llm("of a closed book"))
-    assert told() == (
+    assert checked() == (
         [
             "experiment mine: 2 questions of ifqa full-dev",
             "  reader outside_of_check:Asks, 0 passages a question",
@@ -467,16 +474,16 @@ def test_a_reader_that_asks_is_told_in_calls_tokens_and_money():
     )
 
 
-def test_an_unknown_price_is_said():
+def test_an_unknown_price_is_reported():
     experiment(ASKS, llm("of no price", "known = false"))
-    assert told()[0][2].endswith(" of answers, at an unknown price: add the model to a prices.toml here")
+    assert checked()[0][2].endswith(" of answers, at an unknown price: add the model to a prices.toml here")
 
 
-def test_passages_that_are_not_retrieved_yet_are_taken_to_be_of_the_usual_length():
+def test_passages_not_yet_retrieved_count_as_of_the_usual_length():
     experiment(GOLD, ASKS, llm("of an open book"))
-    assert "2 calls, about 1,006 tokens of prompts" in told()[0][3]
+    assert "2 calls, about 1,006 tokens of prompts" in checked()[0][3]
     stages.retrieve(load_experiment("mine"))
-    assert "2 calls, about 10 tokens of prompts" in told()[0][3]
+    assert "2 calls, about 10 tokens of prompts" in checked()[0][3]
 
 
 @pytest.mark.parametrize(
@@ -487,20 +494,20 @@ def test_passages_that_are_not_retrieved_yet_are_taken_to_be_of_the_usual_length
     ],
     ids=["the retriever", "a part of it"],
 )
-def test_what_a_retriever_asks_is_told_too(retriever):
+def test_a_retrievers_requests_are_estimated_too(retriever):
     experiment(retriever, llm(f"that writes for {len(retriever)}"))
-    assert re.search(r": 6 calls, about [1-9]\d* tokens of prompts and up to 1,800 of answers, ", told()[0][2])
+    assert re.search(r": 6 calls, about [1-9]\d* tokens of prompts and up to 1,800 of answers, ", checked()[0][2])
 
 
-def test_what_is_recorded_is_not_asked():
-    lines, complaint = told("sample-closed-book")
+def test_recorded_completions_are_not_asked():
+    lines, complaint = checked("sample-closed-book")
     assert complaint == ""
     assert "    llm replay: nothing to ask, 8 completions are kept from before" in lines
 
 
 def test_a_model_that_is_not_ready_is_refused_at_the_end():
     experiment(ASKS, llm("without a key", "key = false"))
-    lines, complaint = told()
+    lines, complaint = checked()
     assert complaint == "no key is set"
     assert lines[-1] == "  score: to do"
 
@@ -513,5 +520,5 @@ def test_nothing_is_written(name):
     corpus(priced='Priced"')
     experiment(PRICED, ASKS, llm("that writes nothing"), top='corpus = "few"')
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    told(name)
+    checked(name)
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before

@@ -1,4 +1,5 @@
 import json
+import os
 import pickle
 import statistics
 from dataclasses import replace
@@ -84,7 +85,7 @@ def test_ctxs_become_the_run_they_came_from(done):
     assert not (done / "no.trec").exists()
 
 
-def test_a_file_that_is_there_is_kept_unless_told(done):
+def test_an_existing_file_is_kept_unless_forced(done):
     (done / "x.json").write_text("precious")
     with pytest.raises(IfqaError, match=r"x\.json is there already; overwrite it with --force"):
         convert("mine", done / "x.json")
@@ -96,7 +97,22 @@ def test_a_file_that_is_there_is_kept_unless_told(done):
         convert("mine", done / "folder.json", force=True)
 
 
-def test_a_run_that_is_not_what_the_experiment_says_is_refused(work):
+def test_a_file_that_is_not_regular_is_not_replaced(done):
+    os.mkfifo(done / "x.trec")
+    with pytest.raises(IfqaError, match=r"x\.trec is not a regular file, and would be replaced"):
+        convert("mine", done / "x.trec", force=True)
+    assert (done / "x.trec").is_fifo()
+
+
+def test_a_link_stays_and_its_target_is_written(done):
+    (done / "x.trec").symlink_to(done / "target.trec")
+    convert("mine", done / "x.trec")
+    assert (done / "x.trec").is_symlink()
+    convert("mine", done / "y.trec")
+    assert (done / "target.trec").read_bytes() == (done / "y.trec").read_bytes()
+
+
+def test_a_run_older_than_its_experiment_is_refused(work):
     with pytest.raises(IfqaError, match="is not there yet; make it with: ifqa retrieve"):
         convert("mine", work / "x.json")
     stages.retrieve(load_experiment("mine"))
@@ -129,7 +145,7 @@ def test_a_run_that_is_not_what_the_experiment_says_is_refused(work):
         ("none.json", "x.trec", {}, "file not found"),
         ("some/where", "x.trec", {}, "file not found"),
         ("run.trec", "x.json", {}, "wanted an experiment, or a ctxs JSON"),
-        ("ctxs.json", "x.json", {}, "ctxs are made of an experiment; wanted --to FILE.trec"),
+        ("ctxs.json", "x.json", {}, "ctxs are written from an experiment; wanted --to FILE.trec"),
         ("wikipedia_passages_00", "x.trec", {}, "is a pickle"),
     ],
 )
@@ -228,7 +244,7 @@ def test_the_questions_of_a_split_and_of_an_experiment_come_back(work, to, form,
     assert (work / to).read_bytes() == before
 
 
-def test_what_squad_cannot_say_is_left_out_and_counted(work, capsys):
+def test_questions_squad_cannot_express_are_left_out_and_counted(work, capsys):
     questions = questions_of(load_experiment("mine"))
     convert("mine", work / "x.json", form="squad")
     written = len(read_questions(work / "x.json"))
@@ -256,7 +272,7 @@ def test_ctxs_are_questions_too(done):
 
 @pytest.fixture
 def searched(work):
-    """BM25's place is taken by a run over a corpus of gold passages: every third passage for every question."""
+    """A run over a corpus of gold passages stands in for BM25: every third passage for every question."""
     (work / "indexes").mkdir()
     (work / "indexes/gold.toml").write_text(CORPUS.replace("train", "dev"))
     stages.build_passages(load_corpus("gold"))
@@ -273,18 +289,19 @@ def searched(work):
     return work
 
 
-def test_qrels_of_a_run_judge_what_it_found_and_the_gold_passages_of_the_corpus(searched, capsys):
+def test_qrels_judge_the_run_and_the_corpus_gold_passages(searched, capsys):
     convert("searched", searched / "x.qrels")
     assert (
-        "passages that the run did not find are not judged but for gold ones of the corpus" in capsys.readouterr().err
+        "passages that the run did not find are not judged, except gold passages of the corpus"
+        in capsys.readouterr().err
     )
     experiment = load_experiment("searched")
     questions, run = questions_of(experiment), read_run(searched / "experiments/searched/retrieve/run.trec")
     rankings = [run[one.id] for one in questions]
     judged = read_qrels(searched / "x.qrels")
     for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
-        wanted = {one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages}
-        assert judged[question.id] == wanted | {gold_id(text): 1 for text in question.gold_passages}
+        expected = {one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages}
+        assert judged[question.id] == expected | {gold_id(text): 1 for text in question.gold_passages}
 
 
 @pytest.mark.parametrize("name", ["searched", "mine"])
@@ -307,7 +324,7 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(searched, name):
         assert theirs == pytest.approx(statistics.mean(ours))
 
 
-def test_a_question_without_a_relevant_passage_stays_in_everybodys_average(searched):
+def test_a_question_without_a_relevant_passage_stays_in_the_average(searched):
     import ir_measures
     from ir_measures import Success
 
@@ -325,7 +342,7 @@ def test_a_question_without_a_relevant_passage_stays_in_everybodys_average(searc
     assert {one.query_id for one in per_query} == {one.id for one in questions}
 
 
-def test_topics_and_qrels_over_a_corpus_become_questions_with_gold_passages(searched):
+def test_topics_and_qrels_become_questions_with_gold_passages(searched):
     convert("sample:dev", searched / "x.tsv")
     convert("sample:dev", searched / "x.qrels", corpus="gold")
     convert("x.tsv", searched / "x.jsonl", corpus="gold", qrels=Path("x.qrels"))

@@ -1,4 +1,4 @@
-"""What a stage is made from decides whether it is used again: a change that matters shows, and no other does."""
+"""A stage's inputs decide whether it is reused: a change that matters changes them, and no other change does."""
 
 import json
 import os
@@ -49,7 +49,7 @@ from ifqa.records import Hit, Prediction
 
 
 class First:
-    """Finds the same passage for all; `built_from` a file, if there is one."""
+    """Finds the same passage for every question; `built_from` a file, if the file exists."""
 
     version = 1
     not_identity = ("threads", "patience")
@@ -71,7 +71,7 @@ class First:
 
 
 class Reader:
-    """Knows one answer."""
+    """Gives the same answer to every question."""
 
     version = 1
     not_identity = ("device",)
@@ -164,9 +164,9 @@ def of(kind, **tables):
     return fingerprint(kind, experiment(**tables))
 
 
-def changes(*wanted):
-    """What is another from each to the next."""
-    return [{key for key in old.keys() | new.keys() if old.get(key) != new.get(key)} for old, new in pairwise(wanted)]
+def changes(*inputs):
+    """The keys whose values change from each table to the next."""
+    return [{key for key in old.keys() | new.keys() if old.get(key) != new.get(key)} for old, new in pairwise(inputs)]
 
 
 def edit(path="outside_of_provenance.py"):
@@ -203,7 +203,7 @@ def built():
         ("llm", {"reader": {"name": "llm", "prompt": "closed-book"}, "llm": LLM}, {"model": "gpt-4o"}, True),
     ],
 )  # fmt: skip
-def test_a_setting_counts_unless_it_only_says_how_fast(kind, tables, more, counts):
+def test_a_setting_counts_unless_it_only_changes_speed(kind, tables, more, counts):
     plugin = "reader" if kind == "llm" else kind
     changed = of(plugin, **{**tables, kind: {**tables[kind], **more}})
     assert (changed != of(plugin, **tables)) is counts
@@ -213,7 +213,7 @@ def test_a_setting_counts_unless_it_only_says_how_fast(kind, tables, more, count
     st.dictionaries(st.sampled_from(["said", "weights", "device", "threads"]), st.integers(), min_size=1),
     st.data(),
 )
-def test_settings_identify_whatever_their_order_but_for_those_the_plugin_leaves_out(settings, data):
+def test_settings_identify_in_any_order_without_not_identity(settings, data):
     plugin = type("Plugin", (), {"not_identity": ("device", "threads")})
     kept = identifying(plugin, settings)
     assert list(identifying(plugin, dict(reversed(settings.items()))).items()) == list(kept.items())
@@ -223,7 +223,7 @@ def test_settings_identify_whatever_their_order_but_for_those_the_plugin_leaves_
     assert identifying(Plugin, settings) == settings
 
 
-def test_a_part_of_a_retriever_counts_as_the_retriever_does():
+def test_settings_of_a_retrievers_part_count_like_the_retrievers():
     def fused(**more):
         return of("retriever", corpus="few", retriever={"name": "fusion", "parts": [BM25 | more, GOLD]})
 
@@ -235,7 +235,7 @@ def test_a_part_of_a_retriever_counts_as_the_retriever_does():
     assert swapped != plain
 
 
-def test_a_plugin_of_ours_is_known_by_its_version(monkeypatch):
+def test_a_shipped_plugin_is_identified_by_its_version(monkeypatch):
     before = of("retriever", retriever=GOLD), of("reader", reader=FILE)
     assert before[0]["code"] == f"version {Gold.version}"
     monkeypatch.setattr(Gold, "version", Gold.version + 1)
@@ -243,7 +243,7 @@ def test_a_plugin_of_ours_is_known_by_its_version(monkeypatch):
     assert of("reader", reader=FILE) == before[1]
 
 
-def test_a_plugin_from_outside_is_known_by_its_file_and_not_by_its_version(monkeypatch):
+def test_an_outside_plugin_is_identified_by_its_file_not_its_version(monkeypatch):
     before = of("reader", reader=READER)
     monkeypatch.setattr(load("reader", READER["name"]), "version", 2)
     assert of("reader", reader=READER) == before
@@ -253,7 +253,7 @@ def test_a_plugin_from_outside_is_known_by_its_file_and_not_by_its_version(monke
     assert {**after, "code": ""} == {**before, "code": ""}
 
 
-def test_a_file_that_a_plugin_reads_counts_by_what_it_holds():
+def test_a_file_that_a_plugin_reads_counts_by_its_content():
     before = of("reader", reader=FILE)
     answers("captain0", "nobody")
     os.utime("answers.jsonl", (1, 1))
@@ -265,7 +265,7 @@ def test_a_file_that_a_plugin_reads_counts_by_what_it_holds():
         of("reader", reader=FILE)
 
 
-def test_a_new_way_to_part_questions_counts_only_where_one_is_parted(monkeypatch):
+def test_the_version_of_queries_counts_only_where_queries_are_rewritten(monkeypatch):
     rewritten = {"corpus": "few", "retriever": BM25 | {"query": "main"}}
     reading = {"retriever": {"name": "rerank", "reads": "presupposition", "parts": [GOLD]}}
     plain = {"corpus": "few", "retriever": BM25}
@@ -275,7 +275,7 @@ def test_a_new_way_to_part_questions_counts_only_where_one_is_parted(monkeypatch
     assert [old != new for old, new in zip(before, after, strict=True)] == [True, True, False]
 
 
-def test_a_language_model_counts_for_who_asks_it_alone():
+def test_a_language_model_counts_only_for_the_stage_that_asks_it():
     tables = {"retriever": GOLD, "reader": {"name": "llm"}}
     one, other = (experiment(**tables, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1"))
     assert fingerprint("reader", one) != fingerprint("reader", other)
@@ -305,7 +305,7 @@ def test_changed_bytes_change_the_passages_identity():
     assert identity(inputs_of_passages(load_corpus("few"))) == before
 
 
-def test_where_a_source_lies_and_who_builds_it_change_nothing():
+def test_a_sources_path_and_the_engine_change_no_identity():
     before = inputs_of_passages(load_corpus("few"))
     Path("elsewhere").mkdir()
     Path("few.jsonl").rename("elsewhere/other.jsonl")
@@ -314,7 +314,7 @@ def test_where_a_source_lies_and_who_builds_it_change_nothing():
     assert inputs_of_passages(moved) == before
 
 
-def test_the_training_split_counts_for_scores_where_a_subset_is_told_by_it():
+def test_the_training_split_counts_where_a_subset_depends_on_it():
     made = experiment(reader=FILE)
     stages.read(made)
     scores = [inputs_of_score(made)]
@@ -335,13 +335,13 @@ def test_a_sources_settings_count_with_their_defaults():
     assert len({identity(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
 
 
-def test_a_share_of_1_is_one_of_1_0():
+def test_a_share_of_1_equals_1_0():
     write("articles.jsonl", '{"id": "1", "title": "T", "text": "one two"}\n')
     whole, fraction = (corpus(f'path = "articles.jsonl"\nshare = {one}', form="articles") for one in ("1", "1.0"))
     assert identity(inputs_of_passages(whole)) == identity(inputs_of_passages(fraction))
 
 
-def test_a_whole_number_for_a_fraction_is_the_same_setting_of_a_plugin_and_of_an_index():
+def test_an_integer_equals_the_same_float_in_settings():
     whole, fraction = (of("retriever", retriever=BM25 | {"b": one}, corpus="few") for one in (1, 1.0))
     assert identity(whole) == identity(fraction)
     stages.build_passages(load_corpus("few"))
@@ -359,7 +359,7 @@ def test_the_order_of_sources_counts():
     assert identity(one) != identity(other)
 
 
-def test_another_way_to_cut_passages_counts(monkeypatch):
+def test_the_version_of_passages_counts(monkeypatch):
     before = identity(inputs_of_passages(load_corpus("few")))
     monkeypatch.setattr(blocks, "VERSION", blocks.VERSION + 1)
     assert identity(inputs_of_passages(load_corpus("few"))) != before
@@ -373,7 +373,7 @@ def test_gold_passages_are_known_by_their_questions():
     assert inputs_of_passages(few) != before
 
 
-def test_a_file_is_hashed_again_only_when_its_size_or_its_time_is_another():
+def test_a_file_is_hashed_again_only_if_size_or_time_changed():
     few, path = load_corpus("few"), Path("few.jsonl").resolve()
     size, time = path.stat().st_size, path.stat().st_mtime_ns
     known = [
@@ -389,7 +389,7 @@ def test_a_file_is_hashed_again_only_when_its_size_or_its_time_is_another():
 # Indexes
 
 
-def test_an_index_is_made_from_the_passages_that_are_there():
+def test_inputs_of_an_index_name_the_present_passages():
     with pytest.raises(IfqaError, match="indexes/few/passages is not there yet; make it with: ifqa passages few"):
         inputs_of_index(load_corpus("few"), "first")
     stages.build_passages(load_corpus("few"))
@@ -404,20 +404,20 @@ def test_an_index_is_made_from_the_passages_that_are_there():
 
 
 @pytest.mark.parametrize(("setting", "counts"), [("most = 100", False), ("threads = 4", False), ("most = 9", True)])
-def test_a_build_setting_counts_with_its_default_unless_it_only_says_how_fast(setting, counts):
+def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     stages.build_passages(load_corpus("few"))
     before = inputs_of_index(load_corpus("few"), "first")
     assert (inputs_of_index(corpus(index=setting), "first") != before) is counts
 
 
-def test_an_index_is_made_from_its_plugins_code_and_model():
+def test_inputs_of_an_index_name_its_plugins_code_and_model():
     stages.build_passages(load_corpus("few"))
-    wanted = [inputs_of_index(load_corpus("few"), "first")]
+    inputs = [inputs_of_index(load_corpus("few"), "first")]
     write("model", "weights")
-    wanted.append(inputs_of_index(load_corpus("few"), "first"))
+    inputs.append(inputs_of_index(load_corpus("few"), "first"))
     edit()
-    wanted.append(inputs_of_index(load_corpus("few"), "first"))
-    assert changes(*wanted) == [{"files"}, {"code"}]
+    inputs.append(inputs_of_index(load_corpus("few"), "first"))
+    assert changes(*inputs) == [{"files"}, {"code"}]
 
 
 def test_an_index_that_the_corpus_does_not_have_is_refused():
@@ -431,12 +431,12 @@ def test_an_index_that_the_corpus_does_not_have_is_refused():
 # Artifacts that others need
 
 
-def test_what_is_not_whole_is_refused_with_the_command_that_mends_it():
+def test_a_damaged_artifact_is_refused_with_the_command_to_remake_it():
     folder = stages.build_passages(load_corpus("few"))
     assert up_to_date_passages(load_corpus("few")) == read_manifest(folder)
     shard = folder / "passages-00000.jsonl"
     shard.write_bytes(shard.read_bytes()[:-1])
-    complaint = "passages is not whole: passages-00000.jsonl is missing, or not as it was written; make it again: ifqa passages few"
+    complaint = "passages is damaged: passages-00000.jsonl is missing, or not as it was written; make it again: ifqa passages few"
     with pytest.raises(IfqaError, match=complaint):
         up_to_date_passages(load_corpus("few"))
     shard.unlink()
@@ -456,13 +456,13 @@ def test_what_is_not_whole_is_refused_with_the_command_that_mends_it():
     ],
     ids=["no passages", "no index", "other passages", "changed source", "changed setting", "edited plugin"],
 )  # fmt: skip
-def test_a_retrieval_wants_an_index_of_the_passages_that_are_there(broken, complaint):
+def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
     broken()
     with pytest.raises(IfqaError, match=complaint):
         inputs_of_retrieve(searching())
 
 
-def test_a_retrieval_is_made_from_its_settings_its_questions_and_its_indexes():
+def test_inputs_of_retrieve_are_settings_questions_and_indexes():
     built()
     before = inputs_of_retrieve(searching())
     assert before["indexes"] == {"first": identity(inputs_of_index(load_corpus("few"), "first"))}
@@ -479,12 +479,12 @@ def test_a_retrieval_is_made_from_its_settings_its_questions_and_its_indexes():
     assert changed() == {"questions"}
 
 
-def test_the_passages_count_for_a_retriever_that_reads_them_itself():
+def test_passages_are_inputs_of_a_retriever_that_reads_them():
     built()
     looking = experiment(corpus="few", retriever={"name": "outside_of_provenance:Looking"})
     fused = experiment(corpus="few", retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]})  # fmt: skip
-    wanted = identity(inputs_of_passages(load_corpus("few")))
-    assert inputs_of_retrieve(looking)["passages"] == inputs_of_retrieve(fused)["passages"] == wanted
+    inputs = identity(inputs_of_passages(load_corpus("few")))
+    assert inputs_of_retrieve(looking)["passages"] == inputs_of_retrieve(fused)["passages"] == inputs
     assert "passages" not in inputs_of_retrieve(searching())
     assert "passages" not in inputs_of_retrieve(experiment(retriever=GOLD))
     assert "passages" not in inputs_of_retrieve(experiment(retriever={"name": "rerank", "parts": [GOLD]})), "no corpus"
@@ -498,7 +498,7 @@ def test_the_passages_count_for_a_retriever_that_reads_them_itself():
         ([stages.retrieve], inputs_of_score, "read"),
     ],
 )
-def test_a_stage_that_is_not_there_is_named_with_its_command(done, inputs_of, missing):
+def test_a_missing_stage_is_named_with_its_command(done, inputs_of, missing):
     mine = experiment(retriever=GOLD, reader=FILE)
     for stage in done:
         stage(mine)
@@ -524,7 +524,7 @@ def test_a_stage_made_from_something_else_is_refused_with_what_changed(change, i
         inputs_of(experiment(**tables | change))
 
 
-def test_a_stage_that_is_left_out_or_put_in_shows_as_a_change():
+def test_an_added_or_removed_stage_shows_as_a_change():
     open_book, closed_book = experiment(retriever=GOLD, reader=FILE), experiment(reader=FILE)
     stages.run(open_book)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
@@ -535,31 +535,31 @@ def test_a_stage_that_is_left_out_or_put_in_shows_as_a_change():
 
 
 def test_a_change_shows_in_everything_after_it():
-    def wanted(**tables):
+    def inputs(**tables):
         mine = experiment(**{"retriever": GOLD, "reader": FILE, **tables})
         stages.run(mine)
         return [identity(one(mine)) for one in (inputs_of_retrieve, inputs_of_read, inputs_of_score)]
 
-    before = wanted()
-    assert [old == new for old, new in zip(before, wanted(seed=3), strict=True)] == [True, True, False]
+    before = inputs()
+    assert [old == new for old, new in zip(before, inputs(seed=3), strict=True)] == [True, True, False]
     answers("captain0", "captain1")
-    assert [old == new for old, new in zip(before, wanted(), strict=True)] == [True, False, False]
-    assert not set(before) & set(wanted(retriever=GOLD | {"k": 3}))
+    assert [old == new for old, new in zip(before, inputs(), strict=True)] == [True, False, False]
+    assert not set(before) & set(inputs(retriever=GOLD | {"k": 3}))
 
 
-def test_every_artifact_says_what_it_is_and_names_all_that_it_is_made_from():
+def test_every_artifact_names_its_stage_and_its_inputs():
     built()
     few, mine = load_corpus("few"), searching(reader=FILE)
     stages.run(mine)
-    wanted = [inputs_of_passages(few), inputs_of_index(few, "first"), inputs_of_retrieve(mine), inputs_of_read(mine), inputs_of_score(mine)]  # fmt: skip
-    assert [(one["stage"], sorted(one.keys() - {"stage"})) for one in wanted] == [
+    inputs = [inputs_of_passages(few), inputs_of_index(few, "first"), inputs_of_retrieve(mine), inputs_of_read(mine), inputs_of_score(mine)]  # fmt: skip
+    assert [(one["stage"], sorted(one.keys() - {"stage"})) for one in inputs] == [
         ("passages", ["sources", "version"]),
         ("index", ["code", "files", "passages", "settings"]),
         ("retrieve", ["indexes", "questions", "retriever"]),
         ("read", ["passages", "questions", "reader", "run"]),
         ("score", ["benchmark", "passages", "predictions", "questions", "run", "seed", "version"]),
     ]
-    assert wanted[-1]["benchmark"]["name"] == "ifqa"
+    assert inputs[-1]["benchmark"]["name"] == "ifqa"
 
 
 def test_a_closed_book_is_read_from_its_questions_alone():
@@ -572,12 +572,12 @@ def test_a_closed_book_is_read_from_its_questions_alone():
 def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
     mine = experiment(reader=FILE)
     stages.run(mine)
-    wanted = [inputs_of_score(mine)]
+    inputs = [inputs_of_score(mine)]
     monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
-    wanted.append(inputs_of_score(mine))
+    inputs.append(inputs_of_score(mine))
     monkeypatch.setattr(IfQA, "version", IfQA.version + 1)
-    wanted.append(inputs_of_score(mine))
-    assert changes(*wanted) == [{"version"}, {"benchmark"}]
+    inputs.append(inputs_of_score(mine))
+    assert changes(*inputs) == [{"version"}, {"benchmark"}]
     monkeypatch.setattr(Predictions, "version", Predictions.version + 1)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader\)"):
         inputs_of_score(mine)
@@ -607,7 +607,7 @@ def test_scores_are_made_from_the_measures_that_an_experiment_names(monkeypatch)
     assert changes(theirs, edited) == [{"measured_by"}]
 
 
-def test_scores_of_a_half_answered_reading_are_those_of_these_answers_alone():
+def test_scores_of_an_incomplete_reading_name_its_answers():
     mine = experiment(reader=READER)
     write("down", "")
     stages.read(mine)
@@ -620,7 +620,7 @@ def test_scores_of_a_half_answered_reading_are_those_of_these_answers_alone():
     assert whole["predictions"] == identity(inputs_of_read(mine))
 
 
-def test_nothing_is_written_to_know_what_is_wanted():
+def test_computing_inputs_writes_nothing():
     built()
     mine = searching(reader=FILE)
     stages.run(mine)

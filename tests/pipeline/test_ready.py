@@ -1,4 +1,4 @@
-"""What `ifqa list` says of an experiment: scored, ready, or what it needs first."""
+"""What `ifqa list` says of an experiment: scored, ready, or what is missing."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_recorded_completions_need_no_key_and_a_run_is_scored():
     assert is_scored(experiment)
 
 
-def test_questions_sources_and_a_model_that_are_not_here_are_named():
+def test_missing_questions_sources_and_models_are_named():
     assert missing(load_experiment("table3-full-dpr")) == [
         "ifqa full-test",
         "the sources of enwiki",
@@ -50,7 +50,7 @@ def test_a_checkpoint_is_needed_until_its_folder_is_there():
     assert "the checkpoint models/figure2-bm25-fid-large" not in missing(experiment)
 
 
-def test_a_key_is_needed_for_a_server_elsewhere_alone(monkeypatch):
+def test_an_api_key_is_needed_only_for_remote_servers(monkeypatch):
     assert missing(closed_book()) == ["an API key"]
     assert missing(closed_book(base_url="http://localhost:11434/v1")) == []
     assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]

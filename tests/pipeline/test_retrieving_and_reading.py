@@ -1,4 +1,4 @@
-"""What retrievers and readers are given, what they may give back, and where a stopped reading goes on."""
+"""What retrievers and readers are given and may return, and where an interrupted reading resumes."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from scored_experiments import write
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.storage.artifacts import read_manifest
-from ifqa.storage.files import sha256
+from ifqa.storage.files import sha256, write_jsonl
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch
     assert [line.split()[2] for line in at_once.splitlines() if line.startswith("ifqa/full-dev/3 ")] == ["p3", "p0", "p1"]  # fmt: skip
 
 
-def test_a_retriever_may_be_asked_a_clause_and_the_reader_reads_the_whole_question():
+def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
     stages.run(experiment(corpus="few", retriever=WORDS | {"query": "presupposition"}, reader=LAST))
     assert rows("searched.jsonl")[0][1:3] == ["team0 had won", "team1 had won"]
     assert rows("experiments/mine/read/predictions.jsonl")[1]["completion"] == "If team1 had won, who would lead?"
@@ -69,7 +69,7 @@ def test_a_retriever_that_breaks_its_protocol_is_refused(method, complaint):
     assert not Path("experiments/mine/retrieve").exists()
 
 
-def test_what_a_retriever_tells_of_itself_stands_in_the_manifest():
+def test_a_retrievers_usage_is_in_the_manifest():
     known = sha256(Path("data/ifqa/full_split/dev.json"))
     outside(
         PLUGINS, f"class Tells(Words):\n    trained_on = ({known!r},)\n    def usage(self): return {{'took': [3, 4]}}\n"
@@ -80,7 +80,7 @@ def test_what_a_retriever_tells_of_itself_stands_in_the_manifest():
     assert (made["took"], made["trained_on_them"]) == ([3, 4], True)
 
 
-def test_a_ranking_of_a_passage_that_is_nowhere_is_refused_when_it_is_read():
+def test_a_ranking_of_an_unknown_passage_is_refused_by_read():
     write("run.trec", "ifqa/full-dev/0 Q0 p0 1 2.0 t\nifqa/full-dev/0 Q0 p99 2 1.0 t\n")
     mine = experiment(corpus="few", retriever={"name": "run", "path": "run.trec"}, reader=LAST)
     stages.prepare(mine)
@@ -90,7 +90,7 @@ def test_a_ranking_of_a_passage_that_is_nowhere_is_refused_when_it_is_read():
     assert not Path("experiments/mine/read").exists()
 
 
-def test_a_reader_gets_the_best_passages_of_each_ranking_and_no_more_than_it_asked_for():
+def test_a_reader_gets_the_best_passages_and_no_more_than_it_asks_for():
     stages.run(searching(reader=LAST))
     predictions = rows("experiments/mine/read/predictions.jsonl")
     assert [one["passage_ids"] for one in predictions] == [["p1", "p0"], ["p0", "p1"], ["p0", "p2"], ["p0", "p3"], ["p0", "p4"]]  # fmt: skip
@@ -121,7 +121,7 @@ def test_a_reader_that_breaks_its_protocol_is_refused(answered, complaint):
     assert not Path("experiments/mine/read").exists()
 
 
-def test_a_reading_that_was_interrupted_goes_on_after_the_questions_that_are_answered(capsys):
+def test_an_interrupted_reading_resumes_after_the_last_answered_question(capsys):
     stages.read(interrupted())
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "4"]
     assert "experiments/mine/read: going on after 4 of 5 questions" in capsys.readouterr().err
@@ -129,11 +129,24 @@ def test_a_reading_that_was_interrupted_goes_on_after_the_questions_that_are_ans
     assert mine.read_bytes() == undisturbed.read_bytes()
 
 
-def test_a_chunk_that_was_cut_is_read_again_from_its_start():
+def test_a_truncated_chunk_is_read_again_from_its_start():
     mine = interrupted()
     left = Path("experiments/mine/.read.partial/predictions.jsonl")
     lines = left.read_bytes().splitlines(keepends=True)
     left.write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    stages.read(mine)
+    assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
+    undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
+    assert Path("experiments/mine/read/predictions.jsonl").read_bytes() == undisturbed
+
+
+@pytest.mark.parametrize("change", [{"answer": None}, {"more": 1}, {"passage_ids": "p1"}, {"passage_scores": ["x"]}])
+def test_an_interrupted_reading_resumes_at_the_first_damaged_line(change):
+    mine = interrupted()
+    left = Path("experiments/mine/.read.partial/predictions.jsonl")
+    lines = rows(left)
+    lines[3] |= change
+    write_jsonl(left, lines)
     stages.read(mine)
     assert Path("asked.txt").read_text().splitlines() == ["0 1", "2 3", "2 3", "4"]
     undisturbed = Path("experiments/undisturbed/read/predictions.jsonl").read_bytes()
@@ -154,14 +167,14 @@ def test_questions_that_change_while_they_are_read_leave_nothing():
     assert not Path("experiments/mine/read").exists()
 
 
-def test_what_a_reader_tells_of_itself_stands_in_the_manifest():
+def test_a_readers_usage_and_label_are_in_the_manifest():
     outside(PLUGINS, "class Tells(Last):\n    label = 'a toy'\n    def usage(self): return {'cut': 3}\n")
     stages.read(experiment(reader={"name": "outside_of_stages:Tells"}))
     made = read_manifest(Path("experiments/mine/read"))["record"]
     assert (made["label"], made["cut"], made["trained_on_them"]) == ("a toy", 3, False)
 
 
-def test_questions_that_were_not_answered_wholly_are_asked_again_by_the_next_run(capsys):
+def test_the_next_run_asks_incomplete_questions_again(capsys):
     outside(
         "class Unlucky:\n    'Has no luck while there is a file called down.'\n"
         "    def __init__(self): self.failed = 0\n"

@@ -1,5 +1,6 @@
-"""Each stage finds its own artifact made from exactly this already, or makes it: from files alone, all or nothing."""
+"""Each stage reuses its artifact if its inputs are the same, and else makes it from files, all or nothing."""
 
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def test_a_stage_that_an_experiment_does_not_have_is_refused(stage, tables, comp
     ],
     ids=["questions", "a run", "answers", "another setting"],
 )
-def test_what_is_wrong_is_found_before_a_corpus_is_built(tables, complaint):
+def test_mistakes_are_found_before_a_corpus_is_built(tables, complaint):
     outside(PLUGINS, "class Trained(Last):\n    @classmethod\n    def trained(cls): return 'ifqa/few'\n")
     with pytest.raises(IfqaError, match=complaint):
         stages.run(experiment(**{"corpus": "few", "retriever": WORDS, "reader": FILE, **tables}))
@@ -129,7 +130,7 @@ def test_what_is_wrong_is_found_before_a_corpus_is_built(tables, complaint):
     assert not Path("experiments").exists()
 
 
-def test_a_run_says_what_it_made_and_another_one_that_there_was_nothing_to_do(capsys):
+def test_a_run_says_what_it_made_and_the_next_run_nothing_to_do(capsys):
     made = ["indexes/few/passages", "indexes/few/words", *(f"experiments/mine/{one}" for one in ("retrieve", "read"))]
     facts = ["5 passages of 0 pages in 1 shard", "5 passages indexed", "15 passages for 5 questions", "5 questions answered"]  # fmt: skip
     stages.run(searching(reader=FILE))
@@ -171,7 +172,7 @@ def test_scores_are_over_all_questions_when_a_prediction_is_missing():
     ]  # fmt: skip
 
 
-def test_what_an_experiment_does_not_do_is_not_scored():
+def test_absent_stages_are_not_scored():
     stages.run(experiment("retrieves", retriever=GOLD))
     stages.run(experiment("reads", reader=FILE))
     retrieves, reads = (scores(f"experiments/{name}/score") for name in ("retrieves", "reads"))
@@ -181,7 +182,7 @@ def test_what_an_experiment_does_not_do_is_not_scored():
     assert not [name for name in reads["measures"] if "@" in name]
 
 
-def test_a_gold_passage_counts_as_read_only_where_the_reader_was_given_it():
+def test_gold_read_counts_only_passages_given_to_the_reader():
     lines = [f"ifqa/full-dev/{n} Q0 p{0 if n < 2 else n} 1 2.0 t\nifqa/full-dev/{n} Q0 p4 2 1.0 t\n" for n in range(4)]
     write("run.trec", "".join(lines))
     run = {"name": "run", "path": "run.trec", "k": 5}
@@ -196,7 +197,7 @@ def test_a_limited_experiment_says_of_how_many_questions():
     assert (scores()["questions"], scores()["of"], scores()["measures"]["EM"]["value"]) == (2, 5, 100)
 
 
-def test_a_variants_reading_takes_over_what_was_retrieved_for_its_base(capsys):
+def test_a_variants_read_takes_over_the_bases_retrieval(capsys):
     base = searching(reader=FILE)
     stages.run(base)
     before = stamps("experiments/mine")
@@ -227,7 +228,7 @@ def test_a_variants_scores_take_over_the_stages_that_it_has(tables, taken):
 
 
 @pytest.mark.parametrize("stage", [stages.retrieve, stages.read, stages.score])
-def test_whichever_stage_of_a_variant_comes_first_it_runs_again_by_its_name(stage):
+def test_any_first_stage_of_a_variant_makes_it_known_by_name(stage):
     base = experiment(retriever=GOLD, reader=FILE)
     stages.run(base)
     variant = override(base, {"seed": 7})
@@ -236,7 +237,7 @@ def test_whichever_stage_of_a_variant_comes_first_it_runs_again_by_its_name(stag
     assert not Path("experiments/mine/experiment.toml").exists()
 
 
-def test_a_stage_made_otherwise_is_not_taken_over():
+def test_a_stage_of_other_inputs_is_not_taken_over():
     base = experiment(retriever=GOLD, reader=FILE)
     stages.run(base)
     with pytest.raises(IfqaError, match=r"make it with: ifqa retrieve mine\+k=1"):
@@ -254,3 +255,13 @@ def test_a_variants_own_stage_is_not_replaced_by_its_bases():
     with pytest.raises(IfqaError, match=r"was made from something else \(changed: questions\)"):
         stages.read(variant)
     assert stamps(variant.folder) == before
+
+
+def test_passages_that_no_manifest_lists_do_not_hide_those_of_the_corpus():
+    mine = searching()
+    stages.run(mine)
+    before = scores()
+    write("experiments/mine/retrieve/passages.jsonl", '{"id": "p1", "title": "", "contents": "nothing"}\n')
+    shutil.rmtree("experiments/mine/score")
+    stages.run(mine)
+    assert scores() == before

@@ -1,4 +1,4 @@
-"""An opened system: answers with their evidence, rankings with their passages, each part opened once."""
+"""An opened system answers with evidence, retrieves with texts, and opens each part once."""
 
 import re
 import subprocess
@@ -40,7 +40,7 @@ def ask(experiment, text):
         return system.ask(text)
 
 
-def test_a_question_is_answered_with_the_evidence_in_the_predictions_order():
+def test_an_answer_has_its_evidence_in_the_predictions_order():
     asked = ask(searching(reader=LAST), "  If team3 had won, who would lead?\n")
     assert asked.question.text == "If team3 had won, who would lead?"
     assert asked.text == "team0 is led by captain0"
@@ -52,13 +52,15 @@ def test_asking_builds_the_corpus_and_leaves_no_experiment():
     assert len(PassageStore(Path("indexes/few/passages"))) == 5
     assert Path("indexes/few/words/manifest.json").exists()
     assert not Path("experiments").exists()
-    assert rows("searched.jsonl") == [[3, "If team3 had won, who would lead?"]]  # as deep as a run, which reads two
+    assert rows("searched.jsonl") == [
+        [3, "If team3 had won, who would lead?"]
+    ]  # the retriever's own k, though the reader reads two
 
 
 HOLDER = "import sys; from pathlib import Path; from ifqa.storage.artifacts import lock\nwith lock(Path('indexes/few')): print('in', flush=True); sys.stdin.read()"
 
 
-def test_a_built_corpus_answers_whoever_else_works_in_it():
+def test_a_built_corpus_can_be_read_while_it_is_locked():
     ask(searching(reader=LAST), "If team3 had won, who would lead?")
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -119,7 +121,7 @@ class Slow(Last):
 """
 
 
-def test_retriever_and_reader_are_opened_once_and_used_by_one_thread_at_a_time():
+def test_parts_are_opened_once_and_used_by_a_thread_at_a_time():
     outside(PLUGINS, OPENED)
     corpus('retriever = "outside_of_stages:Opened"')
     mine = experiment(
@@ -148,8 +150,8 @@ def test_what_is_no_question_is_refused(asked):
         as_questions([asked])
 
 
-def test_one_text_where_several_are_wanted_is_refused():
-    with pytest.raises(IfqaError, match="wanted several questions, found one; put it into a list"):
+def test_a_single_text_in_place_of_a_list_is_refused():
+    with pytest.raises(IfqaError, match="wanted a list of questions, found a text; put it into a list"):
         open_system(searching(reader=LAST)).retrieve("If so, who?")
 
 
@@ -181,7 +183,7 @@ def test_evidence_that_the_reader_was_not_given_is_refused():
         ask(searching(reader={"name": "outside_of_stages:Makes"}), "If?")
 
 
-def test_a_system_works_below_its_root_wherever_the_process_is(tmp_path, monkeypatch):
+def test_a_system_works_below_its_root_from_any_working_directory(tmp_path, monkeypatch):
     """Corpus, benchmark, files that settings name, and all that is made; nothing appears in the working directory."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -47,7 +47,7 @@ def experiment(tmp_path, monkeypatch):
         ("", "few-dev", False),
     ],
 )
-def test_weights_of_one_setting_are_refused_on_the_other(tmp_path, monkeypatch, trained, split, refused):
+def test_weights_of_a_family_are_refused_on_the_other(tmp_path, monkeypatch, trained, split, refused):
     name = f"reader_{trained.replace('/', '_')}_{split.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(READER.format(family=trained))
     monkeypatch.chdir(tmp_path)
@@ -61,7 +61,7 @@ def test_weights_of_one_setting_are_refused_on_the_other(tmp_path, monkeypatch, 
         assert open_reader(experiment, Session())
 
 
-def test_a_question_without_a_ranking_gets_none_and_a_strange_one_is_refused(experiment):
+def test_a_missing_ranking_is_empty_and_a_foreign_question_is_refused(experiment):
     path = experiment.folder / "retrieve" / "run.trec"
     write_run(path, {"ifqa/full-dev/2": [Hit("p", 1.0)]}, "t")
     assert rankings_of(experiment, QUESTIONS) == [[], [Hit("p", 1.0)]]
@@ -70,7 +70,7 @@ def test_a_question_without_a_ranking_gets_none_and_a_strange_one_is_refused(exp
         rankings_of(experiment, QUESTIONS)
 
 
-def test_a_missing_prediction_is_a_failed_one_and_a_strange_one_is_refused(experiment):
+def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
     path = experiment.folder / "read" / "predictions.jsonl"
     write_jsonl(path, [{"question_id": "ifqa/full-dev/2", "answer": "b"}])
     predictions = predictions_of(experiment, QUESTIONS)
@@ -82,6 +82,34 @@ def test_a_missing_prediction_is_a_failed_one_and_a_strange_one_is_refused(exper
     write_jsonl(path, [{"question_id": "ifqa/full-train/2", "answer": "b"}])
     with pytest.raises(IfqaError, match="ifqa/full-train/2 is not one of ifqa full-dev"):
         predictions_of(experiment, QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ({"question_id": "ifqa/full-dev/2"}, "key 'answer' is missing"),
+        ({"question_id": "ifqa/full-dev/2", "answer": None}, "'answer' must be str, found NoneType"),
+        (
+            {"question_id": "ifqa/full-dev/2", "answer": "b", "more": 1},
+            "unknown key 'more'; wanted question_id, answer",
+        ),
+        ({"question_id": 2, "answer": "b"}, "'question_id' must be str, found int"),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_ids": [1]}, "wanted texts in 'passage_ids'"),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_scores": 1.0}, "'passage_scores' must be list"),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "score": "x"}, "numbers in 'passage_scores' and 'score'"),
+    ],
+)
+def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
+    path = experiment.folder / "read" / "predictions.jsonl"
+    write_jsonl(path, [{"question_id": "ifqa/full-dev/1", "answer": "b"}, line])
+    with pytest.raises(IfqaError, match=rf"predictions\.jsonl:2: .*{complaint}"):
+        predictions_of(experiment, QUESTIONS)
+
+
+def test_a_prediction_is_read_back_as_it_was_written(experiment):
+    whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b")
+    write_jsonl(experiment.folder / "read" / "predictions.jsonl", [asdict(whole)])
+    assert predictions_of(experiment, QUESTIONS)[0] == whole
 
 
 def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
@@ -129,7 +157,7 @@ def test_a_reader_is_held_to_its_protocol(predictions, complaint):
         ({"reader": {"name": "llm", "demos": "sample"}, "llm": {"model": "m"}}, "few-dev", ""),
     ],
 )  # fmt: skip
-def test_what_was_trained_on_the_other_setting_is_refused_before_anything_is_built(tables, split, refused):
+def test_weights_of_the_other_family_are_refused_before_any_build(tables, split, refused):
     experiment = parse_experiment("mine", {"benchmark": "ifqa", "split": split, **tables}, "mine.toml")
     if not refused:
         refuse_other_families(experiment)
@@ -167,7 +195,7 @@ def test_a_retriever_may_look_through_the_whole_corpus(tmp_path, monkeypatch):
         parse_experiment("mine", tables | {"corpus": ""}, "mine.toml")
 
 
-def test_a_dense_model_of_the_other_setting_is_refused_before_its_index_is_built(tmp_path, monkeypatch):
+def test_a_dense_model_of_the_other_family_is_refused_before_indexing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("indexes", "model"):
         (tmp_path / folder).mkdir()
@@ -184,7 +212,7 @@ def test_a_dense_model_of_the_other_setting_is_refused_before_its_index_is_built
 
 @pytest.mark.parametrize("key", ["answer", "factual", "completion", "error"])
 @pytest.mark.parametrize("text", ["half \ud800", 3, None])
-def test_a_text_that_no_file_can_hold_is_the_readers_fault(key, text):
+def test_a_readers_text_that_cannot_be_encoded_is_refused(key, text):
     predictions = [replace(Prediction(question.id, "a"), **{key: text}) for question in QUESTIONS]
     with pytest.raises(IfqaError, match="reader 'mine'"):
         check_predictions("mine", QUESTIONS, [[]] * len(QUESTIONS), predictions)
@@ -205,7 +233,7 @@ def test_gold_passages_of_questions_that_are_not_there_are_refused(tmp_path, mon
         sources_of(Corpus("mine", (source,), {}))
 
 
-def test_gold_passages_of_no_split_are_refused_with_the_splits_there_are(tmp_path, monkeypatch):
+def test_gold_passages_of_no_split_are_refused_with_the_known_splits(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source = Source(format="gold", benchmark="sample", splits=[])
     wanted = r"'splits': wanted at least one split of sample \(train, dev\), found an empty list$"

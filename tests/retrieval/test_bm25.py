@@ -36,7 +36,7 @@ def write_passages(folder, texts, files=3):
     for n in range(files):
         lines = [json.dumps(row, ensure_ascii=n == 0) + "\n" for row in rows[n::files]]
         (folder / f"passages-{n:05d}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    (folder / "manifest.json").write_text('{"id": "manifest", "contents": "tied red"}')
+    (folder / "facts.json").write_text('{"id": "manifest", "contents": "tied red"}')
     (folder / "notes.jsonl").write_text('{"id": "notes", "contents": "tied red"}\n')
     (folder / "ids.bin").write_bytes(b"\0\1")
     return folder

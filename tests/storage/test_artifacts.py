@@ -14,13 +14,13 @@ from ifqa.storage.files import write_jsonl
 INPUTS = {"stage": "test", "settings": {"k": 5}}
 
 
-def make(folder, wanted=INPUTS, rows=3, **options):
-    with artifacts.make(folder, lambda: wanted, **options) as work:
+def make(folder, inputs=INPUTS, rows=3, **options):
+    with artifacts.make(folder, lambda: inputs, **options) as work:
         write_jsonl(work.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
         work.record["rows"] = rows
 
 
-def test_what_is_made_says_from_what_and_with_what(tmp_path):
+def test_a_manifest_has_inputs_and_record(tmp_path):
     make(tmp_path / "a")
     manifest = artifacts.read_manifest(tmp_path / "a")
     assert manifest["inputs"] == INPUTS
@@ -40,16 +40,16 @@ def test_a_failure_leaves_what_was_there(tmp_path):
     assert (tmp_path / "a" / "rows.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize(("wanted", "kept"), [(INPUTS, True), ({"stage": "other"}, False)])
-def test_an_attempt_at_the_same_thing_is_resumed_and_at_another_is_not(tmp_path, wanted, kept):
+@pytest.mark.parametrize(("inputs", "kept"), [(INPUTS, True), ({"stage": "other"}, False)])
+def test_only_an_attempt_with_the_same_inputs_is_resumed(tmp_path, inputs, kept):
     with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS, resume="same") as work:
         (work.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
-    with artifacts.make(tmp_path / "a", lambda: wanted, resume="same") as work:
+    with artifacts.make(tmp_path / "a", lambda: inputs, resume="same") as work:
         assert (work.folder / "half.txt").exists() == kept
 
 
-def test_what_was_left_is_cleared_unless_resuming(tmp_path):
+def test_leftovers_are_removed_unless_resuming(tmp_path):
     with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         (work.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
@@ -58,7 +58,7 @@ def test_what_was_left_is_cleared_unless_resuming(tmp_path):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
-def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path, number):
+def test_a_full_disk_is_one_line_and_leaves_the_old_artifact(tmp_path, number):
     make(tmp_path / "a")
     with (
         pytest.raises(IfqaError, match="no room on the disk"),
@@ -86,7 +86,7 @@ def read_only(monkeypatch, folder):
     monkeypatch.setattr(os, "mkdir", mkdir)
 
 
-def test_what_is_made_can_be_used_where_nothing_can_be_written(tmp_path, monkeypatch):
+def test_artifacts_can_be_used_on_a_read_only_file_system(tmp_path, monkeypatch):
     make(tmp_path / "a")
     read_only(monkeypatch, tmp_path)
     with artifacts.lock(tmp_path), artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
@@ -128,7 +128,7 @@ def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
     assert "another process is at work in" in other.stderr, "the inner lock's end is not the outer's"
 
 
-def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):
+def test_only_an_artifact_of_the_same_inputs_is_taken_over(tmp_path):
     base, folder = tmp_path / "base" / "a", tmp_path / "variant" / "a"
     make(base)
     with artifacts.make(folder, lambda: INPUTS, [base]) as work:
@@ -138,7 +138,7 @@ def test_only_exactly_what_is_wanted_is_taken_over(tmp_path):
     assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, [base])
 
 
-def test_what_is_there_and_whole_is_not_made_again(tmp_path):
+def test_a_whole_artifact_is_not_made_again(tmp_path):
     make(tmp_path / "a")
     with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
         assert work is None
@@ -147,7 +147,7 @@ def test_what_is_there_and_whole_is_not_made_again(tmp_path):
         assert work is not None
 
 
-def test_what_was_whole_but_not_yet_in_its_place_is_put_there(tmp_path):
+def test_a_finished_temporary_folder_is_moved_into_place(tmp_path):
     make(tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / ".a.partial")
     with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
@@ -155,7 +155,7 @@ def test_what_was_whole_but_not_yet_in_its_place_is_put_there(tmp_path):
     assert artifacts.is_made(tmp_path / "a", INPUTS)
 
 
-def test_an_input_that_changes_meanwhile_makes_nothing(tmp_path):
+def test_an_input_that_changes_during_the_work_is_refused(tmp_path):
     answers = iter([INPUTS, {"stage": "changed"}])
     with (
         pytest.raises(IfqaError, match="changed while it was being made"),
@@ -178,7 +178,7 @@ def damage(path):
     path.write_bytes(bytes([data[0] ^ 1]) + data[1:])
 
 
-def test_damage_of_equal_size_is_seen_said_and_made_again(tmp_path, capsys):
+def test_damage_of_equal_size_is_reported_and_made_again(tmp_path, capsys):
     make(tmp_path / "a")
     damage(tmp_path / "a" / "rows.jsonl")
     assert not artifacts.is_made(tmp_path / "a", INPUTS)
@@ -188,7 +188,7 @@ def test_damage_of_equal_size_is_seen_said_and_made_again(tmp_path, capsys):
     assert artifacts.is_made(tmp_path / "a", INPUTS)
 
 
-def test_a_large_artifact_is_hashed_only_where_that_is_asked_for(tmp_path, monkeypatch):
+def test_a_large_artifact_is_hashed_only_if_thorough(tmp_path, monkeypatch):
     make(tmp_path / "a")
     damage(tmp_path / "a" / "rows.jsonl")
     monkeypatch.setattr(artifacts, "_SMALL", 1)
@@ -197,26 +197,184 @@ def test_a_large_artifact_is_hashed_only_where_that_is_asked_for(tmp_path, monke
     assert list(artifacts.damaged(tmp_path / "a", manifest, thorough=True)) == ["rows.jsonl"]
 
 
-@pytest.mark.parametrize("link", [".a.partial", ".a.old", ".a.partial/within"])
-def test_what_a_link_leads_to_is_neither_emptied_nor_written(tmp_path, link):
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "mine.txt").write_text("mine")
+@pytest.fixture
+def elsewhere(tmp_path):
+    """A folder with a file that no artifact may touch."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    yield folder
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+    assert (folder / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("link", "resume"), [(".a.partial", ""), (".a.old", ""), (".a.partial/within", "any"), (".a.partial/b/c", "any")]
+)
+def test_a_link_that_would_be_followed_is_refused(tmp_path, elsewhere, link, resume):
     place = tmp_path / "work" / link
     place.parent.mkdir(parents=True)
     place.symlink_to(elsewhere)
-    with pytest.raises(IfqaError, match="is a link, and what it leads to is not for"):
-        make(tmp_path / "work" / "a")
-    assert [path.name for path in elsewhere.iterdir()] == ["mine.txt"]
+    with pytest.raises(IfqaError, match="is a link, and its target is not part of"):
+        make(tmp_path / "work" / "a", resume=resume)
     assert place.is_symlink()
 
 
-@pytest.mark.parametrize("files", [3, {"rows.jsonl": 5}, {"rows.jsonl": {"bytes": "9", "sha256": ""}}])
-def test_a_manifest_whose_files_are_none_is_refused(tmp_path, files):
+@pytest.mark.parametrize("place", [".a.partial", ".a.old"])
+def test_a_link_that_a_killed_build_left_is_removed_and_not_followed(tmp_path, elsewhere, place):
+    left = tmp_path / "work" / place / "input-1"
+    left.mkdir(parents=True)
+    (left / "folder").symlink_to(elsewhere)
+    (left / "file").symlink_to(elsewhere / "mine.txt")
+    make(tmp_path / "work" / "a")
+    assert artifacts.is_made(tmp_path / "work" / "a", INPUTS)
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"files": 3}, "record.files is 3; wanted dict"),
+        ({"files": {}}, "record.files is empty"),
+        ({"files": {"a": 5}}, "record.files.a is not a table"),
+        ({"files": {"a": {"bytes": "9", "sha256": ""}}}, "record.files.a.bytes is '9'; wanted int"),
+        ({"files": {"../a": {"bytes": 9, "sha256": ""}}}, "record.files.../a is outside the folder"),
+        ({"files": {"/a": {"bytes": 9, "sha256": ""}}}, "record.files./a is outside the folder"),
+        ({"at": None}, "record.at is None; wanted str"),
+        ({"seconds": float("inf")}, "record.seconds is inf; wanted int or float"),
+        ({"spent": 3}, "record.spent is 3; wanted dict"),
+        ({"spent": {}}, "record.spent.calls is missing"),
+        ({"took": [1]}, "record.took is not two numbers of tokens"),
+        ({"label": float("inf")}, "record.label is inf; wanted str"),
+        ({"passages": "x"}, "record.passages is 'x'; wanted int"),
+        ({"sources": {"a.xml": 3}}, "record.sources.a.xml is not"),
+    ],
+)
+def test_a_manifest_with_a_value_of_another_type_is_refused(tmp_path, changes, found):
     make(tmp_path / "a")
     path = tmp_path / "a" / "manifest.json"
     manifest = json.loads(path.read_text())
-    manifest["record"]["files"] = files
+    manifest["record"] |= changes
     path.write_text(json.dumps(manifest))
-    with pytest.raises(IfqaError, match=r"not a manifest .*; remove the folder"):
+    with pytest.raises(IfqaError) as refused:
         artifacts.is_made(tmp_path / "a", INPUTS)
+    assert f"not a manifest ({found}" in str(refused.value)
+    assert "; remove the folder" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("stage", "key"), [("test", "at"), ("test", "files"), ("passages", "sources"), ("index", "passages")]
+)
+def test_a_manifest_without_a_key_that_its_stage_records_is_refused(tmp_path, stage, key):
+    with artifacts.make(tmp_path / "a", lambda: {"stage": stage}) as work:
+        write_jsonl(work.folder / "rows.jsonl", [{"row": 1}])
+        work.record |= {"passages": 1, "sources": {"a.xml": [1, 2, "3"]}}
+    path = tmp_path / "a" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    assert artifacts.read_manifest(tmp_path / "a") == manifest
+    del manifest["record"][key]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(IfqaError, match=rf"not a manifest \(record\.{key} is missing\)"):
+        artifacts.read_manifest(tmp_path / "a")
+
+
+@pytest.mark.parametrize("inputs", [INPUTS, {"stage": "other"}], ids=["damaged", "of other inputs"])
+@pytest.mark.parametrize("name", ["notes.txt", "more/notes.txt"])
+def test_a_folder_that_holds_a_foreign_file_is_not_replaced(tmp_path, inputs, name):
+    make(tmp_path / "a")
+    damage(tmp_path / "a" / "rows.jsonl")
+    notes = tmp_path / "a" / name
+    notes.parent.mkdir(exist_ok=True)
+    notes.write_text("mine")
+    with pytest.raises(IfqaError, match=f"{name} is in no manifest, and would be removed .*; move it elsewhere"):
+        make(tmp_path / "a", inputs)
+    assert notes.read_text() == "mine"
+    assert not (tmp_path / ".a.partial").exists(), "it is said before the work"
+    notes.unlink()
+    make(tmp_path / "a", inputs)
+
+
+def test_a_folder_without_a_manifest_is_not_replaced(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "thesis.txt").write_text("mine")
+    with pytest.raises(IfqaError, match=r"thesis\.txt is in no manifest"):
+        make(tmp_path / "a")
+    assert (tmp_path / "a" / "thesis.txt").read_text() == "mine"
+
+
+def test_a_foreign_file_that_comes_during_the_work_is_kept(tmp_path):
+    make(tmp_path / "a")
+    with (
+        pytest.raises(IfqaError, match=r"late\.txt is in no manifest"),
+        artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as work,
+    ):
+        write_jsonl(work.folder / "rows.jsonl", [{"row": 1}])
+        (tmp_path / "a" / "late.txt").write_text("mine")
+    (tmp_path / "a" / "late.txt").rename(tmp_path / "late.txt")
+    with artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as work:
+        assert work is None, "the work was finished"
+
+
+def test_hidden_files_and_empty_folders_do_not_stop_a_stage(tmp_path):
+    make(tmp_path / "a")
+    (tmp_path / "a" / ".DS_Store").write_text("")
+    (tmp_path / "a" / "empty").mkdir()
+    make(tmp_path / "a", {"stage": "other"})
+    assert artifacts.is_made(tmp_path / "a", {"stage": "other"})
+
+
+def test_only_listed_files_are_an_artifacts_own(tmp_path):
+    make(tmp_path / "a")
+    assert artifacts.strangers(tmp_path / "a") == []
+    (tmp_path / "a" / "more.jsonl").write_text("{}\n")
+    assert artifacts.files_of(tmp_path / "a") == [tmp_path / "a" / "rows.jsonl"]
+    assert artifacts.strangers(tmp_path / "a") == ["more.jsonl"]
+    (tmp_path / "a" / "manifest.json").unlink()
+    assert {path.name for path in artifacts.files_of(tmp_path / "a")} == {"rows.jsonl", "more.jsonl"}
+    assert artifacts.files_of(tmp_path / "nowhere") == []
+
+
+def test_foreign_files_are_not_taken_over(tmp_path):
+    make(tmp_path / "base" / "a")
+    (tmp_path / "base" / "a" / "notes.txt").write_text("mine")
+    assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+    assert {path.name for path in (tmp_path / "variant" / "a").iterdir()} == {"rows.jsonl", "manifest.json"}
+
+
+def test_a_finished_stage_is_taken_over_from_a_locked_folder(tmp_path):
+    make(tmp_path / "base" / "a")
+    script = (
+        "import sys; from pathlib import Path; from ifqa.storage import artifacts\n"
+        f"with artifacts.lock(Path({str(tmp_path / 'base')!r})): print('in', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "in\n"
+        assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+        other.kill()
+    assert artifacts.is_made(tmp_path / "variant" / "a", INPUTS)
+
+
+def test_an_artifact_with_a_broken_manifest_is_passed_over(tmp_path, capsys):
+    for name in ("broken", "whole"):
+        make(tmp_path / name / "a")
+    (tmp_path / "broken" / "a" / "manifest.json").write_text("{")
+    others = [tmp_path / "broken" / "a", tmp_path / "whole" / "a"]
+    assert not artifacts.take_over(tmp_path / "variant" / "a", INPUTS, others[:1])
+    assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, others)
+    assert "not taken over from broken: " in capsys.readouterr().err
+
+
+def test_an_artifact_replaced_during_the_copy_is_not_taken_over(tmp_path, monkeypatch):
+    make(tmp_path / "base" / "a")
+    copy = artifacts.shutil.copy2
+
+    def copy_and_replace(source, target):
+        copy(source, target)
+        if source.name == "rows.jsonl":
+            make(tmp_path / "base" / "a", {"stage": "other"}, rows=4)
+
+    monkeypatch.setattr(artifacts.shutil, "copy2", copy_and_replace)
+    assert not artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+    assert not (tmp_path / "variant" / "a").exists()

@@ -2,8 +2,10 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.storage import files
+from ifqa.storage.torn import keep_whole_lines
 
 
 def test_a_json_lines_error_names_file_and_line(tmp_path):
@@ -24,7 +27,7 @@ def test_a_json_lines_error_names_file_and_line(tmp_path):
 
 
 @pytest.mark.parametrize(("suffix", "compress"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
-def test_compressed_lines_are_read_and_a_cut_file_is_named(tmp_path, suffix, compress):
+def test_compressed_lines_are_read_and_a_truncated_file_is_named(tmp_path, suffix, compress):
     data = compress(b"".join(b"line %d\n" % n for n in range(1000)))
     path = tmp_path / f"lines.txt{suffix}"
     path.write_bytes(data)
@@ -69,7 +72,7 @@ def test_the_dearest_line_of_json_takes_half_a_gigabyte(tmp_path):
     assert done.stdout == f"{line.count(b'{}') + 1}\n", done.stderr
 
 
-def test_a_line_may_be_as_long_as_is_said(tmp_path):
+def test_a_line_may_be_as_long_as_the_given_limit(tmp_path):
     path = tmp_path / "x.txt"
     path.write_bytes(b"12345678\n123456789\n")
     lines = files.read_lines(path, longest=9)
@@ -113,14 +116,72 @@ def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path):
 def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multiple):
     path = tmp_path_factory.mktemp("torn") / "x.jsonl"
     path.write_bytes(b"".join(line + b"\n" for line in lines) + torn.replace(b"\n", b""))
-    kept = files.keep_whole_lines(path, multiple)
+    kept = keep_whole_lines(path, multiple)
     assert kept == len(lines) // multiple * multiple
     assert path.read_bytes() == b"".join(line + b"\n" for line in lines[:kept])
 
 
 @pytest.mark.parametrize("line", [b"\0\0\0\0\n", b"[1]\n", b'{"a": 1\n', b"\n", b"\xff\n", b'{"a": 3}\n'])
-def test_a_file_ends_before_the_first_line_that_is_damaged_or_does_not_fit(tmp_path, line):
+def test_a_file_is_cut_before_the_first_bad_line(tmp_path, line):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 0}\n{"a": 1}\n' + line + b'{"a": 3}\n')
-    assert files.keep_whole_lines(path, 1, lambda number, record: record["a"] == number) == 2
+    assert keep_whole_lines(path, 1, lambda number, record: record["a"] == number) == 2
     assert path.read_bytes() == b'{"a": 0}\n{"a": 1}\n'
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_at_the_temporary_name_is_not_followed(tmp_path, exists):
+    victim = tmp_path / "victim"
+    if exists:
+        victim.write_text("mine")
+    (tmp_path / ".x.json.tmp").symlink_to(victim)
+    files.write_json(tmp_path / "x.json", 1)
+    assert (tmp_path / "x.json").read_text() == "1\n"
+    assert not (tmp_path / "x.json").is_symlink()
+    assert victim.exists() == exists
+    assert not exists or victim.read_text() == "mine"
+
+
+def test_a_pipe_in_the_place_of_the_temporary_file_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / ".x.json.tmp")
+    files.write_json(tmp_path / "x.json", 1)
+    assert (tmp_path / "x.json").read_text() == "1\n"
+
+
+@pytest.mark.parametrize("text", ['{"idx": 1, "idx": 2}', '{"a": {"idx": 1, "b": 2, "idx": 1}}'])
+def test_a_key_that_is_there_twice_is_refused(tmp_path, text):
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(IfqaError, match=r"x\.json: not JSON .*the key 'idx' is there twice"):
+        files.read_json(path)
+    with pytest.raises(IfqaError, match=r"x\.json:1: not JSON .*the key 'idx' is there twice"):
+        list(files.read_jsonl(path))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32-be"])
+def test_json_is_read_in_any_of_its_encodings(tmp_path, encoding):
+    path = tmp_path / "x.json"
+    path.write_text('{"a": "\u017c"}', encoding=encoding)
+    assert files.read_json(path) == {"a": "\u017c"}
+
+
+def test_toml_with_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text('a = "\u017c"\r\n', encoding="utf-8-sig")
+    assert files.read_toml(path) == {"a": "\u017c"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1"])
+def test_toml_in_another_encoding_is_refused_with_the_mend(tmp_path, encoding):
+    path = tmp_path / "x.toml"
+    path.write_text('a = "\xe4"\n', encoding=encoding)
+    with pytest.raises(IfqaError, match=r"x\.toml: not (UTF-8|TOML).*save the file as UTF-8"):
+        files.read_toml(path)
+
+
+@pytest.mark.parametrize("digest", [files.sha256, files.known_sha256])
+def test_devices_pipes_and_folders_have_no_fingerprint(tmp_path, digest):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):
+        with pytest.raises(IfqaError, match="is not a regular file; wanted a file"):
+            digest(path)

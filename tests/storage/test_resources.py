@@ -1,4 +1,4 @@
-"""Which of several files of one name counts."""
+"""Which of several files of the same name is found."""
 
 from ifqa.storage.resources import find_resource, list_resources
 

@@ -1,4 +1,4 @@
-"""What this machine has, here and on systems that tell less."""
+"""Cores and memory, on this machine and on systems that report less."""
 
 import os
 import re
@@ -9,12 +9,12 @@ import pytest
 from ifqa.workers import machine
 
 MEMINFO = Path("/proc/meminfo")
-told = pytest.mark.skipif(not MEMINFO.exists(), reason="only Linux has /proc/meminfo")
+linux_only = pytest.mark.skipif(not MEMINFO.exists(), reason="only Linux has /proc/meminfo")
 
 
 @pytest.fixture
 def meminfo(tmp_path, monkeypatch):
-    """Where another machine's /proc/meminfo may be written; it has none as yet."""
+    """A path that stands in for /proc/meminfo; the file does not exist yet."""
     file = tmp_path / "meminfo"
     monkeypatch.setattr(machine, "Path", {"/proc/meminfo": file}.__getitem__)
     return file
@@ -24,7 +24,7 @@ def test_there_is_a_core_and_no_more_than_the_machine_has():
     assert 1 <= machine.cores() <= os.cpu_count()
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system keeps no process to some cores")
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no CPU affinity")
 def test_cores_are_those_that_this_process_may_use():
     before = os.sched_getaffinity(0)
     try:
@@ -35,32 +35,30 @@ def test_cores_are_those_that_this_process_may_use():
     assert machine.cores() == len(before)
 
 
-@pytest.mark.parametrize(("count", "wanted"), [(6, 6), (None, 1)])
-def test_where_no_process_is_kept_to_some_cores_all_count_and_one_where_none_is_told(monkeypatch, count, wanted):
+@pytest.mark.parametrize(("count", "expected"), [(6, 6), (None, 1)])
+def test_without_affinity_all_cores_count_or_a_single_core(monkeypatch, count, expected):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: count)
-    assert machine.cores() == wanted
+    assert machine.cores() == expected
 
 
-@told
-def test_all_memory_is_what_linux_tells():
+@linux_only
+def test_total_memory_is_linuxs_memtotal():
     assert machine.total_memory() == 1024 * int(re.search(r"MemTotal: *(\d+) kB", MEMINFO.read_text())[1])
 
 
-@told
+@linux_only
 def test_some_memory_is_free_and_no_more_than_there_is():
     assert 0 < machine.free_memory() <= machine.total_memory()
 
 
-def test_free_memory_is_what_can_be_had_and_not_only_what_lies_idle(meminfo):
+def test_free_memory_is_available_memory_not_unused_memory(meminfo):
     meminfo.write_text("MemTotal:       9000 kB\nMemFree:         100 kB\nMemAvailable:   3000 kB\n")
     assert machine.free_memory() == 3000 * 1024
 
 
-@pytest.mark.parametrize(
-    "text", ["MemTotal:  9000 kB\nMemFree:  100 kB\n", None], ids=["told nothing of it", "no file"]
-)
-def test_where_only_all_memory_is_told_all_of_it_is_free(meminfo, monkeypatch, text):
+@pytest.mark.parametrize("text", ["MemTotal:  9000 kB\nMemFree:  100 kB\n", None], ids=["not reported", "no file"])
+def test_total_memory_stands_in_for_unknown_free_memory(meminfo, monkeypatch, text):
     if text:
         meminfo.write_text(text)
     monkeypatch.setattr(os, "sysconf_names", {"SC_PHYS_PAGES": 1}, raising=False)
@@ -68,14 +66,14 @@ def test_where_only_all_memory_is_told_all_of_it_is_free(meminfo, monkeypatch, t
     assert machine.free_memory() == machine.total_memory() == 500 * 4096
 
 
-def test_where_the_system_does_not_tell_no_memory_is_known(meminfo, monkeypatch):
+def test_memory_is_unknown_where_the_system_does_not_report_it(meminfo, monkeypatch):
     monkeypatch.setattr(os, "sysconf_names", {"SC_PAGE_SIZE": 30}, raising=False)
     assert (machine.total_memory(), machine.free_memory()) == (None, None)
     monkeypatch.delattr(os, "sysconf_names")
     assert (machine.total_memory(), machine.free_memory()) == (None, None)
 
 
-def test_what_is_free_is_known_even_where_all_there_is_is_not(meminfo, monkeypatch):
+def test_free_memory_is_known_where_total_memory_is_not(meminfo, monkeypatch):
     meminfo.write_text("MemAvailable:   3000 kB\n")
     monkeypatch.delattr(os, "sysconf_names", raising=False)
     assert (machine.total_memory(), machine.free_memory()) == (None, 3000 * 1024)

@@ -1,4 +1,4 @@
-"""Work on real processes and a real Ray: results, deaths, and what is left when somebody is killed."""
+"""Tasks on real processes and a real Ray: results, dying workers, and no orphans after a kill."""
 
 import os
 import signal
@@ -54,7 +54,7 @@ def test_tasks_are_taken_only_as_workers_become_free():
     assert len(taken) <= 5 + 2 * 2 + 1
 
 
-def test_an_error_of_the_function_ends_the_work_after_what_is_in_hand():
+def test_an_error_of_the_function_ends_after_the_begun_tasks():
     results = []
     with pytest.raises(IfqaError, match="seven"):
         for result in run(tasks.no_seven, range(100), workers=2):
@@ -62,7 +62,7 @@ def test_an_error_of_the_function_ends_the_work_after_what_is_in_hand():
     assert len(results) < 20
 
 
-def test_when_the_tasks_end_in_an_error_those_before_are_finished_first():
+def test_tasks_before_an_error_in_reading_tasks_are_finished():
     def three():
         yield from range(3)
         raise IfqaError("the input is cut short")
@@ -88,7 +88,7 @@ def test_a_task_at_which_workers_die_is_named():
     assert 3 not in [task for task, _ in results]
 
 
-def test_what_the_system_refuses_a_worker_is_said_as_it_is(tmp_path):
+def test_an_os_error_of_a_worker_is_raised_unchanged(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing"):
         list(run(tasks.read, [tmp_path / "nothing"] * 4, workers=2))
 
@@ -101,7 +101,7 @@ def test_a_cluster_that_is_not_there_is_one_line(monkeypatch, address):
 
 
 def test_a_bug_keeps_its_traceback(capfd):
-    with pytest.raises(RuntimeError, match="broke at 2"):
+    with pytest.raises(RuntimeError, match="failed at 2"):
         list(run(tasks.bug_at_two, range(6), workers=2))
     assert "ZeroDivisionError" in capfd.readouterr().err
 
@@ -157,7 +157,7 @@ def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
 
 
 def test_ray_leaves_the_handlers_of_crashes_as_they_are():
-    """The Java machine of this process dies at its next safepoint without its own."""
+    """Without its own SIGSEGV handler, this process's Java machine would die at its next safepoint."""
     command = [sys.executable, str(STAND_INS / "ray_after_java.py")]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(STAND_INS)}

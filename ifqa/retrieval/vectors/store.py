@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import create, json_line, keep_whole_lines, read_jsonl, require, sha256, write, write_jsonl
+from ifqa.storage.files import create, json_line, read_jsonl, require, sha256, write, write_jsonl
+from ifqa.storage.torn import keep_whole_lines
 
 if TYPE_CHECKING:
     import numpy as np
