@@ -4,11 +4,17 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Literal
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: Characters that could steer a terminal or hide in it: C0 but tab and newline, DEL and C1; zero-width ones; the marks that
+#: reverse the order of text; line and paragraph separators; half surrogate pairs; tags. The joiners U+200C and U+200D are
+#: part of words in Persian and Hindi, and stay.
+CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f]"
+)
 
 _quiet = False
 
@@ -22,12 +28,24 @@ def be_quiet(quiet: bool) -> None:
 def say(message: str) -> None:
     """One line on stderr."""
     if not _quiet:
-        print(printable(message), file=sys.stderr, flush=True)
+        complain(message)
+
+
+def complain(message: str) -> None:
+    """One line on stderr, in quiet too; where stderr is closed, or its disk is full, the work goes on without the line."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(printable_line(message), file=sys.stderr, flush=True)
 
 
 def printable(text: str) -> str:
-    """A text without the control characters by which what comes from outside could steer a terminal."""
-    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+    """The text with U+FFFD for each of `CONTROLS`: text from outside cannot steer a terminal; it may have several lines."""
+    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def printable_line(text: str) -> str:
+    """As `printable`, in one line: a name or a title from outside cannot begin a line of its own."""
+    return printable(text).replace("\n", " ").replace("\t", " ")
 
 
 def counted(count: float, one: str, several: str = "") -> str:
@@ -73,14 +91,14 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
             return Text(f"{amount(task.completed)}{of}{rate}")
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         Amount(Column(no_wrap=True)),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     display = Progress(*columns, console=Console(stderr=True), expand=True)
-    number = display.add_task(label, total=total)
+    number = display.add_task(printable_line(label), total=total)
     started = time.monotonic()
     next_line = started + 60
 
@@ -92,7 +110,8 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
         now = time.monotonic()
         if display.console.is_terminal:
             if not display.live.is_started and now > started + 2:
-                display.start()
+                with suppress(OSError):
+                    display.start()
         elif now > next_line:
             next_line = now + 60
             task = display.tasks[0]
@@ -103,4 +122,5 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
         yield advance
     finally:
         if display.live.is_started:
-            display.stop()
+            with suppress(OSError):
+                display.stop()
