@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 import typer
 
 from ifqa.errors import IfqaError
-from ifqa.progress import be_quiet
+from ifqa.progress import CONTROLS, be_quiet, printable_line
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment
@@ -133,11 +133,16 @@ def refuse_broken_text(arguments: Sequence[str]) -> None:
             ) from error
 
 
+def print_line(text: object) -> None:
+    """A name, a path or a message as one line on stdout, without what could steer the terminal."""
+    print(printable_line(str(text)))
+
+
 def print_json(result: object) -> None:
-    """A result as one line of JSON on stdout."""
+    """A result as one line of JSON on stdout; what could steer a terminal is escaped."""
     import json
 
-    print(json.dumps(result, ensure_ascii=False))
+    print(CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(result, ensure_ascii=False)))
 
 
 def changed_experiment(name: str, changes: Mapping[str, object]) -> "Experiment":

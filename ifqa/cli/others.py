@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ifqa.cli.options import CorpusName, Given, Json, print_json, settings_of_flags, with_options
+from ifqa.cli.options import CorpusName, Given, Json, print_json, print_line, settings_of_flags, with_options
 from ifqa.errors import IfqaError
 
 
@@ -43,7 +43,8 @@ def doctor(json: Json = False) -> None:
     if json:
         print_json({"lines": lines, "problems": problems, "ready": not problems})
     else:
-        print(*lines, f"verdict: {verdict}", sep="\n")
+        for line in (*lines, f"verdict: {verdict}"):
+            print_line(line)
     if problems:
         raise IfqaError("; ".join(problems))
 
@@ -76,7 +77,7 @@ def data(
     from ifqa.plugins import open_benchmark
 
     for line in fetch(open_benchmark(benchmark), source):
-        print(line)
+        print_line(line)
 
 
 def convert(
@@ -102,7 +103,7 @@ def convert(
     """Write runs, questions and judgements for other tools: ctxs, TREC, qrels, topics, SQuAD, lm-eval, the release's."""
     from ifqa.pipeline.convert import convert as convert_file
 
-    print(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
+    print_line(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
 
 
 def compare(
@@ -143,7 +144,7 @@ def report(
     from ifqa.report.publish import publish
 
     for path in publish(into, experiments or [], check, pages):
-        print(path)
+        print_line(path)
 
 
 Figure = Annotated[Path | None, typer.Option(help="Also draw it: a file .svg, .png or .pdf.")]
@@ -216,7 +217,7 @@ def _train(what: str, given: Given, recipe: str = "") -> None:
     from ifqa.pipeline.train import train as make
 
     settings = ({"recipe": recipe} if recipe else {}) | given.pop("settings")
-    print(make(what, **given, settings=settings))
+    print_line(make(what, **given, settings=settings))
 
 
 @stats.command("passages")

@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from ifqa.cli import app as module
+from ifqa.cli.process import STOPPED
 from ifqa.pipeline import stages
 
 #: An experiment of which every flag changes something.
@@ -94,7 +95,7 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
     for where in ("ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
                   "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check._experiment"):  # fmt: skip
         monkeypatch.setattr(where, keep)
-    assert ifqa(verb, *VERBS[verb], flag, value).code == module.STOPPED
+    assert ifqa(verb, *VERBS[verb], flag, value).code == STOPPED
     stages.write_resolved(found[0])
     saved = tomllib.loads((found[0].folder / "experiment.toml").read_text())
     for key in place:
