@@ -63,7 +63,7 @@ def test_a_reader_that_leaves_early_is_no_score_outside_its_tolerance(tmp_path, 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_an_output_that_cannot_be_written_is_one_line():
-    done = shell(f"{COMMAND} --version >/dev/full")
+    done = shell(f"PYTHONUNBUFFERED= {COMMAND} --version >/dev/full")
     assert (done.returncode, done.stderr) == (2, "ifqa: stdout: No space left on device\n")
 
 
