@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 import typer
 
 from ifqa.errors import IfqaError
-from ifqa.progress import CONTROLS, be_quiet, printable_line
+from ifqa.progress import CONTROLS, be_quiet, printable_line, say
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment
@@ -146,11 +146,17 @@ def print_json(result: object) -> None:
 
 
 def changed_experiment(name: str, changes: Mapping[str, object]) -> "Experiment":
-    """An experiment as flags change it."""
+    """An experiment as flags change it; a variant that its base no longer fits is said to be that."""
     from ifqa.config.experiment import load_experiment
-    from ifqa.config.variants import override
+    from ifqa.config.variants import changed_in_base, override
 
-    return override(load_experiment(name), changes)
+    experiment = load_experiment(name)
+    if edited := changed_in_base(experiment):
+        say(
+            f"experiment {name} keeps the settings of its base as they were when it was made; the base has since changed "
+            f"{', '.join(edited)}; for its settings of now, name the base and give the flags again"
+        )
+    return override(experiment, changes)
 
 
 def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:

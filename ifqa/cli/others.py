@@ -1,13 +1,14 @@
 """The verbs beside the main path, as list, data, clean, compare, report and train; arguments to one call each."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ifqa.cli.options import CorpusName, Given, Json, print_json, print_line, settings_of_flags, with_options
+from ifqa.cli.process import in_words
 from ifqa.errors import IfqaError
 
 
@@ -57,15 +58,20 @@ def clean(
     from ifqa.pipeline.clean import remove, variants
     from ifqa.report.screen import show_variants
 
-    found = variants()
-    if yes:
-        for one in found:
-            remove(one)
+    found, failed = variants(), []
+    for place, one in enumerate(found if yes else ()):
+        try:
+            found[place] = remove(one)
+        except (IfqaError, OSError) as error:
+            failed.append(in_words(error))
+            found[place] = replace(one, kept=failed[-1])
     if json:
         gone = [{"removed": yes and not one.kept} for one in found]
         print_json([asdict(one) | {"folder": str(one.folder)} | more for one, more in zip(found, gone, strict=True)])
     else:
         show_variants(found, removed=yes)
+    if failed:
+        raise IfqaError("; ".join(failed))
 
 
 def data(

@@ -12,6 +12,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 from pydantic import Field
 
 from ifqa.config.expected import Expected, parse_expected
+from ifqa.config.names import bases, experiment_name
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
 from ifqa.protocols import GIVEN, Indexed, Plugin
@@ -29,7 +30,7 @@ from ifqa.settings import (
     with_fractions,
 )
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import find_resource, list_resources, plain_name
+from ifqa.storage.resources import find_resource, list_resources
 
 
 class ExperimentTable(Table):
@@ -144,12 +145,11 @@ class Experiment:
     @property
     def variant(self) -> bool:
         """Whether a flag made it from another one."""
-        return "+" in self.name
+        return bool(bases(self.name, self.root))
 
     def relatives(self, stage: str) -> list[Path]:
         """That stage's folders of the experiments this one varies, the nearest first."""
-        parts = self.name.split("+")
-        return [self.root / "experiments" / "+".join(parts[:count]) / stage for count in range(len(parts) - 1, 0, -1)]
+        return [self.root / "experiments" / name / stage for name in bases(self.name, self.root)]
 
     @property
     def indexes(self) -> list[str]:
@@ -193,14 +193,11 @@ def load_experiment(name: str, root: Path = Path()) -> Experiment:
     Raises:
         IfqaError: there is no such experiment, or something in its file is unknown, missing or out of range.
     """
-    path = Path(name)
-    if path.name != name and path.resolve().parent == (root / "experiments").resolve():
-        name = path.name.removesuffix(".toml")
-    plain_name(name, "experiment")
+    name = experiment_name(name, root)
     file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
     if file is None:
-        variants = [path.parent.name for path in (root / "experiments").glob("*/experiment.toml")]
-        raise unknown("experiment", name, [*list_resources("experiments", ".toml", root), *variants])
+        made = [path.parent.name for path in (root / "experiments").glob("*/experiment.toml")]
+        raise unknown("experiment", name, [*list_resources("experiments", ".toml", root), *made])
     return parse_experiment(name, read_toml(file), str(file), root)
 
 

@@ -6,12 +6,13 @@ A flag never changes `experiments/NAME/`: it makes `experiments/NAME+k=5/`, with
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from ifqa.config.expected import expected_tables
-from ifqa.config.experiment import Experiment, parse_experiment
+from ifqa.config.experiment import Experiment, load_experiment, parse_experiment
+from ifqa.config.names import bases, changed_keys
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.storage.files import create, write
@@ -138,6 +139,49 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     if tables.get("reader") and not tables["reader"].get("passages") and "reader.passages" not in changes:
         tables["reader"] = {key: value for key, value in tables["reader"].items() if key != "passages"}
     return parse_experiment(experiment.name, tables, f"experiment {experiment.name}", experiment.root)
+
+
+def changed_in_base(variant: Experiment) -> list[str]:
+    """The settings in which a variant differs from its base beside those in its name: the base was edited since.
+
+    Empty for what is no variant, and for a variant whose base is gone or no longer takes its changes.
+    """
+    if not (name := next(reversed(bases(variant.name, variant.root)), "")):
+        return []
+    named, mine = changed_keys(variant.name, name), as_tables(variant)
+    changes = {key: value for key in named if (value := _value(mine, key)) is not None}
+    try:
+        again = as_tables(override(load_experiment(name, variant.root), changes))
+    except IfqaError:
+        return []
+    silent = {"about", "table", "expected", *named, *(f"{kind}.{key}" for kind, key in _silent(variant))}
+    now, then = _flat(again), _flat(mine)
+    return sorted(key for key in now.keys() | then.keys() if now.get(key) != then.get(key) and key not in silent)
+
+
+def _value(tables: Mapping[str, Any], key: str) -> object:
+    """What a variant's tables have for a change of its name; None where they leave it out."""
+    section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
+    found = tables.get(section)
+    if section in ("retriever", "reader", "llm"):
+        return found.get(setting or "name") if found else NO_READER if key == "reader" else None
+    return cast(object, found)
+
+
+def _flat(tables: Mapping[str, Any]) -> dict[str, object]:
+    """Tables of settings as "reader.passages" -> value."""
+    flat = {
+        f"{key}.{name}": one for key, table in tables.items() if isinstance(table, dict) for name, one in table.items()
+    }
+    return flat | {key: value for key, value in tables.items() if not isinstance(value, dict)}
+
+
+def _silent(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """The settings of an experiment's plugins that change no result and no name, as (section, setting)."""
+    kinds: tuple[Literal["retriever", "reader", "llm"], ...] = ("retriever", "reader", "llm")
+    for kind in kinds:
+        if table := as_tables(experiment).get(kind):
+            yield from ((kind, setting) for setting in load(kind, table["name"]).not_identity)
 
 
 def write_resolved(experiment: Experiment) -> None:

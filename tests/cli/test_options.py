@@ -152,13 +152,19 @@ def test_results_are_one_line_of_json_where_that_is_asked_for(answered):
     assert any("read: made" in line for line in checked["lines"])
 
 
+def test_a_variant_by_its_name_says_that_its_base_was_edited(answered):
+    assert "has since changed" not in answered("run", "one", "--limit", "1").err
+    Path("experiments/one.toml").write_text(f"seed = 3\n{ANSWERS}")
+    assert "the base has since changed seed;" in answered("run", "one+limit=1").err
+
+
 def test_clean_lists_what_flags_left_and_removes_nothing_else(answered):
     assert answered("run", "one", "--limit", "1").code == 0
     assert answered("run", "two", "--limit", "1").code == 0
     Path("experiments/two+limit=1/notes.txt").write_text("mine")
     Path("outside").mkdir()
     Path("outside/kept").write_text("x")
-    Path("experiments/one+link").symlink_to(Path("outside").resolve())
+    Path("experiments/one+k=1").symlink_to(Path("outside").resolve())
     listed = answered("clean").out
     assert "experiments/one+limit=1" in listed
     assert "notes.txt, which no stage makes" in listed
@@ -169,6 +175,28 @@ def test_clean_lists_what_flags_left_and_removes_nothing_else(answered):
     assert Path("experiments/two+limit=1/notes.txt").exists()
     assert Path("outside/kept").exists()
     assert Path("experiments/one/score").exists()
+
+
+@pytest.mark.parametrize("place", ["score/notes.txt", ".read.partial/mine/notes.txt", "score/run.trec/notes.txt"])
+def test_clean_keeps_a_variant_with_a_foreign_file_at_any_depth(answered, place):
+    assert answered("run", "one", "--limit", "1").code == 0
+    path = Path("experiments/one+limit=1") / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    assert "kept: holds" in answered("clean", "--yes").out
+    assert path.exists()
+
+
+def test_clean_keeps_an_experiment_that_has_a_plus_in_its_name(answered):
+    Path("experiments/one+two.toml").write_text(ANSWERS)
+    Path("experiments/one+limit=9.toml").write_text(ANSWERS)
+    Path("experiments/c++").mkdir()
+    Path("experiments/c++/experiment.toml").write_text(ANSWERS)
+    assert answered("run", "one+two", "one+limit=9", "c++").code == 0
+    assert answered("run", "one+two", "--limit", "1").code == 0
+    assert answered("clean", "--yes").out.split()[::4] == ["experiments/one+two+limit=1"]
+    for name in ("one+two", "one+limit=9", "c++"):
+        assert Path(f"experiments/{name}/score/scores.json").exists()
 
 
 HOLDER = """
@@ -182,7 +210,7 @@ with lock(Path("experiments/one+limit=1")):
 
 
 def test_clean_leaves_a_variant_that_another_process_works_in(answered):
-    assert answered("run", "one", "--limit", "1").code == 0
+    assert answered("run", "one", "two", "--limit", "1").code == 0
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
@@ -190,7 +218,9 @@ def test_clean_leaves_a_variant_that_another_process_works_in(answered):
         refused = answered("clean", "--yes")
         other.stdin.close()
     assert (refused.code, "another process is at work" in refused.err) == (2, True)
+    assert "experiments/two+limit=1  " in refused.out
     assert Path("experiments/one+limit=1/score/scores.json").exists()
+    assert not Path("experiments/two+limit=1").exists()
 
 
 def test_an_error_holds_nothing_that_steers_a_terminal(ifqa):

@@ -6,11 +6,12 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.config.variants import as_tables, override, write_resolved
+from ifqa.config.variants import as_tables, changed_in_base, override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import list_resources
 
@@ -292,3 +293,35 @@ def test_a_variant_is_written_beside_its_base_once_and_again_only_when_it_differ
     file.write_text(written.replace("k = 5", "k = 6"))
     write_resolved(override(base(), {"k": 5}))
     assert file.read_text() == written
+
+
+def written(tables=OPEN, **more):
+    """An experiment that is saved as experiments/x.toml."""
+    Path("experiments").mkdir(exist_ok=True)
+    Path("experiments/x.toml").write_text(tomli_w.dumps(tables | more))
+    return load_experiment("x")
+
+
+@pytest.mark.parametrize(
+    ("tables", "changes"),
+    [
+        (OPEN, {"k": 5}),
+        (OPEN, {"retriever": "gold", "reader": "none"}),
+        (OPEN, {"reader": "llm", "llm.model": "m", "llm.max_cost": 3.0}),
+        (OPEN, {"retriever.query": "question", "limit": 3, "seed": 1}),
+        (CLOSED, {"llm.name": "hf", "llm.model": "n"}),
+        (CLOSED, {"retriever": "bm25", "corpus": "sample"}),
+        (OPEN | {"retriever": {"name": "fusion", "k": 9}}, {"k": 4}),
+    ],
+)
+def test_a_variant_differs_from_an_unchanged_base_in_nothing_else(tables, changes):
+    assert changed_in_base(override(written(tables), changes)) == []
+
+
+def test_a_variant_names_what_its_base_has_changed_since():
+    variant = override(written(), {"k": 5})
+    written(seed=3, about="new", reader=OPEN["reader"] | {"passages": 2})
+    assert changed_in_base(variant) == ["reader.passages", "seed"]
+    assert changed_in_base(load_experiment("x")) == []
+    Path("experiments/x.toml").unlink()
+    assert changed_in_base(variant) == []
