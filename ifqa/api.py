@@ -15,7 +15,7 @@ from ifqa.config.variants import FLAGS, Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
-from ifqa.pipeline.provenance import finished, up_to_date_passages
+from ifqa.pipeline.provenance import finished, inputs_of_score, up_to_date_passages
 from ifqa.pipeline.system import System
 from ifqa.pipeline.upstream import answers_of, one_for_each
 from ifqa.plugins import open_benchmark
@@ -161,12 +161,14 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
         stationary engines / stationary engines / Liverpool and Manchester Railway
 
     Raises:
-        IfqaError: there is no such experiment, it has no reader, or it was not run.
+        IfqaError: there is no such experiment, it has no reader, it was not run, or it was run with other settings, passages
+            or weights than there are now.
     """
     chosen = load_experiment(experiment, _folder(root))
     if chosen.reader is None:
         raise IfqaError(f"experiment {experiment} has no [reader]")
     finished(chosen.folder / "read", f"ifqa run {experiment}")
+    inputs_of_score(chosen)  # which refuses a run, answers or passages that are not what the experiment says now
     return list(answers_of(chosen))
 
 
@@ -266,11 +268,15 @@ class Corpus:
 def _experiment(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Experiment:
     if strange := changes.keys() - FLAGS:
         raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
+    if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
+        raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
     given = {FLAGS[flag]: value for flag, value in changes.items() if value is not None}
     return override(load_experiment(name, _folder(root)), given | dict(settings or {}))
 
 
 def _folder(root: str | Path) -> Path:
+    if not isinstance(root, str | Path):
+        raise IfqaError(f"root: wanted the path of a folder, found {root!r:.80}")
     if not Path(root).is_dir():
         raise IfqaError(f"root {str(root)!r}: no such folder; make it first")
     return Path(root)

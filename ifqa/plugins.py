@@ -8,12 +8,14 @@ import importlib
 import inspect
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.progress import say
 from ifqa.protocols import (
     GIVEN,
     AnyMeasure,
@@ -46,6 +48,15 @@ _ROLES: dict[str, tuple[type[Plugin], str]] = {
     "retriever": (Retriever, "search"),
     "reader": (Reader, "answer"),
     "llm": (LanguageModel, "complete"),
+}
+
+#: Kind -> those of `protocols.GIVEN` that its constructor may be handed; a retriever's `index` only where it has `build`, and
+#: `parts` only where it has `default_parts`.
+_HANDED = {
+    "benchmark": {"root"},
+    "retriever": {"index", "passages", "corpus", "parts", "llm", "root"},
+    "reader": {"llm", "root"},
+    "llm": {"root", "budget"},
 }
 
 _EXTRAS = {
@@ -128,10 +139,26 @@ def settings_at(function: Callable[..., object], settings: Mapping[str, object],
 
 
 def code_of(plugin: type[Plugin]) -> str:
-    """A plugin's `version`, which is raised when it does something else; of one from outside the SHA-256 of its file."""
+    """A plugin's `version`, which is raised when it does something else; of one from outside the SHA-256 of its code.
+
+    That is its file, and the files of its base classes, but for those of ifqa, of Python and of installed packages.
+    """
     if plugin.__module__.startswith("ifqa."):
         return f"version {plugin.version}"
-    return hashlib.sha256(file_of(plugin.__module__).read_bytes()).hexdigest()
+    files = [file_of(plugin.__module__), *filter(None, (_own_file(base.__module__) for base in plugin.__mro__))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in dict.fromkeys(files))).hexdigest()
+
+
+def _own_file(module: str) -> Path | None:
+    """The file of a module that the user may edit; None for ifqa, for Python, and for installed packages."""
+    if module.partition(".")[0] == "ifqa":
+        return None
+    try:
+        path = file_of(module)
+    except IfqaError:  # built into Python
+        return None
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return None if any(path.is_relative_to(place) for place in installed) else path
 
 
 def file_of(module: str) -> Path:
@@ -161,6 +188,10 @@ def load_measure(name: str) -> AnyMeasure:
 
 def _find(kind: str, name: str) -> object:
     """What a name stands for, imported."""
+    if not isinstance(name, str):
+        raise IfqaError(
+            f"{kind} {name!r:.80}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
+        )
     target = name if ":" in name else names(kind).get(name)
     if target is None:
         raise unknown(kind, name, names(kind))
@@ -169,6 +200,7 @@ def _find(kind: str, name: str) -> object:
         raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}")
     if ":" in name and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a tinkerer's my_module.py lies where they work
+    new = module_name not in sys.modules
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -180,6 +212,8 @@ def _find(kind: str, name: str) -> object:
         raise IfqaError(f"{kind} {name!r} needs {error.name}; install it with: pip install 'ifqa[{extra}]'") from error
     except SyntaxError as error:
         raise IfqaError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
+    if new and module_name.partition(".")[0] != "ifqa":
+        say(f"{kind} {name}: imported {inspect.getsourcefile(module) or module_name}")
     if attribute not in vars(module):
         raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
     return vars(module)[attribute]
@@ -193,6 +227,7 @@ def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
         raise IfqaError(f"{kind} {name!r}: wanted a class with the method {method!r}, found none of that name in it")
     if kind == "retriever" and hasattr(plugin, "build"):
         role = Indexed
+    _refuse_arguments(kind, name, plugin)
     own: dict[str, object] = {
         "__module__": plugin.__module__,
         "__doc__": plugin.__doc__,
@@ -203,6 +238,23 @@ def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
     elif issubclass(plugin, role):
         return plugin
     return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), own)
+
+
+def _refuse_arguments(kind: Kind, name: str, plugin: type) -> None:
+    """Refuse a constructor that cannot be called: it needs an argument that nobody hands to its kind.
+
+    A parameter with a default is left alone. Any other is a setting; but a benchmark has no settings.
+    """
+    handed_over = _HANDED[kind] - ({"index"} if not hasattr(plugin, "build") else set())
+    if not getattr(plugin, "default_parts", ()):
+        handed_over -= {"parts"}
+    for one in list(inspect.signature(plugin.__init__).parameters.values())[1:]:  # type: ignore[misc]
+        required = one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        if required and one.name not in handed_over and (one.name in GIVEN or kind == "benchmark"):
+            raise IfqaError(
+                f"{kind} {name!r}: its constructor needs {one.name!r}, which a {kind} is not given; "
+                f"it may have {', '.join(sorted(handed_over))}; take {one.name!r} out, or give it a default"
+            )
 
 
 def _advancing(method: Callable[..., Any]) -> Callable[..., Any]:

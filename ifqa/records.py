@@ -10,7 +10,7 @@ from html import escape
 from operator import attrgetter
 from typing import NamedTuple, TypedDict
 
-from ifqa.progress import printable
+from ifqa.progress import printable, printable_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Ranking:
 
     def __str__(self) -> str:
         lines = (f"{score:10.4f}  {passage.id}  {passage.text[:80]}" for passage, score in self)
-        return printable("\n".join([self.question.text, *lines]))
+        return "\n".join(map(printable_line, [self.question.text, *lines]))
 
     def _repr_html_(self) -> str:
         rows = (
@@ -128,9 +128,17 @@ class Ranking:
         return f"<p>{escape(self.question.text)}</p><table>{''.join(rows)}</table>"
 
 
+_LONGEST = 500  # characters of an answer that is marked in a passage
+
+
 def parted(text: str, answer: str) -> list[str]:
-    """A text in pieces, of which every second is the answer where it stands as words; one piece where there is no answer."""
-    return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text) if answer.strip() else [text]
+    """A text in pieces, of which every second is the answer where it stands as words; one piece where there is no answer.
+
+    An answer of more than 500 characters is not looked for: the time grows with its length times that of the text.
+    """
+    if not answer.strip() or len(answer) > _LONGEST:
+        return [text]
+    return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
 
 
 def _passage_html(passage: Passage, answer: str = "") -> str:

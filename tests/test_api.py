@@ -10,6 +10,7 @@ from openai_server import Reply, serving
 
 import ifqa
 from ifqa import api
+from ifqa.storage.resources import list_resources
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -150,6 +151,38 @@ def test_answers_that_cannot_be_scored_are_refused():
     for wrong in (5, "x"):
         with pytest.raises(ifqa.IfqaError, match="wanted answers by question id, predictions or a function, found"):
             ifqa.evaluate(wrong)
+
+
+def test_answers_that_were_read_from_other_passages_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ifqa.run("sample-llm")
+    answers = ifqa.answers("sample-llm")
+    text = list_resources("indexes", ".toml")["sample"].read_text()
+    Path("indexes/sample.toml").write_text(text)
+    assert ifqa.answers("sample-llm") == answers
+    Path("indexes/sample.toml").write_text(text.replace('= "bm25"', '= "bm25"\nstemmer = "krovetz"'))
+    with pytest.raises(ifqa.IfqaError, match="ifqa index sample"):
+        ifqa.answers("sample-llm")
+
+
+def test_an_argument_of_another_type_is_refused_in_one_line(workplace):
+    system = ifqa.open("sample-llm")
+    for call, complaint in (
+        (lambda: ifqa.open(5), "experiment 5: wanted a name"),
+        (lambda: ifqa.open(None), "experiment None: wanted a name"),
+        (lambda: ifqa.Corpus(3), "corpus 3: wanted a name"),
+        (lambda: ifqa.open("sample", settings=[1]), "settings: wanted a dictionary"),
+        (lambda: ifqa.open("sample", settings={1: 2}), "settings: wanted a dictionary"),
+        (lambda: ifqa.open("sample", root=5), "root: wanted the path of a folder, found 5"),
+        (lambda: ifqa.questions(None, "dev"), "benchmark None: wanted a name"),
+        (lambda: system.retrieve(None), "wanted a list of questions, found None"),
+        (lambda: system.retrieve(["If?"], k="3"), "k: wanted a whole number of passages, .* found '3'"),
+        (lambda: system.retrieve(["If?"], k=1.5), "found 1.5"),
+        (lambda: system.retrieve(["If?"], k=-1), "found -1"),
+        (lambda: system.ask("If \ud800 a, b?"), "question ask/0: 'text' holds half a surrogate pair"),
+    ):
+        with pytest.raises(ifqa.IfqaError, match=complaint):
+            call()
 
 
 def test_a_root_that_is_not_there_is_refused_and_not_made(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.records import Answer, Hit, Passage, Question, Ranking, questions_identity
+from ifqa.records import Answer, Hit, Passage, Question, Ranking, parted, questions_identity
 from ifqa.storage.artifacts import identity
 
 
@@ -51,3 +51,14 @@ def test_what_is_printed_of_an_answer_and_a_ranking_steers_no_terminal():
         "If \x1b[31mred?",
         "one\x1b[2J",
     )
+
+
+def test_an_answer_is_found_as_words_whatever_its_case():
+    assert parted("Rome, or rome, not Romeo", "ROME") == ["", "Rome", ", or ", "rome", ", not Romeo"]
+    assert parted("anything", " ") == ["anything"]
+
+
+def test_a_very_long_answer_is_not_looked_for():
+    """The time is that of both lengths multiplied: 20 seconds for these."""
+    text = "a " * 100_000
+    assert parted(text, "a " * 10_000 + "b") == [text]

@@ -172,4 +172,6 @@ def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
             changes[key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             changes[key] = value
+        except (ValueError, RecursionError) as error:  # 5,000 digits, or as many brackets
+            raise IfqaError(f"--set {pair:.80}…: wanted a value in TOML, or a text; this one is too large") from error
     return changes

@@ -80,6 +80,8 @@ def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
     Raises:
         IfqaError: there is no such file, or something in it is unknown, missing or of the wrong type.
     """
+    if not isinstance(name, str):
+        raise IfqaError(f"corpus {name!r}: wanted a name, as 'sample'")
     path = find_resource(f"indexes/{plain_name(name, 'corpus')}.toml", root)
     if path is None:
         raise unknown("corpus", name, list_resources("indexes", ".toml", root))

@@ -223,6 +223,13 @@ def test_clean_leaves_a_variant_that_another_process_works_in(answered):
     assert not Path("experiments/two+limit=1").exists()
 
 
+@pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000])
+def test_a_setting_that_is_too_large_is_one_line(ifqa, value):
+    told = ifqa("run", "mine", "--set", f"retriever.k1={value}")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "--set retriever.k1=" in told.err
+
+
 def test_an_error_holds_nothing_that_steers_a_terminal(ifqa):
     told = ifqa("run", "\x1b]0;title\x07\x9b31mred")
     assert told.code == 2
