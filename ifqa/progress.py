@@ -1,4 +1,4 @@
-"""Progress on stderr: a line for each thing done, a bar with ETA for whatever takes more than two seconds."""
+"""Progress on stderr: a line for each finished step, and a bar with ETA for work of more than two seconds."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ _quiet = False
 
 
 def be_quiet(quiet: bool) -> None:
-    """Show no progress in this process from now on, or show it again; errors are not progress."""
+    """Switch progress off (True) or on (False) in this process. Errors are always printed."""
     global _quiet
     _quiet = quiet
 
@@ -32,7 +32,7 @@ def say(message: str) -> None:
 
 
 def complain(message: str) -> None:
-    """One line on stderr, in quiet too; where stderr is closed, or its disk is full, the work goes on without the line."""
+    """One line on stderr, even if progress is off. A stderr that is closed, or whose disk is full, does not end the work."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(printable_line(message), file=sys.stderr, flush=True)
@@ -49,13 +49,13 @@ def printable_line(text: str) -> str:
 
 
 def counted(count: float, one: str, several: str = "") -> str:
-    """How many there are of something: "1 page", "2,000 pages"; `several` where its plural is not `one` and an s."""
+    """A count with its noun: "1 page", "2,000 pages"; `several` is the plural if it is not `one` and an s."""
     number = f"{count:,.0f}"
     return f"{number} {one if number == '1' else several or one + 's'}"
 
 
 def duration(seconds: float) -> str:
-    """A length of time in one unit: "90 s", "12 min", "3.5 h"."""
+    """A duration in one unit: "90 s", "12 min", "3.5 h"."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -63,9 +63,14 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Iterator[Callable[[float], None]]:
-    """A function to call with each bit of work done; shows amount, rate and ETA, but only after two seconds.
+    """A progress bar: call the function it gives with the work done since the last call.
 
-    Where stderr is no terminal but a log, a line every minute says the same.
+    After two seconds the bar shows amount, rate and ETA. If stderr is no terminal, a line a minute shows them instead.
+
+    Args:
+        label: what is being done.
+        total: the whole work, in the same unit; None if it is unknown.
+        unit: "bytes" shows amounts as kB and MB.
     """
     from rich.console import Console
     from rich.filesize import decimal
