@@ -138,19 +138,19 @@ def test_a_flag_works_in_a_folder_of_its_own_and_redoes_only_what_depends_on_it(
     assert by_name.stderr.count("nothing to do") == 5
 
 
-def test_the_retriever_in_the_readme_runs_is_compared_and_reported(built):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (built / "my_random.py").write_text(readme.split("```python\n# my_random.py\n")[1].split("```")[0])
-    done = ifqa("run", "mine", "--retriever", "my_random:Random", folder=built)
+def test_the_retriever_in_the_docs_runs_is_compared_and_reported(built):
+    page = (Path(__file__).parents[2] / "docs/plugins.md").read_text()
+    (built / "my_overlap.py").write_text(page.split("```python\n# my_overlap.py\n")[1].split("```")[0])
+    done = ifqa("run", "mine", "--retriever", "my_overlap:Overlap", folder=built)
     assert done.returncode == 0, done.stderr
-    name = "mine+retriever=my_random.Random"
+    name = "mine+retriever=my_overlap.Overlap"
     run = (built / f"experiments/{name}/retrieve/run.trec").read_text().splitlines()
-    assert len(run) == len({tuple(line.split()[:3]) for line in run}) == 100
-    assert "B: mine+retriever=my_random.Random" in ifqa("compare", "mine", name, folder=built).stdout
+    assert len(run) == len({tuple(line.split()[:3]) for line in run}) == 30
+    assert "B: mine+retriever=my_overlap.Overlap" in ifqa("compare", "mine", name, folder=built).stdout
     assert ifqa("report", folder=built).returncode == 0
     assert f"| {name} |" in (built / "experiments/RESULTS.md").read_text()
     assert name in (built / "experiments/report.html").read_text()
-    (built / "my_random.py").write_text((built / "my_random.py").read_text() + "# changed\n")
+    (built / "my_overlap.py").write_text((built / "my_overlap.py").read_text() + "# changed\n")
     assert ifqa("report", folder=built).returncode == 0
     assert f"| {name} | stale: " in (built / "experiments/RESULTS.md").read_text()
 
