@@ -61,7 +61,9 @@ class Learned(Plugin):
 class Retriever(Learned):
     """Ranks passages."""
 
-    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # of a retriever over retrievers, if a file names no parts
+    default_parts: ClassVar[
+        Sequence[Mapping[str, Any]]
+    ] = ()  # of a retriever over retrievers, if a file names no parts
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """Up to `k` passages for each question, best first; one ranking a question, in their order."""

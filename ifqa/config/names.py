@@ -1,4 +1,4 @@
-"""Names of experiments: which of them are variants that flags made, and of which experiment."""
+"""Names of experiments: valid names, and names of variants, which flags make from another experiment."""
 
 import re
 from pathlib import Path
@@ -11,9 +11,9 @@ _WRITTEN = ("RESULTS.md", "RESULTS.jsonl", "report.html")  # by `ifqa report`, i
 
 
 def bases(name: str, root: Path = Path()) -> list[str]:
-    """The experiments that a variant NAME+KEY=VALUE... varies, the nearest first; empty for what is no variant.
+    """The experiments that a variant NAME+KEY=VALUE... varies, the nearest first; empty if it is no variant.
 
-    An experiment with a file experiments/NAME.toml is no variant, whatever its name.
+    An experiment with a file of its own, experiments/NAME.toml, is no variant, whatever its name.
     """
     if find_resource(f"experiments/{name}.toml", root):
         return []
@@ -25,7 +25,7 @@ def bases(name: str, root: Path = Path()) -> list[str]:
 
 
 def changed_keys(name: str, base: str) -> list[str]:
-    """The settings that a variant's name says it changes of `base`: ["k", "reader.passages"]."""
+    """The settings of `base` that a variant changes, by its name: ["k", "reader.passages"]."""
     return [change.partition("=")[0] for change in name.removeprefix(base).split("+") if change]
 
 

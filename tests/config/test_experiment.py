@@ -204,7 +204,7 @@ def test_an_unknown_change_is_refused():
         ),
         ("[passages]\nsources = ['a']\n", r"wanted at least one \[\[passages.sources\]\], found \['a'\]"),
         ("index = 3\n[[passages.sources]]\n", "wanted a table, found 3"),
-        ("[[passages.sources]]\n[index.passages]\nretriever='bm25'\n", "where the passages lie"),
+        ("[[passages.sources]]\n[index.passages]\nretriever='bm25'\n", "the folder of the passages"),
         ("[[passages.sources]]\n[index.'../x']\nretriever='bm25'\n", "names no other folder"),
         ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.g]\nretriever='gold'\n", "has no index to build"),
     ],

@@ -200,7 +200,7 @@ def test_a_variant_asks_the_questions_that_its_base_asks():
         (OPEN, {"limit": -1}, "'limit': wanted a whole number from 0, found -1"),
         (OPEN, {"seed": "one"}, "'seed': wanted a whole number from 0, found 'one'"),
         (OPEN, {"corpus": ""}, "'bm25' searches passages; name the corpus"),
-        (OPEN, {"llm.model": "m"}, "llm.model is of a language model, which 'bm25' and 'extractive' do not ask"),
+        (OPEN, {"llm.model": "m"}, "llm.model is a setting of a language model, but 'bm25' and 'extractive' ask none"),
         (CLOSED, {"k": 5}, "experiment x has no [retriever] whose k could change"),
         (CLOSED, {"retriever.k1": 1.0}, "experiment x has no [retriever] whose k1 could change"),
     ],
