@@ -1,7 +1,7 @@
-"""The command line: arguments to one call each. The result goes to stdout, progress to stderr.
+"""The command line: each verb turns its arguments into one call. Results go to stdout, progress to stderr.
 
-Exit codes: 0 fine, 1 a score outside its tolerance, 2 the user's error in one line, 130 stopped, 141 nobody reads the output.
-Anything else is a bug.
+Exit codes: 0 success, 1 a score outside its tolerance, 2 the user's error, in one line, 130 stopped, 141 nobody reads the
+output. Any other exit is a bug.
 """
 
 import sys
@@ -51,7 +51,7 @@ def ask(
     ] = "sample",
     json: Json = False,
 ) -> None:
-    """Answer one question: the answer, and the passages that say what is so in fact."""
+    """Answer one question, and show the passages with the facts."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions
@@ -147,13 +147,13 @@ def run(
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Run every stage of experiments that is not done, and show their scores."""
+    """Run every stage of experiments that is not done, and show the scores."""
     chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
     from ifqa.pipeline.opening import Session
     from ifqa.report.screen import show_examples
 
-    session = Session()  # one for the command: its caps hold for all experiments together
+    session = Session()  # one session, so that a cap holds for all experiments together
 
     def run_one(experiment: "Experiment") -> int:
         folder = stages.run(experiment, session)
@@ -169,17 +169,17 @@ def run(
 def check(
     names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_experiment)],
     changes: dict[str, object],
-    verify: Annotated[bool, typer.Option("--verify", help="Also hash every file that was made.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Also hash every file of the results.")] = False,
     json: Json = False,
 ) -> None:
-    """Everything but the work: names, settings, files, and what it will take in disk, memory, time and money."""
+    """Dry run: check names, settings and files, and estimate disk, memory, time and cost."""
     from ifqa.pipeline.check import check as check_all
 
     def check_one(name: str) -> int:
         if json:
             print_json({"name": name, "lines": [line.strip() for line in check_all(name, changes, verify)]})
             return 0
-        for line in check_all(name, changes, verify):  # each as it comes: of a dump they take a while
+        for line in check_all(name, changes, verify):  # each as it comes: with a dump they take a while
             print_line(line)
         return 0
 
@@ -197,7 +197,7 @@ for group in (app, others.train, others.stats):
 
 
 def _show_artifact(folder: Path, json: bool) -> None:
-    """Where a stage's artifact lies; as JSON with what happened, as its manifest has it."""
+    """Print the folder of a stage's artifact; as JSON, also the `record` of its manifest."""
     from ifqa.storage.artifacts import read_manifest
 
     if not json:
@@ -208,7 +208,7 @@ def _show_artifact(folder: Path, json: bool) -> None:
 
 
 def _show(experiment: "Experiment", folder: Path, json: bool) -> int:
-    """An experiment's scores, for people or as JSON; the exit code."""
+    """Print an experiment's scores, as tables or as JSON; gives the exit code."""
     from ifqa.report.screen import exit_code, scores_json, show_scores
 
     if not json:

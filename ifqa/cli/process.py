@@ -1,4 +1,4 @@
-"""The command line as a process: the signals that stop it, the line that says what is wrong, and its exit code."""
+"""The command line as a process: signals, exit codes, and the line on stderr that says what is wrong."""
 
 import os
 import signal
@@ -12,11 +12,11 @@ import typer
 from ifqa.errors import IfqaError
 from ifqa.progress import complain
 
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's; since 0.29 typer has its own copy of click
 
 WRONG = 2  # the user's error
 STOPPED = 130  # what a shell gives for Ctrl-C
-UNREAD = 141  # what a shell gives where nobody reads the output any more, as in `ifqa list | head -1`
+UNREAD = 141  # what a shell gives if the reader of a pipe has left, as in `ifqa list | head -1`
 
 _T = TypeVar("_T")
 
@@ -35,19 +35,19 @@ def run_process(command: Callable[[], int]) -> NoReturn:
         code = UNREAD
     except (IfqaError, OSError) as error:
         code = refuse(in_words(error))
-    except SystemExit as error:  # typer and rich make this of a broken pipe
+    except SystemExit as error:  # typer and rich raise it after a broken pipe
         if not isinstance(error.__context__, BrokenPipeError):
             raise
         code = UNREAD
     except (typer.Abort, KeyboardInterrupt):
         code = STOPPED
-    if code == STOPPED:  # typer itself makes this of a Ctrl-C
+    if code == STOPPED:  # typer returns this code after a Ctrl-C
         complain("stopped; what is finished is kept, the same command goes on from there")
     sys.exit(_flushed(code))
 
 
 def each(several: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
-    """The highest exit code; of several, what fails with one does not keep the others from their turn."""
+    """Call `do` for each; gives the highest exit code. If one of several fails, the others still have their turn."""
     code = 0
     for one, name in zip(several, names, strict=True):
         try:
@@ -60,43 +60,43 @@ def each(several: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -
 
 
 def in_words(error: IfqaError | OSError) -> str:
-    """What is wrong, or what the system refuses: a folder where a file is wanted, no permission, a read-only disk."""
+    """The message of an error; of an OSError, its file and what the system says: no permission, a read-only disk."""
     if isinstance(error, IfqaError):
         return str(error)
-    if error.errno is None or isinstance(error, BrokenPipeError):  # a library's own, and so a bug; or for `run_process`
+    if error.errno is None or isinstance(error, BrokenPipeError):  # a bug of a library; or left to `run_process`
         raise error
     return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
 def refuse(message: str) -> int:
-    """Say on one line of stderr what is wrong; the exit code for that."""
+    """Print an error as one line on stderr; gives the exit code 2."""
     complain(f"ifqa: {' '.join(message.split())}")
     return WRONG
 
 
 def _flushed(code: int) -> int:
-    """The exit code, once what was printed is written; Python itself would end with a traceback where it cannot be."""
+    """Write what was printed; gives the exit code. If writing fails, Python itself would end with a traceback."""
     for stream in (sys.stdout, sys.stderr):
         try:
             if stream is not None:
                 stream.flush()
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # for what is still in the buffer
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # takes what is still in the buffer
             if stream is sys.stdout:
                 code = UNREAD if isinstance(error, BrokenPipeError) else refuse(f"stdout: {error.strerror}")
     return code
 
 
 def _stop_as_ctrl_c_does() -> None:
-    """What a scheduler sends, and a terminal that is closed, leaves the same time to keep what is in flight as Ctrl-C."""
+    """Treat SIGTERM (a scheduler) and SIGHUP (a closed terminal) as Ctrl-C, which lets requests in flight end."""
     if sys.platform != "win32" and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A script's `ifqa ... &` starts with SIGINT ignored. Blocked, it is as good as ignored until `_stop` lets it in;
-        # and asyncio keeps what is in flight only where it finds Python's own handler.
+        # In a script, `ifqa ... &` starts with SIGINT ignored. Blocking SIGINT keeps it out until `_stop` unblocks it.
+        # asyncio cancels its tasks in order only if the handler of SIGINT is Python's own.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it, and so it stays
+        if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP; leave that
             signal.signal(number, _stop)
 
 
@@ -104,6 +104,6 @@ def _stop(*_: object) -> None:
     if sys.platform == "win32":
         signal.raise_signal(signal.SIGINT)
         return
-    if signal.SIGINT not in signal.sigpending():  # one that came while it was blocked is delivered below
+    if signal.SIGINT not in signal.sigpending():  # a SIGINT that came while it was blocked is delivered below
         signal.raise_signal(signal.SIGINT)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
