@@ -11,7 +11,6 @@ from ifqa.cli import app
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Store
 from ifqa.llms.replay import Replay
 from ifqa.pipeline import stages
 from ifqa.protocols import Retriever
@@ -81,7 +80,7 @@ def only_line(told):
 
 
 def test_a_model_that_nobody_asks_is_refused(ifqa):
-    assert "which 'bm25' and 'extractive' do not ask; add --reader llm" in only_line(
+    assert "but 'bm25' and 'extractive' ask none; add --reader llm" in only_line(
         ifqa("run", "sample", "--model", "gpt-4o")
     )
     kept = override(load_experiment("sample-llm"), {"reader": "extractive"})  # its [llm] only stays
@@ -128,14 +127,10 @@ def test_a_store_that_cannot_be_written_is_found_out_before_anything_is_paid(ifq
 
     with serving() as server:
         write(tmp_path, "closed", CLOSED, server.url)
-        monkeypatch.setattr("ifqa.llms.completions.TemporaryFile", refuse)
-        assert only_line(ifqa("run", "closed")) == "ifqa: completions: Permission denied"
+        monkeypatch.setattr("ifqa.llms.keeping.TemporaryFile", refuse)
+        line = only_line(ifqa("run", "closed"))
+        assert "cannot write completions into completions (Permission denied)" in line
         assert server.requests == 0
-
-
-def test_a_probe_leaves_nothing_in_the_store(tmp_path):
-    Store(tmp_path / "kept").probe()
-    assert list((tmp_path / "kept").iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["Answer: a\ud800b", "Answer: \udfff"])
