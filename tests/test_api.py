@@ -1,4 +1,4 @@
-"""What `import ifqa` offers: its examples run, its objects print, and it works below any root."""
+"""The Python API: its examples run, its objects print, and it works below any root."""
 
 import doctest
 import subprocess
@@ -17,7 +17,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
-    """A working directory for the module, where the sample is built once."""
+    """The working directory of this module; the sample is built in it once."""
     folder = tmp_path_factory.mktemp("api")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -122,7 +122,7 @@ def test_an_experiments_answers_are_what_was_scored_and_read(workplace):
         ifqa.answers("sample")
 
 
-def test_as_many_questions_are_compared_as_are_wanted(workplace):
+def test_compare_lists_at_most_count_questions(workplace):
     for name in ("sample-llm", "sample-closed-book"):
         ifqa.run(name)
     several = ifqa.compare("sample-closed-book", "sample-llm", "EM", count=100)
@@ -202,8 +202,8 @@ def test_nothing_in_a_text_is_taken_as_html():
     assert "<mark>42</mark>" in answer._repr_html_()
 
 
-def test_systems_of_one_root_share_completions_and_each_has_a_cap_of_its_own(tmp_path, monkeypatch):
-    """By the server's count: neither spends what the other may, and nothing is asked twice."""
+def test_systems_of_one_root_share_completions_but_not_caps(tmp_path, monkeypatch):
+    """Counted by the server: each system keeps to its own cap, and no prompt is sent twice."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     (tmp_path / "prices.toml").write_text(
         'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'

@@ -1,4 +1,4 @@
-"""From names to classes that have their whole role."""
+"""Loading plugins by name: the role they get, the hash of their code, and what is refused."""
 
 import hashlib
 import importlib
@@ -104,18 +104,18 @@ def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside
     assert plugins.load("reader", f"{outside}:Plain") is plain
 
 
-def test_what_a_class_from_outside_has_of_its_role_is_kept(outside):
+def test_a_class_from_outside_keeps_its_own_methods(outside):
     whole, heard = plugins.load("reader", f"{outside}:Whole")(), []
     assert (whole.answer([], [], advance=heard.append), whole.chunk, whole.pace(), heard) == ([], 2, 7.0, [0.5])
 
 
-def test_a_retriever_that_builds_is_one_over_an_index(outside):
+def test_a_retriever_with_build_has_an_index(outside):
     assert plugins.load_indexed(f"{outside}:Finds").forecast(10) is None
     with pytest.raises(IfqaError, match="retriever 'gold' has no index to build"):
         plugins.load_indexed("gold")
 
 
-def test_what_is_no_plugin_of_its_kind_is_refused_by_name(outside):
+def test_a_class_without_the_method_of_its_role_is_refused(outside):
     with pytest.raises(IfqaError, match="wanted a class with the method 'search', found none"):
         plugins.load("retriever", f"{outside}:Plain")
     with pytest.raises(IfqaError, match="wanted a class, found Plain"):
@@ -168,7 +168,7 @@ def module(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_the_code_of_a_class_from_outside_is_its_file_and_those_of_its_bases(module):
+def test_an_edited_base_class_changes_the_code_of_a_plugin(module):
     module("base_of_tests", "class Base:\n    def answer(self, questions, passages): return []\n")
     derived = module("derived_of_tests", "from base_of_tests import Base\nclass Mine(Base): pass\n")
     before = plugins.code_of(plugins.load("reader", f"{derived}:Mine"))

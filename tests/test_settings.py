@@ -120,7 +120,7 @@ def test_a_whole_number_for_a_float_is_read_as_that():
     assert json.dumps(with_fractions(weighing, given | {"share": 1.0})) == json.dumps(read)
 
 
-def test_a_default_is_read_as_what_is_written_and_kept_where_its_annotation_refuses_it():
+def test_a_default_is_converted_as_a_value_of_a_file_is():
     assert json.dumps(settings_of(weighing)) == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
 
 

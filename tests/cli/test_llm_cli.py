@@ -87,7 +87,7 @@ def test_a_model_that_nobody_asks_is_refused(ifqa):
     assert kept.name == "sample-llm+reader=extractive"
 
 
-def test_check_takes_the_flags_of_the_run_to_come_and_writes_and_sends_nothing(ifqa, tmp_path):
+def test_check_takes_the_flags_of_run_and_writes_and_sends_nothing(ifqa, tmp_path):
     write(tmp_path, "closed", CLOSED)
     code, out, _ = ifqa("check", "closed", "--prompt", "closed-book-cot", "--model", "gpt-4.1", "--limit", 3)
     assert code == 0
@@ -112,7 +112,7 @@ def test_an_address_with_a_key_in_it_is_refused_before_it_is_written(ifqa, tmp_p
     assert not [path for path in tmp_path.rglob("*.toml") if "canary" in path.read_text()]
 
 
-def test_so_many_flags_that_no_folder_is_named_by_them_are_refused(ifqa, tmp_path):
+def test_too_many_flags_for_a_folders_name_are_refused(ifqa, tmp_path):
     write(tmp_path, "closed", CLOSED)
     many = [f"llm.{key}={'x' * 40}" for key in ("model", "effort")] + [f"reader.demos={'y' * 40}", "seed=5"]
     many += ["reader.temperature=0.123456", "reader.samples=7", "reader.order=best last", "llm.window=100000"]
@@ -121,7 +121,7 @@ def test_so_many_flags_that_no_folder_is_named_by_them_are_refused(ifqa, tmp_pat
     assert "experiments/NAME.toml" in line
 
 
-def test_a_store_that_cannot_be_written_is_found_out_before_anything_is_paid(ifqa, tmp_path, monkeypatch):
+def test_an_unwritable_store_is_refused_before_a_request_is_sent(ifqa, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "completions")
 
@@ -287,7 +287,7 @@ def test_one_cap_holds_for_all_experiments_of_one_command(tmp_path, ifqa):
     assert "b: sample dev  PARTIAL: 4 of 83 questions; 4 not asked" in out
 
 
-def test_one_cap_holds_for_all_experiments_of_a_command_by_the_servers_count(ifqa, tmp_path):
+def test_one_cap_holds_for_all_experiments_of_a_command(ifqa, tmp_path):
     names = ("first", "second", "third")
     models = "".join(f'"{name}" = {{ input = 100, output = 400 }}\n' for name in names)
     (tmp_path / "prices.toml").write_text(f'dated = "2026-01-02"\nsource = "there"\n[models]\n{models}')

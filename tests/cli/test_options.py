@@ -132,13 +132,13 @@ def answered(ifqa):
     return ifqa
 
 
-def test_quiet_shows_no_progress_and_errors_all_the_same(answered):
+def test_quiet_shows_errors_but_no_progress(answered):
     assert "read" in answered("run", "one").err
     assert answered("run", "one", "--quiet").err == answered("--quiet", "run", "one").err == ""
     assert "unknown experiment" in answered("run", "nothing", "--quiet").err
 
 
-def test_results_are_one_line_of_json_where_that_is_asked_for(answered):
+def test_json_prints_results_as_one_line(answered):
     ran = answered("run", "one", "two", "--json")
     assert [json.loads(line)["experiment"] for line in ran.out.splitlines()] == ["one", "two"]
     read = json.loads(answered("read", "one", "--json").out)
@@ -158,7 +158,7 @@ def test_a_variant_by_its_name_says_that_its_base_was_edited(answered):
     assert "the base has since changed seed;" in answered("run", "one+limit=1").err
 
 
-def test_clean_lists_what_flags_left_and_removes_nothing_else(answered):
+def test_clean_lists_and_removes_only_variants(answered):
     assert answered("run", "one", "--limit", "1").code == 0
     assert answered("run", "two", "--limit", "1").code == 0
     Path("experiments/two+limit=1/notes.txt").write_text("mine")

@@ -97,7 +97,7 @@ def test_a_variant_expects_nothing():
     assert override(experiment, {"limit": 3}).expected == ()
 
 
-def test_what_a_retired_model_scored_stands_beside_another_models_scores_alone():
+def test_a_retired_models_scores_are_kept_only_for_another_model():
     published = {"EM": [{"value": 46.08, "retired": "code-davinci-002"}, {"value": 1.0}]}
     llm = {"reader": {"name": "llm"}, "llm": {"model": "m"}, "table": "Table 3, dev", "expected": published}
     experiment = parse_experiment("x", SAMPLE | llm, "x.toml")

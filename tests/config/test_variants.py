@@ -1,4 +1,4 @@
-"""What a flag makes of an experiment: its settings, its name, and that it runs again by that name."""
+"""Variants: the settings and the name that flags give an experiment, and that it loads again by this name."""
 
 import os
 from dataclasses import replace
@@ -77,7 +77,7 @@ def test_the_order_of_changes_does_not_matter():
     assert all(one == made[0] for one in made)
 
 
-def test_one_after_another_changes_make_the_same_settings_as_at_once():
+def test_changes_in_turn_make_the_same_settings_as_at_once():
     changes = {"k": 5, "limit": 3, "retriever.k1": 1.25, "reader": "predictions", "reader.path": "p"}
     at_once = override(base(), changes)
     del changes["reader"], changes["reader.path"]
@@ -94,7 +94,7 @@ def test_only_what_makes_a_difference_is_in_the_name():
     assert override(base(), {"limit": 3, "split": "dev", "reader.passages": 7}).name == "x+limit=3"
 
 
-def test_changed_back_it_has_the_settings_of_the_base_and_is_near_its_folders():
+def test_a_variant_changed_back_has_the_settings_and_relatives_of_its_base():
     there = override(base(), {"k": 5, "retriever.query": "question"})
     back = override(there, {"k": 20, "retriever.query": "names"})
     assert "query" not in there.retriever
@@ -114,7 +114,7 @@ def test_relatives_are_the_nearest_first_and_a_base_has_none():
     assert (variant.variant, base().variant) == (True, False)
 
 
-def test_of_another_retrievers_settings_only_the_number_of_passages_holds():
+def test_another_retriever_keeps_only_the_number_of_passages():
     fresh = parse_experiment("y", OPEN | {"retriever": {"name": "dense", "k": 20}}, "y.toml")
     changed = override(base(), {"retriever": "dense"})
     assert changed.retriever == fresh.retriever
@@ -138,20 +138,20 @@ def test_another_plugin_takes_the_settings_given_with_it():
     assert changed.name == "x+k=5+retriever=dense+retriever.index=other"
 
 
-def test_another_language_model_is_asked_with_its_own_settings_whichever_way_it_is_named():
+def test_another_language_model_has_none_of_the_first_ones_settings():
     short, long = (override(base(CLOSED), {key: "hf", "llm.model": "n"}) for key in ("llm", "llm.name"))
     assert short.llm == long.llm
     assert (short.llm["name"], short.llm["model"], short.llm["window"]) == ("hf", "n", 0)
     assert (short.name, long.name) == ("x+llm=hf+llm.model=n", "x+llm.model=n+llm.name=hf")
 
 
-def test_a_closed_book_is_opened_by_a_retriever_and_reads_as_many_passages_as_usual():
+def test_a_closed_book_with_a_retriever_reads_the_default_passages():
     assert base(CLOSED).reader["passages"] == 0
     opened = override(base(CLOSED), {"retriever": "gold"})
     assert (opened.retriever, opened.reader["passages"]) == ({"name": "gold", "k": 100}, 5)
 
 
-def test_passages_to_read_without_a_retriever_are_refused_and_not_ignored():
+def test_passages_to_read_without_a_retriever_are_refused():
     with pytest.raises(IfqaError, match=r"^experiment x: \[reader\]: passages = 3, but without a \[retriever\]"):
         override(base(CLOSED), {"reader.passages": 3})
     with pytest.raises(IfqaError, match="passages = 5, but without"):
@@ -274,7 +274,7 @@ def test_what_was_never_set_is_left_out_of_the_tables():
     assert as_tables(override(base(CLOSED), {"limit": 3}))["limit"] == 3
 
 
-def test_a_variant_is_written_beside_its_base_once_and_again_only_when_it_differs():
+def test_a_variant_is_written_again_only_if_it_differs():
     Path("experiments").mkdir()
     Path("experiments/x.toml").write_text("of somebody else")
     write_resolved(override(base(), {"k": 5}))
