@@ -1,4 +1,4 @@
-"""What flags and limits left behind: the folders of variants, `experiments/NAME+CHANGE/`."""
+"""Lists and removes the folders of variants, experiments/NAME+KEY=VALUE/, which flags and limits made."""
 
 import shutil
 from dataclasses import dataclass
@@ -8,24 +8,14 @@ from ifqa.config.names import bases
 from ifqa.storage.artifacts import INPUTS, MANIFEST, lock
 
 _STAGES = {name for stage in ("retrieve", "read", "score") for name in (stage, f".{stage}.partial", f".{stage}.old")}
-_FILES = {
-    name
-    for file in (
-        MANIFEST,
-        INPUTS,
-        "run.trec",
-        "passages.jsonl",
-        "predictions.jsonl",
-        "scores.json",
-        "per_question.jsonl",
-    )
-    for name in (file, f".{file}.tmp")
-}
+_BESIDE = {"experiment.toml", ".experiment.toml.tmp", ".lock"}
+_FILES = {MANIFEST, INPUTS, "run.trec", "passages.jsonl", "predictions.jsonl", "scores.json", "per_question.jsonl"}
+_FILES |= {f".{name}.tmp" for name in _FILES}  # left by a killed run
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant's folder, its size in bytes, and why it is kept; empty where nothing speaks for that."""
+    """A variant's folder, its size in bytes, and why it must be kept; empty if it may be removed."""
 
     folder: Path
     size: int
@@ -33,7 +23,7 @@ class Variant:
 
 
 def variants(experiments: Path = Path("experiments")) -> list[Variant]:
-    """The folders of all variants, by name; an experiment with a file of its own is none."""
+    """All variants, by name. An experiment with a file of its own is no variant."""
     folders = [folder for folder in sorted(experiments.glob("*+*")) if folder.is_dir()]
     return [_variant(folder) for folder in folders if bases(folder.name, experiments.parent)]
 
@@ -48,13 +38,11 @@ def _variant(folder: Path) -> Variant:
 
 
 def _is_ours(path: Path, folder: Path) -> bool:
-    """Whether a run leaves such a file or folder in the folder of a variant."""
+    """Whether a run writes such a file, or such a folder, into the folder of a variant."""
     if path.is_symlink():
         return False
     if path.parent == folder:
-        return (
-            path.name in _STAGES if path.is_dir() else path.name in ("experiment.toml", ".experiment.toml.tmp", ".lock")
-        )
+        return path.name in (_STAGES if path.is_dir() else _BESIDE)
     return path.parent.name in _STAGES and path.parent.parent == folder and path.name in _FILES and path.is_file()
 
 
@@ -63,7 +51,7 @@ def _size(folder: Path) -> int:
 
 
 def remove(variant: Variant) -> Variant:
-    """Remove a variant's folder, unless something speaks for keeping it; the variant, with the reason if it is kept.
+    """Remove a variant's folder, unless it must be kept; gives the variant, with the reason if it is kept.
 
     Raises:
         IfqaError: another process is at work in it.

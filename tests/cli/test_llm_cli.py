@@ -1,4 +1,4 @@
-"""Language models from the command line, as a stranger types it, against a scripted server on loopback."""
+"""Language models from the command line, against a scripted server on loopback."""
 
 import json
 
@@ -71,7 +71,7 @@ RERANKED = FUSED.replace(
 
 
 def only_line(told):
-    """What is complained of, in one line."""
+    """The one line of an error."""
     code, out, err = told
     assert (code, out) == (2, "")
     assert "Traceback" not in err
@@ -83,7 +83,7 @@ def test_a_model_that_nobody_asks_is_refused(ifqa):
     assert "but 'bm25' and 'extractive' ask none; add --reader llm" in only_line(
         ifqa("run", "sample", "--model", "gpt-4o")
     )
-    kept = override(load_experiment("sample-llm"), {"reader": "extractive"})  # its [llm] only stays
+    kept = override(load_experiment("sample-llm"), {"reader": "extractive"})  # the [llm] stays, unused
     assert kept.name == "sample-llm+reader=extractive"
 
 
@@ -236,7 +236,7 @@ def test_a_variant_made_by_flags_runs_by_its_name_without_the_server(ifqa, tmp_p
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A tiny random chat model with room for passages, which `served` puts behind `transformers serve`."""
+    """A tiny random chat model with a window for passages; `served` runs it behind `transformers serve`."""
     return tiny_chat.save(tmp_path_factory.mktemp("models") / "roomy", max_position_embeddings=8192)
 
 

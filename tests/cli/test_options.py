@@ -1,4 +1,4 @@
-"""Every flag of every verb changes what it says, and the experiment that is saved shows it."""
+"""Flags and options of every verb: each flag changes its setting in the saved experiment; clean, JSON and quiet."""
 
 import json
 import subprocess
