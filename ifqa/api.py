@@ -1,7 +1,7 @@
-"""The Python API: what `import ifqa` offers. Every function takes `root`, from which all paths count.
+"""The Python API: the functions of `import ifqa`. Each takes `root`, the folder that all paths count from.
 
-The keyword arguments of `open`, `ask` and `run` are the command line's flags (`ifqa run --help`); any other setting goes into
-`settings`, as --set has it: {"retriever.k1": 1.2}.
+The keyword arguments of `open`, `ask` and `run` are the command line's flags (`ifqa run --help`). Any other setting goes into
+`settings`, as with --set: {"retriever.k1": 1.2}.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ from ifqa.config.variants import FLAGS, Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
-from ifqa.pipeline.provenance import finished, up_to_date_passages
+from ifqa.pipeline.provenance import finished, inputs_of_score, up_to_date_passages
 from ifqa.pipeline.system import System
 from ifqa.pipeline.upstream import answers_of, one_for_each
 from ifqa.plugins import open_benchmark
@@ -27,16 +27,16 @@ from ifqa.scoring.declared import declared
 from ifqa.storage.artifacts import lock
 
 Settings = Mapping[str, Any]
-#: Answers to be scored: by question id; predictions; or a function that answers a question.
+#: Answers to score: question id -> answer; predictions; or a function that answers a question.
 Answers = Mapping[str, str] | Iterable[Prediction] | Callable[[Question], str | Prediction]
 
 
 def open(
     experiment: str = "sample", *, root: str | Path = ".", settings: Settings | None = None, **changes: Unpack[Changes]
 ) -> System:
-    """An opened system: a retriever and a reader in memory, for any number of questions, from several threads.
+    """Open a system: a retriever and a reader in memory, for any number of questions, from several threads.
 
-    The corpus is built first if it is not there. What its language model spends is its own: caps hold for this system alone.
+    The corpus is built first if it is not there. A cap on a language model's cost holds for this system alone.
 
     Examples:
         >>> import ifqa
@@ -55,7 +55,7 @@ def open(
         ['284-2', '284-4', '284-0']
 
     Raises:
-        IfqaError: there is no such experiment, a setting is wrong, or a part of it cannot be opened.
+        IfqaError: there is no such experiment, a setting is wrong, or its retriever or reader cannot be opened.
     """
     return stages.open_system(_experiment(experiment, root, settings, changes)).open()
 
@@ -68,7 +68,7 @@ def ask(
     settings: Settings | None = None,
     **changes: Unpack[Changes],
 ) -> Answer:
-    """One question's answer; for several, `open` a system once.
+    """Answer one question. For several questions `open` a system once.
 
     Raises:
         IfqaError: as `open`; or the question is empty, or the experiment has no reader.
@@ -80,7 +80,7 @@ def ask(
 def run(
     experiment: str = "sample", *, root: str | Path = ".", settings: Settings | None = None, **changes: Unpack[Changes]
 ) -> Scores:
-    """Run every stage of an experiment that is not done; its scores.
+    """Run every stage of an experiment that is not done, and give its scores.
 
     Examples:
         >>> import ifqa
@@ -92,7 +92,7 @@ def run(
         >>> list(scores.outcomes().values()).count("reading miss")
         1
 
-        The reader "none" leaves reading out, and scores what was retrieved:
+        With the reader "none" only the retrieved passages are scored:
 
         >>> list(ifqa.run("sample-llm", reader="none"))[:2]
         ['gold_any@1', 'gold_any@5']
@@ -113,7 +113,7 @@ def evaluate(
     seed: int = 0,
     root: str | Path = ".",
 ) -> Scores:
-    """Score answers over all questions of a split; one that is missing has failed. Nothing is written.
+    """Score answers over all questions of a split. A missing answer counts as failed. Nothing is written.
 
     Examples:
         >>> import ifqa
@@ -131,7 +131,7 @@ def evaluate(
         root: the folder that the benchmark's files lie below.
 
     Raises:
-        IfqaError: the split is not there, an answer is of no question of it, or a question is answered twice.
+        IfqaError: the split is not there, an answer is for no question of the split, or a question is answered twice.
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
@@ -152,7 +152,7 @@ def evaluate(
 
 
 def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answer]:
-    """What an experiment that was run answered to each question, with the passages it was read from.
+    """The answers of an experiment that was run, with the passages that each was read from.
 
     Examples:
         >>> import ifqa
@@ -162,17 +162,19 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
         stationary engines / stationary engines / Liverpool and Manchester Railway
 
     Raises:
-        IfqaError: there is no such experiment, it has no reader, or it was not run.
+        IfqaError: there is no such experiment, it has no reader, it was not run, or its settings, passages or weights have
+            changed since.
     """
     chosen = load_experiment(experiment, _folder(root))
     if chosen.reader is None:
         raise IfqaError(f"experiment {experiment} has no [reader]")
     finished(chosen.folder / "read", f"ifqa run {experiment}")
+    inputs_of_score(chosen)  # raises if run, answers or passages are older than the settings
     return list(answers_of(chosen))
 
 
 def compare(first: str, second: str, measure: str = "", *, count: int = 5, root: str | Path = ".") -> Comparison:
-    """How much a second experiment has more than a first, how surely, and on which questions; both must have been run.
+    """The difference in scores of a second experiment to a first, with a paired test; both must have been run.
 
     Examples:
         >>> import ifqa
@@ -189,7 +191,7 @@ def compare(first: str, second: str, measure: str = "", *, count: int = 5, root:
         root: the folder that they lie below.
 
     Raises:
-        IfqaError: one is not scored, their questions are not the same, or they share no measure.
+        IfqaError: one of them is not scored, their questions are not the same, or they share no measure.
     """
     return comparison(load_experiment(first, _folder(root)), load_experiment(second, _folder(root)), measure, count)
 
@@ -209,7 +211,7 @@ def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path
 
 
 class Corpus:
-    """The passages of a corpus, which is built with `build`.
+    """The passages of a corpus. `build` builds them.
 
     Examples:
         >>> import ifqa
@@ -228,12 +230,12 @@ class Corpus:
         self.name = name
 
     def build(self) -> Self:
-        """Build passages and all indexes, as far as they are not there.
+        """Build the passages and all indexes that are not there yet.
 
         Raises:
             IfqaError: a source is missing or broken, or the disk is full.
         """
-        vars(self).pop("_store", None)  # of passages that may be others now
+        vars(self).pop("_store", None)  # its passages may be replaced now
         with lock(self.settings.folder):
             stages.build_passages(self.settings)
             for index in self.settings.indexes:
@@ -242,7 +244,7 @@ class Corpus:
 
     @property
     def indexes(self) -> list[str]:
-        """Names of its indexes."""
+        """The names of its indexes."""
         return list(self.settings.indexes)
 
     def __len__(self) -> int:
@@ -256,10 +258,10 @@ class Corpus:
 
     @cached_property
     def _store(self) -> PassageStore:
-        """The passages, held against the corpus file once: that reads every source.
+        """The store of passages, compared with the corpus file once, because that may read every source.
 
         Raises:
-            IfqaError: they are not built, or not what the corpus file says now.
+            IfqaError: they are not built, or the corpus file or a source has changed since.
         """
         up_to_date_passages(self.settings)
         return PassageStore(self.settings.folder / "passages")
@@ -268,11 +270,15 @@ class Corpus:
 def _experiment(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Experiment:
     if strange := changes.keys() - FLAGS:
         raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
+    if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
+        raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
     given = {FLAGS[flag]: value for flag, value in changes.items() if value is not None}
     return override(load_experiment(name, _folder(root)), given | dict(settings or {}))
 
 
 def _folder(root: str | Path) -> Path:
+    if not isinstance(root, str | Path):
+        raise IfqaError(f"root: wanted the path of a folder, found {root!r:.80}")
     if not Path(root).is_dir():
         raise IfqaError(f"root {str(root)!r}: no such folder; make it first")
     return Path(root)
@@ -283,7 +289,7 @@ def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction
         yield from (Prediction(question_id, text) for question_id, text in answers.items())
     elif callable(answers):
         for question in asked:
-            told = answers(question)
-            yield told if isinstance(told, Prediction) else Prediction(question.id, told)
+            answer = answers(question)
+            yield answer if isinstance(answer, Prediction) else Prediction(question.id, answer)
     else:
         yield from answers

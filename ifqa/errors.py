@@ -1,4 +1,4 @@
-"""The one exception meant for the user's eyes."""
+"""IfqaError, the exception whose message is for the user; and the error for an unknown name."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ _MANY = 15  # names that still fit into a message
 class IfqaError(Exception):
     """The user's input is wrong: one line saying what was found, what was wanted and how to mend it.
 
-    The command line prints it and exits with 2. Everything else that is raised is a bug and keeps its traceback.
+    The command line prints it and exits with 2. Any other exception is a bug and keeps its traceback.
     """
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> IfqaError:
-    """An error for an unknown name: the nearest known one, and all that are known or, of many, the nearest five."""
+    """The error for an unknown name: it shows the nearest known name, and all known names; the nearest five of over 15."""
     known = sorted(known)
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""

@@ -1,6 +1,6 @@
-"""From a name in a settings file to a class that has its whole role: `"bm25"`, or `"my_module:Class"` from outside.
+"""Loads a plugin by its name: "bm25" for a plugin of ifqa, "my_module:Class" for a plugin from outside.
 
-A folder of plugins lists its own in a table of strings, so that naming one imports that one alone.
+Each folder of plugins lists them in a table of strings, PLUGINS. So loading a plugin does not import the others.
 """
 
 import hashlib
@@ -8,12 +8,14 @@ import importlib
 import inspect
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Literal, overload
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.progress import say
 from ifqa.protocols import (
     GIVEN,
     AnyMeasure,
@@ -40,12 +42,21 @@ _TABLES = {
     "llm": "ifqa.llms",
     "measure": "ifqa.scoring.measures",
 }
-#: Kind -> its role, and the one method that a class from outside must have.
+#: Kind -> its role, and the method that a class from outside must have.
 _ROLES: dict[str, tuple[type[Plugin], str]] = {
     "benchmark": (Benchmark, "questions"),
     "retriever": (Retriever, "search"),
     "reader": (Reader, "answer"),
     "llm": (LanguageModel, "complete"),
+}
+
+#: Kind -> the arguments of `protocols.GIVEN` that its constructor is handed. A retriever is handed `index` only if it has
+#: `build`, and `parts` only if it has `default_parts`.
+_HANDED = {
+    "benchmark": {"root"},
+    "retriever": {"index", "passages", "corpus", "parts", "llm", "root"},
+    "reader": {"llm", "root"},
+    "llm": {"root", "budget"},
 }
 
 _EXTRAS = {
@@ -55,7 +66,7 @@ _EXTRAS = {
 
 
 def names(kind: str) -> dict[str, str]:
-    """Name -> "module:Class" of what ships with ifqa of a kind ("benchmark", "retriever", "reader", "llm", "measure")."""
+    """Name -> "module:Class" of ifqa's own plugins of a kind ("benchmark", "retriever", "reader", "llm", "measure")."""
     table: dict[str, str] = importlib.import_module(_TABLES[kind]).PLUGINS
     return table
 
@@ -73,10 +84,11 @@ def load(kind: Literal["retriever", "reader"], name: str) -> type[Learned]: ...
 @overload
 def load(kind: Kind, name: str) -> type[Plugin]: ...
 def load(kind: Kind, name: str) -> type[Plugin]:
-    """The class behind a name, with all that its role may be asked for.
+    """The class of a name, with every method and attribute of its role.
 
     Raises:
-        IfqaError: nothing has that name, the extra it needs is not installed, or it is no plugin of that kind.
+        IfqaError: the name is unknown, the extra that the plugin needs is not installed, it is no plugin of that kind, or its
+            constructor needs an argument that it is not handed.
     """
     found = _find(kind, name)
     if not isinstance(found, type):
@@ -95,10 +107,10 @@ def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
 
 
 def load_indexed(name: str) -> type[Indexed]:
-    """A retriever that has an index to build.
+    """The class of a retriever that builds an index.
 
     Raises:
-        IfqaError: as `load`; or it has none.
+        IfqaError: as `load`; or the retriever has no method `build`.
     """
     found = load("retriever", name)
     if not issubclass(found, Indexed):
@@ -107,50 +119,66 @@ def load_indexed(name: str) -> type[Indexed]:
 
 
 def handed(function: Callable[..., object], **given: object) -> dict[str, object]:
-    """Those of the arguments that a function takes by name: a plugin's constructor is handed no more than it wants."""
+    """The arguments whose names are parameters of the function: a constructor is handed only what it takes."""
     return {name: value for name, value in given.items() if name in inspect.signature(function).parameters}
 
 
 def takes(kind: Kind, name: str, argument: str) -> bool:
-    """Whether a plugin's constructor wants one of `protocols.GIVEN`, such as a language model or the passages."""
+    """Whether a plugin's constructor takes an argument of `protocols.GIVEN`, such as "llm" or "passages"."""
     assert argument in GIVEN
     return argument in inspect.signature(load(kind, name).__init__).parameters
 
 
 def settings_at(function: Callable[..., object], settings: Mapping[str, object], root: Path) -> dict[str, object]:
-    """The settings of a plugin, those that may name a file or folder (`protocols.Place`) looked up below `root`."""
+    """A plugin's settings. A setting of type `protocols.Place` gets `root` in front if that file or folder is there."""
     if root == Path():
         return dict(settings)
     parameters = inspect.signature(function).parameters
-    places = {name for name, one in parameters.items() if one.annotation == Place}
+    places = {name for name, parameter in parameters.items() if parameter.annotation == Place}
     named = {name: value for name, value in settings.items() if name in places and isinstance(value, str) and value}
     return {**settings, **{name: str(root / path) for name, path in named.items() if (root / path).exists()}}
 
 
 def code_of(plugin: type[Plugin]) -> str:
-    """A plugin's `version`, which is raised when it does something else; of one from outside the SHA-256 of its file."""
+    """What identifies a plugin's code: the `version` of ifqa's own plugins, the SHA-256 of the files of others.
+
+    The files are that of the class and those of its base classes, without files of ifqa, Python and installed packages.
+    """
     if plugin.__module__.startswith("ifqa."):
         return f"version {plugin.version}"
-    return hashlib.sha256(file_of(plugin.__module__).read_bytes()).hexdigest()
+    files = [file_of(plugin.__module__), *filter(None, (_own_file(base.__module__) for base in plugin.__mro__))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in dict.fromkeys(files))).hexdigest()
+
+
+def _own_file(module: str) -> Path | None:
+    """The file of a module that the user may edit; None for ifqa, for Python, and for installed packages."""
+    if module.partition(".")[0] == "ifqa":
+        return None
+    try:
+        path = file_of(module)
+    except IfqaError:  # built into Python
+        return None
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return None if any(path.is_relative_to(place) for place in installed) else path
 
 
 def file_of(module: str) -> Path:
-    """The file of a module, whose hash tells when what is in it was edited.
+    """The file of an imported module; its hash shows whether the module was edited.
 
     Raises:
-        IfqaError: it has none: it is built in, or typed into a notebook.
+        IfqaError: the module has no file: it is built into Python, or typed into a notebook.
     """
     try:
         return Path(inspect.getfile(sys.modules[module]))
     except TypeError as error:
-        raise IfqaError(f"module {module!r} is built in and has no file; name one of a module of yours") from error
+        raise IfqaError(f"module {module!r} is built into Python; name a module of your own") from error
 
 
 def load_measure(name: str) -> AnyMeasure:
-    """The measure behind a name, or behind "my_module:MEASURE".
+    """The measure of a name, or of "my_module:MEASURE".
 
     Raises:
-        IfqaError: as `load`, or what has that name is no measure.
+        IfqaError: as `load`; or the object of that name is no measure.
     """
     found = _find("measure", name)
     if not isinstance(found, Measure | RankingMeasure | SetMeasure):
@@ -160,7 +188,11 @@ def load_measure(name: str) -> AnyMeasure:
 
 
 def _find(kind: str, name: str) -> object:
-    """What a name stands for, imported."""
+    """The object of a name; its module is imported."""
+    if not isinstance(name, str):
+        raise IfqaError(
+            f"{kind} {name!r:.80}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}"
+        )
     target = name if ":" in name else names(kind).get(name)
     if target is None:
         raise unknown(kind, name, names(kind))
@@ -168,7 +200,8 @@ def _find(kind: str, name: str) -> object:
     if not re.fullmatch(r"[\w.]*\w:\w+", target) or target.startswith("."):
         raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}")
     if ":" in name and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # a tinkerer's my_module.py lies where they work
+        sys.path.append(str(Path.cwd()))  # a user's my_module.py lies in the working directory
+    new = module_name not in sys.modules
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -180,6 +213,8 @@ def _find(kind: str, name: str) -> object:
         raise IfqaError(f"{kind} {name!r} needs {error.name}; install it with: pip install 'ifqa[{extra}]'") from error
     except SyntaxError as error:
         raise IfqaError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
+    if new and module_name.partition(".")[0] != "ifqa":
+        say(f"{kind} {name}: imported {inspect.getsourcefile(module) or module_name}")
     if attribute not in vars(module):
         raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
     return vars(module)[attribute]
@@ -187,12 +222,13 @@ def _find(kind: str, name: str) -> object:
 
 @cache
 def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
-    """A class from outside with what it leaves out of its role, under its own name; one that has it all as it is."""
+    """The class itself if it has its whole role; else a class of the same name that inherits from it and from the role."""
     role, method = _ROLES[kind]
     if not callable(getattr(plugin, method, None)):
         raise IfqaError(f"{kind} {name!r}: wanted a class with the method {method!r}, found none of that name in it")
     if kind == "retriever" and hasattr(plugin, "build"):
         role = Indexed
+    _refuse_arguments(kind, name, plugin)
     own: dict[str, object] = {
         "__module__": plugin.__module__,
         "__doc__": plugin.__doc__,
@@ -205,13 +241,30 @@ def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
     return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), own)
 
 
+def _refuse_arguments(kind: Kind, name: str, plugin: type) -> None:
+    """Refuse a constructor that needs an argument of `GIVEN` which its kind is not handed.
+
+    A benchmark has no settings, so its constructor may need nothing else.
+    """
+    handed_over = _HANDED[kind] - ({"index"} if not hasattr(plugin, "build") else set())
+    if not getattr(plugin, "default_parts", ()):
+        handed_over -= {"parts"}
+    for one in list(inspect.signature(plugin.__init__).parameters.values())[1:]:  # type: ignore[misc]
+        required = one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        if required and one.name not in handed_over and (one.name in GIVEN or kind == "benchmark"):
+            raise IfqaError(
+                f"{kind} {name!r}: its constructor needs {one.name!r}, which a {kind} is not given; "
+                f"it may have {', '.join(sorted(handed_over))}; take {one.name!r} out, or give it a default"
+            )
+
+
 def _advancing(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that tells how far it is, of one that does not: all at its end."""
+    """The method with a parameter `advance`; it is called once at the end, with the number of questions or requests."""
 
     @wraps(method)
-    def told(self: object, asked: list[Any], *more: Any, advance: Callable[[float], None] = silent) -> Any:
-        made = method(self, asked, *more)
+    def advancing(self: object, asked: list[Any], *more: Any, advance: Callable[[float], None] = silent) -> Any:
+        results = method(self, asked, *more)
         advance(len(asked))
-        return made
+        return results
 
-    return told
+    return advancing

@@ -1,20 +1,26 @@
-"""Progress on stderr: a line for each thing done, a bar with ETA for whatever takes more than two seconds."""
+"""Progress on stderr: a line for each finished step, and a bar with ETA for work of more than two seconds."""
 
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Literal
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: Characters that could steer a terminal or hide in it: C0 but tab and newline, DEL and C1; zero-width ones; the marks that
+#: reverse the order of text; line and paragraph separators; half surrogate pairs; tags. The joiners U+200C and U+200D are
+#: part of words in Persian and Hindi, and stay.
+CONTROLS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f]"
+)
 
 _quiet = False
 
 
 def be_quiet(quiet: bool) -> None:
-    """Show no progress in this process from now on, or show it again; errors are not progress."""
+    """Switch progress off (True) or on (False) in this process. Errors are always printed."""
     global _quiet
     _quiet = quiet
 
@@ -22,22 +28,34 @@ def be_quiet(quiet: bool) -> None:
 def say(message: str) -> None:
     """One line on stderr."""
     if not _quiet:
-        print(printable(message), file=sys.stderr, flush=True)
+        complain(message)
+
+
+def complain(message: str) -> None:
+    """One line on stderr, even if progress is off. A stderr that is closed, or whose disk is full, does not end the work."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(printable_line(message), file=sys.stderr, flush=True)
 
 
 def printable(text: str) -> str:
-    """A text without the control characters by which what comes from outside could steer a terminal."""
-    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+    """The text with U+FFFD for each of `CONTROLS`: text from outside cannot steer a terminal; it may have several lines."""
+    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def printable_line(text: str) -> str:
+    """As `printable`, in one line: a name or a title from outside cannot begin a line of its own."""
+    return printable(text).replace("\n", " ").replace("\t", " ")
 
 
 def counted(count: float, one: str, several: str = "") -> str:
-    """How many there are of something: "1 page", "2,000 pages"; `several` where its plural is not `one` and an s."""
+    """A count with its noun: "1 page", "2,000 pages"; `several` is the plural if it is not `one` and an s."""
     number = f"{count:,.0f}"
     return f"{number} {one if number == '1' else several or one + 's'}"
 
 
 def duration(seconds: float) -> str:
-    """A length of time in one unit: "90 s", "12 min", "3.5 h"."""
+    """A duration in one unit: "90 s", "12 min", "3.5 h"."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -45,9 +63,14 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Iterator[Callable[[float], None]]:
-    """A function to call with each bit of work done; shows amount, rate and ETA, but only after two seconds.
+    """A progress bar: call the function it gives with the work done since the last call.
 
-    Where stderr is no terminal but a log, a line every minute says the same.
+    After two seconds the bar shows amount, rate and ETA. If stderr is no terminal, a line a minute shows them instead.
+
+    Args:
+        label: what is being done.
+        total: the whole work, in the same unit; None if it is unknown.
+        unit: "bytes" shows amounts as kB and MB.
     """
     from rich.console import Console
     from rich.filesize import decimal
@@ -73,14 +96,14 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
             return Text(f"{amount(task.completed)}{of}{rate}")
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         Amount(Column(no_wrap=True)),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     display = Progress(*columns, console=Console(stderr=True), expand=True)
-    number = display.add_task(label, total=total)
+    number = display.add_task(printable_line(label), total=total)
     started = time.monotonic()
     next_line = started + 60
 
@@ -92,7 +115,8 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
         now = time.monotonic()
         if display.console.is_terminal:
             if not display.live.is_started and now > started + 2:
-                display.start()
+                with suppress(OSError):
+                    display.start()
         elif now > next_line:
             next_line = now + 60
             task = display.tasks[0]
@@ -103,4 +127,5 @@ def bar(label: str, total: float | None, unit: Literal["", "bytes"] = "") -> Ite
         yield advance
     finally:
         if display.live.is_started:
-            display.stop()
+            with suppress(OSError):
+                display.stop()

@@ -1,8 +1,8 @@
-"""The roles, typed: what a retriever, a reader, a language model, a benchmark and a measure are, and what each may offer.
+"""The roles of plugins, typed: retriever, reader, language model, benchmark and measure, with every method and default.
 
-A class of ours inherits its role. One from outside needs only the method that makes it what it is (`search`, `answer`,
-`complete`, `questions`): `ifqa.plugins.load` gives it the rest from here, once. The keyword arguments of a constructor are
-the plugin's settings; those named in GIVEN are no settings, and are handed to a constructor that takes them.
+A class of ifqa inherits its role. A class from outside needs only one method (`search`, `answer`, `complete` or `questions`);
+`ifqa.plugins.load` adds the rest of the role. The keyword arguments of a constructor are the plugin's settings. Arguments
+named in GIVEN are not settings: a constructor that takes such an argument is handed it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from ifqa.records import Completion, Cost, Estimate, Hit, Passage, Prediction, Question, Request, Spent, Usage
 
-#: index: the folder that `build` filled. passages: passages by their ids. corpus: a store of them all. parts: the retrievers
-#: of [[retriever.parts]]. llm: the language model. root: the folder that names and relative paths are looked up in.
+#: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: the store of all passages. parts: the
+#: retrievers of [[retriever.parts]]. llm: the language model. root: the folder that names and relative paths count from.
 #: budget: what the command may spend (`ifqa.llms.money.Budget`).
 GIVEN = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
-Place = Annotated[str, "a file or folder"]  # a setting that may name one; a relative path counts from `root`
-Advance = Callable[[float], None]  # told how many questions, or requests, have been done since the last call
+Place = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
+Advance = Callable[[float], None]  # called with the number of questions, or requests, done since the last call
 
 
 def silent(done: float) -> None:
-    """Nobody is told how far the work is."""
+    """An `Advance` that reports nothing."""
 
 
 class Plugin:
     """What every role has."""
 
-    version: ClassVar[int] = 1  # raised when the plugin does something else; of one from outside its file's hash counts
-    not_identity: ClassVar[tuple[str, ...]] = ()  # settings that change how fast it is, and not what it does
+    version: ClassVar[int] = 1  # raise it when results change; for a class from outside the hash of its files is used
+    not_identity: ClassVar[tuple[str, ...]] = ()  # settings that change the speed and not the results
 
     if TYPE_CHECKING:  # settings are checked when they are read
 
@@ -37,63 +37,65 @@ class Plugin:
 
     @classmethod
     def fingerprint(cls, *_: Any, **settings: Any) -> str:
-        """One hash of the files that these settings name; empty where there are none."""
+        """One hash of the files that these settings name; empty if they name none."""
         return ""
 
 
 class Learned(Plugin):
-    """What a retriever and a reader have: they may have seen questions before, and may ask a language model."""
+    """What retrievers and readers share: both may be trained on questions, and both may ask a language model."""
 
-    learnt: ClassVar[str] = "was trained on"  # how a message says that it has seen a family's questions
-    family: str = ""  # whose questions it has seen, as `Benchmark.family` gives it
-    trained_on: Collection[str] = ()  # SHA-256 of the files they came from
+    learnt: ClassVar[str] = "was trained on"  # a message's words for "has seen the questions of the family"
+    family: str = ""  # the split family whose questions it has seen, as `Benchmark.family` gives it
+    trained_on: Collection[str] = ()  # SHA-256 of the files with those questions
 
     @classmethod
     def trained(cls, *_: Any, **settings: Any) -> str:
-        """The family that these settings' weights or demonstrations are of, told without loading them."""
+        """The split family of these settings' weights or demonstrations, without loading them."""
         return ""
 
     def usage(self) -> Usage:
-        """What it asked of a language model so far, for the manifest; "retry" are the questions to ask again."""
+        """What it has asked a language model so far, for the manifest; "retry" counts the questions to ask again."""
         return {}
 
 
 class Retriever(Learned):
     """Ranks passages."""
 
-    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # of one over other retrievers, if none are named
+    default_parts: ClassVar[
+        Sequence[Mapping[str, Any]]
+    ] = ()  # of a retriever over retrievers, if a file names no parts
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
-        """Up to `k` passages of each question, best first."""
+        """Up to `k` passages for each question, best first; one ranking a question, in their order."""
         raise NotImplementedError
 
     def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
-        """The passages that `search` names for these questions, where it makes them; None where they are the corpus's."""
+        """The passages that `search` generates for these questions; None if its passages are the corpus's."""
         return None
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
-        """All that `search` will ask a language model, for an estimate."""
+        """All requests that `search` will send to a language model, for an estimate."""
         return []
 
 
 class Indexed(Retriever):
-    """A retriever over an index, which its constructor gets as `index`."""
+    """A retriever with an index; its constructor gets the index's folder as `index`."""
 
-    resumes: ClassVar[bool] = False  # whether `build` goes on with what a killed one left in the folder
+    resumes: ClassVar[bool] = False  # whether `build` goes on with what a killed `build` left in the folder
 
     @classmethod
     def build(cls, passages: Path, folder: Path, *_: Any, **settings: Any) -> None:
-        """Index a folder of passages; the keyword arguments are the settings of [index.NAME]."""
+        """Index the passages of a folder into `folder`; the keyword arguments are the settings of [index.NAME]."""
         raise NotImplementedError
 
     @classmethod
     def forecast(cls, passages: int, *_: Any, **settings: Any) -> Cost | None:
-        """What `build` will take of so many passages; None where that is not known."""
+        """The cost of `build` for that many passages; None if it is unknown."""
         return None
 
     @classmethod
     def built_from(cls, *_: Any, **settings: Any) -> str:
-        """One hash of the files that `build` uses; empty where there are none."""
+        """One hash of the files that `build` uses, such as a model's; empty if it uses none."""
         return ""
 
 
@@ -101,71 +103,72 @@ class Reader(Learned):
     """Answers questions from passages."""
 
     concurrent: bool = False  # whether several threads may call `answer` at once
-    chunk: int = 32  # questions at a time, after which their predictions are safe on disk
-    label: str = ""  # said with its scores
+    chunk: int = 32  # questions in one call of `answer`; their predictions are then written to disk
+    label: str = ""  # printed with its scores
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[Prediction]:
-        """One prediction a question, in their order; `passages` are each question's, best first."""
+        """One prediction a question, in their order; `passages` has a list for each question, best first."""
         raise NotImplementedError
 
     def pace(self) -> float:
-        """Passages a second, for an estimate; 0 where that is not known."""
+        """Passages a second, for an estimate; 0 if it is unknown."""
         return 0.0
 
     def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
-        """All that `answer` will ask a language model, for an estimate."""
+        """All requests that `answer` will send to a language model, for an estimate."""
         return []
 
 
 class LanguageModel(Plugin):
-    """Writes on."""
+    """Completes prompts."""
 
-    name: str = ""  # completions are kept under it
-    label: str = ""  # said with the scores of what asks it
-    server: str = ""  # scheme, host and port of who is asked; recorded with what comes of it
-    chat: bool = True  # whether it takes messages; else a text to go on from
+    name: str = ""  # its completions are stored under this name
+    label: str = ""  # printed with the scores of a reader or retriever that asks it
+    server: str = ""  # scheme, host and port of the server that is asked; goes into the record
+    chat: bool = True  # whether it takes messages; else it takes a text and continues it
     concurrent: bool = False  # whether several threads may call `complete` at once
     window: int = 4096  # tokens of prompt and answer together
 
     @property
     def spent(self) -> Spent:
-        """What it has used so far."""
+        """Requests, tokens and US dollars used so far."""
         return Spent()
 
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
-        """Their completions, in order; one that fails has an `error`."""
+        """One completion a request, in their order; the completion of a failed request has an `error`."""
         raise NotImplementedError
 
     def count(self, text: str) -> int:
-        """Tokens of a text, or more; a token is a byte at least."""
+        """An upper bound of a text's tokens; its bytes, because a token has at least one."""
         return len(text.encode("utf-8", "replace"))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
-        """What they would take; nothing is sent."""
-        return Estimate(len(requests), 0, sum(one.max_tokens for one in requests), None)
+        """What the requests would take; nothing is sent."""
+        return Estimate(len(requests), 0, sum(request.max_tokens for request in requests), None)
 
     @classmethod
     def refuse(cls, *_: Any, **settings: Any) -> None:
-        """Raise IfqaError for settings that may stand in no file, such as an address with a key in it."""
+        """Raise IfqaError for settings that no file may hold, such as a URL with a key in it."""
 
     def ready(self) -> None:
-        """Raise IfqaError where nothing could be asked: no key, say."""
+        """Raise IfqaError if the model cannot be asked; for example, there is no key."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A score of one answer, 0 to 1; None where it is not defined for the question.
+    """A score of one answer, 0 to 1.
 
     Attributes:
-        name: as tables call it.
-        of: the score of a question's prediction, which is never a failed one: those score 0, or 1 where low is best.
-        headline: whether it is the one to look at first.
-        in_tables: whether tables of results show it, as they do a headline.
-        best: which end is good.
+        name: the measure's name in tables.
+        of: the score of a question's prediction; None if it is not defined for the question. Not called for a failed
+            prediction, which scores 0, or 1 if low is best.
+        headline: whether it is the benchmark's main measure.
+        in_tables: whether tables of results show it; they always show a headline.
+        best: whether a high or a low score is better.
         unit: what the bootstrap resamples: "question", "group", or the name of a label.
-        about: what it is, in half a sentence, for the head of a report.
+        about: what it measures, in half a sentence, for the head of a report.
     """
 
     name: str
@@ -179,10 +182,11 @@ class Measure:
 
 @dataclass(frozen=True)
 class RankingMeasure:
-    """A score of one ranking at several depths, 0 to 1, called `name@depth`; else as Measure.
+    """A score of one ranking at several depths, 0 to 1, shown as `name@depth`.
 
-    `of` is given the question, the texts of its passages, best first, and the depths; it leaves out a depth, or all, where
-    it is not defined. Tables of results show the depths of `tables`, under `title` where that is not the name.
+    `of` gets the question, the texts of its passages, best first, and the depths. It leaves out depths at which it is not
+    defined. Tables of results show the depths in `tables`, under `title` or, if that is empty, under the name. The other
+    attributes are those of `Measure`.
     """
 
     name: str
@@ -198,11 +202,11 @@ class RankingMeasure:
 
 @dataclass(frozen=True)
 class SetMeasure:
-    """A score of many answers at once, 0 to 1: a calibration error, the consistency of several questions; else as Measure.
+    """A score of many answers at once, 0 to 1: a calibration error, or the consistency of related questions.
 
-    `of` is given questions and their predictions, failed ones among them, and is None where it is not defined. In a resample
-    a unit that was drawn again has another name, in its questions' ids too, so that a measure which goes unit by unit
-    counts it again.
+    `of` gets questions and their predictions, failed ones too; it gives None if it is not defined. In a bootstrap resample
+    a unit that is drawn twice gets a second name, also in the ids of its questions. So a measure that goes unit by unit counts
+    the unit twice. The other attributes are those of `Measure`.
     """
 
     name: str
@@ -219,10 +223,10 @@ AnyMeasure = Measure | RankingMeasure | SetMeasure
 
 @dataclass(frozen=True)
 class Subset:
-    """Some of a benchmark's questions, over which scores are given apart; `in_tables`: in tables of results too.
+    """Some of a benchmark's questions, which get scores of their own; with `in_tables` also in tables of results.
 
-    `holds` is None where it cannot be told; scores leave a subset out that none of their questions tells of.
-    `about` says which they are, for the head of a report: "the questions with a numeric answer".
+    `holds` says whether a question belongs to the subset; None if that is unknown. A subset that is unknown for all questions
+    is left out. `about` describes the subset for the head of a report: "the questions with a numeric answer".
     """
 
     name: str
@@ -235,31 +239,34 @@ class Benchmark(Plugin):
     """Questions, and how answers to them are scored."""
 
     name: str = ""
-    measures: Sequence[AnyMeasure] = ()  # none: those of `ifqa.scoring.declared.defaults`, with its subsets
+    measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.declared.defaults`
     subsets: Sequence[Subset] = ()
-    groups: str = ""  # what `Question.group` is ("dataset"); scores are then given by group, and averaged over groups
-    folder: Path = Path()  # where its files lie
+    groups: str = ""  # what `Question.group` is ("dataset"); there are then scores for each group, and their mean
+    folder: Path = Path()  # the folder of its files
     downloads: ClassVar[
         Mapping[str, tuple[str, str | None]]
-    ] = {}  # file in `folder` -> (URL, SHA-256 where it is known)
+    ] = {}  # file in `folder` -> (URL, SHA-256 or None if unknown)
 
     @property
     def splits(self) -> Collection[str]:
-        """Those it knows by name."""
+        """The names of its splits, as far as it knows them."""
         return ()
 
     def questions(self, split: str) -> list[Question]:
-        """The questions of a split, in an order that stays."""
+        """The questions of a split, always in the same order."""
         raise NotImplementedError
 
     def files(self, split: str) -> Sequence[Path]:
-        """The files that a split is read from, by whose hashes a model knows whether it was trained on them."""
+        """The files of a split; by their hashes a model knows whether it was trained on them."""
         return ()
 
     def family(self, split: str) -> str:
-        """What shares questions with this split: who learnt from one family is not tested on another. Empty: nothing."""
+        """The name of the family of splits that this split is of; empty for none.
+
+        Families share questions, so a model trained on one family is not tested on another.
+        """
         return ""
 
     def training(self, split: str) -> str:
-        """The split that a subset of this one is told by, so that scores are made again when it changes. Empty: none."""
+        """The training split that a subset of this split depends on; empty for none. If it changes, scores are made again."""
         return ""

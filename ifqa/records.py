@@ -1,4 +1,4 @@
-"""The records that stages and plugins speak in."""
+"""The records that stages and plugins exchange: questions, passages, hits, predictions, requests, completions."""
 
 import hashlib
 import json
@@ -10,17 +10,22 @@ from html import escape
 from operator import attrgetter
 from typing import NamedTuple, TypedDict
 
-from ifqa.progress import printable
+from ifqa.progress import printable, printable_line
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A counterfactual question with its annotation.
 
-    `id` is namespaced by benchmark and split ("ifqa/full-dev/17"); `answers` are all valid forms, any of which counts;
-    `gold_passages` are the texts annotators answered from, not ids, because dumps differ; `choices` is empty unless
-    the benchmark is multiple-choice. `context` is a text that comes with the question; `group` is the part of the benchmark
-    it is of (a dataset, a paragraph), and `labels` what else is known of it, as (name, value).
+    Attributes:
+        id: benchmark, split and number ("ifqa/full-dev/17").
+        text: the question.
+        answers: all valid forms of the gold answer; any of them counts.
+        gold_passages: the texts that annotators answered from; not ids, because dumps differ.
+        choices: the options of a multiple-choice question; else empty.
+        context: a text that comes with the question.
+        group: the part of the benchmark that the question belongs to (a dataset, a paragraph).
+        labels: further facts, as (name, value).
     """
 
     id: str
@@ -33,13 +38,13 @@ class Question:
     labels: tuple[tuple[str, str], ...] = ()
 
     def label(self, name: str) -> str:
-        """The value of a label; empty where the question has none of that name."""
+        """The value of a label; empty if the question has no label of that name."""
         return dict(self.labels).get(name, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of an article: `text` does not repeat the title. `id` holds no white space (TREC runs are split at it)."""
+    """A part of an article. `text` does not repeat the title. `id` has no white space, at which TREC runs are split."""
 
     id: str
     title: str
@@ -56,11 +61,17 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A reader's answer. `completion` is the raw text it was parsed from; `passage_ids` the evidence, most important first.
+    """A reader's answer to one question. With an `error`, or an empty `answer`, it is a failure: it is counted and scores 0.
 
-    A prediction with an `error`, or with an empty `answer`, is a failure: it scores 0 and is counted. Readers that have
-    them give the answer's `score` (the logarithm of its probability) and one of each of `passage_ids`, highest first, and
-    `factual`, the answer in the real world, which the question supposes away.
+    Attributes:
+        question_id: the question's id.
+        answer: the answer; empty if the reader found none.
+        completion: the raw text that the answer was parsed from.
+        passage_ids: the evidence, most important first.
+        error: why there is no answer.
+        score: the answer's log probability, if the reader gives it.
+        passage_scores: a score for each of `passage_ids`, highest first, if the reader gives them.
+        factual: the answer in the real world, without the question's condition, if the reader gives it.
     """
 
     question_id: str
@@ -74,16 +85,16 @@ class Prediction:
 
     @property
     def failed(self) -> bool:
-        """Whether the reader gave no answer; what counts as `n_failed`."""
+        """Whether the reader gave no answer; `n_failed` counts these."""
         return bool(self.error) or not self.answer.strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an opened system answers: `text`, empty where `error` says why there is none.
+    """An opened system's answer to a question: `text`, which is empty if `error` says why there is no answer.
 
-    `evidence` are the passages it was read from, the most telling first; `factual` is the answer in the real world, where the
-    reader gives one.
+    `evidence` holds the passages of the answer, most important first. `factual` is the answer in the real world, if the reader
+    gives it.
     """
 
     question: Question
@@ -97,13 +108,13 @@ class Answer:
 
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
-        found = "".join(f"<li>{_passage_html(one, self.text)}</li>" for one in self.evidence)
+        found = "".join(f"<li>{_passage_html(passage, self.text)}</li>" for passage in self.evidence)
         return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b></p>{factual}<ol>{found}</ol>"
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What an opened system retrieves for a question: `hits`, best first, and the `passages` that they name."""
+    """The passages that an opened system retrieves for a question: `hits`, best first, and their `passages`."""
 
     question: Question
     hits: tuple[Hit, ...]
@@ -113,12 +124,12 @@ class Ranking:
         return len(self.hits)
 
     def __iter__(self) -> Iterator[tuple[Passage, float]]:
-        """Passages with their scores."""
+        """Each passage with its score, best first."""
         return ((passage, hit.score) for passage, hit in zip(self.passages, self.hits, strict=True))
 
     def __str__(self) -> str:
         lines = (f"{score:10.4f}  {passage.id}  {passage.text[:80]}" for passage, score in self)
-        return printable("\n".join([self.question.text, *lines]))
+        return "\n".join(map(printable_line, [self.question.text, *lines]))
 
     def _repr_html_(self) -> str:
         rows = (
@@ -128,13 +139,21 @@ class Ranking:
         return f"<p>{escape(self.question.text)}</p><table>{''.join(rows)}</table>"
 
 
+_LONGEST = 500  # characters of an answer that is marked in a passage
+
+
 def parted(text: str, answer: str) -> list[str]:
-    """A text in pieces, of which every second is the answer where it stands as words; one piece where there is no answer."""
-    return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text) if answer.strip() else [text]
+    """The text split at the answer where it stands as whole words, in any case; every second piece is the answer.
+
+    An answer of more than 500 characters is not searched for: the time grows with both lengths.
+    """
+    if not answer.strip() or len(answer) > _LONGEST:
+        return [text]
+    return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
 
 
 def _passage_html(passage: Passage, answer: str = "") -> str:
-    """A passage with the answer marked where it stands as words; nothing in it is taken as HTML."""
+    """A passage as HTML, its text escaped, with the answer marked where it stands as whole words."""
     parts = parted(passage.text, answer)
     text = "".join(f"<mark>{escape(part)}</mark>" if n % 2 else escape(part) for n, part in enumerate(parts))
     return f"<b>{escape(passage.title)}</b> <small>{escape(passage.id)}</small><br>{text}"
@@ -142,7 +161,7 @@ def _passage_html(passage: Passage, answer: str = "") -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """What building an index will take: seconds, bytes of disk, bytes of memory; `about` is said besides."""
+    """What building an index will take: seconds, bytes of disk, bytes of memory. `about` is an extra note."""
 
     seconds: float
     disk: float
@@ -152,15 +171,15 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question to a model: messages of a chat, or a text to go on from; exactly one of the two.
+    """A prompt for a language model: messages of a chat, or a text to continue; exactly one of the two.
 
     Attributes:
         messages: (role, content) in their order; roles are "system", "user" and "assistant".
         text: the prompt of a model that takes no messages.
-        max_tokens: the answer's room, in tokens.
-        temperature: 0 for the likeliest answer.
-        stop: strings at which the answer ends, themselves left out.
-        sample: tells requests apart that are otherwise the same, where several samples of one prompt are wanted.
+        max_tokens: the longest completion, in tokens.
+        temperature: 0 for the most probable completion.
+        stop: strings at which the completion ends; it does not contain them.
+        sample: a number that distinguishes requests with the same prompt, for several samples of it.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
@@ -179,14 +198,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model wrote, or why there is nothing.
+    """The text that a model generated, or the error.
 
     Attributes:
-        text: the answer.
-        prompt_tokens, completion_tokens: as the server counted them; 0 where it did not say.
-        finish: why it ended: "stop", "length", ...
-        error: one line where the request failed; the rest is empty then.
-        cached: whether it came out of the store.
+        text: the generated text.
+        prompt_tokens, completion_tokens: as the server counted them; 0 if it sent no count.
+        finish: why the text ends: "stop", "length", ...
+        error: one line if the request failed; the other attributes are then empty.
+        cached: whether the completion comes from the store.
     """
 
     text: str = ""
@@ -199,10 +218,9 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a model was used for: requests sent (retries among them), answers out of the store, tokens, US dollars.
+    """A model's use: requests sent (with retries), completions from the store, tokens, and US dollars.
 
-    Tokens of a request whose use the server never told are counted at their upper bound. `cost` is None where the
-    price is unknown.
+    If the server does not report a request's tokens, their upper bound is counted. `cost` is None if the price is unknown.
     """
 
     calls: int = 0
@@ -212,7 +230,7 @@ class Spent:
     cost: float | None = None
 
     def since(self, before: "Spent") -> "Spent":
-        """What came on top of an earlier state."""
+        """The use since an earlier state."""
         cost = None if self.cost is None else self.cost - (before.cost or 0.0)
         return Spent(
             self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
@@ -221,7 +239,7 @@ class Spent:
 
 
 class SpentTable(TypedDict):
-    """A `Spent` as JSON has it."""
+    """A `Spent` in JSON."""
 
     calls: int
     cached: int
@@ -231,21 +249,21 @@ class SpentTable(TypedDict):
 
 
 class Usage(TypedDict, total=False):
-    """What a plugin asked of a language model: counts of questions; of passages `left_out`; tokens that all answers `took`."""
+    """What a plugin has asked a language model, for a stage's manifest."""
 
     spent: SpentTable
-    took: Sequence[int]  # tokens of prompts, and of completions
-    server: str  # scheme, host and port of who was asked
-    retry: int
-    not_asked: int
-    too_long: int
-    unparsed: int
-    left_out: int
-    cut: int
+    took: Sequence[int]  # tokens of the prompts and of the completions behind all answers, those from the store too
+    server: str  # scheme, host and port of the server that was asked
+    retry: int  # questions to ask again: a request failed
+    not_asked: int  # questions not asked, because a cap was reached
+    too_long: int  # questions not asked, because the prompt does not fit the model's window
+    unparsed: int  # questions in whose completion no answer was found
+    left_out: int  # passages left out, because the model's window was full
+    cut: int  # questions whose completion was cut at its longest
 
 
 class Estimate(NamedTuple):
-    """What requests would take: those not in the store, their tokens, the answers' room, US dollars (None: unknown)."""
+    """What requests would take: calls for those not in the store, their tokens, US dollars (None: unknown)."""
 
     calls: int
     prompt_tokens: int
@@ -254,21 +272,21 @@ class Estimate(NamedTuple):
 
 
 def gold_id(text: str) -> str:
-    """Id of a gold passage, which has none of its own: `gold/` and 12 hex digits of the SHA-1 of its text."""
+    """The id of a gold passage: `gold/` and 12 hex digits of the SHA-1 of its text. Benchmarks give gold passages no ids."""
     return "gold/" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
-_LATER = ("context", "group", "labels")  # questions without them keep the identity they had before there were any
+_LATER = ("context", "group", "labels")  # left out where empty, so older questions keep their identity
 
 
 def questions_identity(questions: Iterable[Question]) -> str:
-    """SHA-256 over everything the questions hold, as `ifqa.storage.artifacts.identity` has it of {"questions": [...]}."""
+    """SHA-256 of all fields of the questions; the same as `ifqa.storage.artifacts.identity({"questions": [...]})`."""
     return _questions_identity(tuple(questions))
 
 
-@lru_cache(maxsize=8)  # a command asks for that of one split for each stage, and before and after it
+@lru_cache(maxsize=8)  # a command asks for a split's identity before and after each stage
 def _questions_identity(questions: tuple[Question, ...]) -> str:
-    """Question by question, so that a large split is never written out as a whole."""
+    """Hashes question by question, so that a large split is never one string."""
     names = [field.name for field in fields(Question)]
     values = attrgetter(*names)
     digest = hashlib.sha256(b'{"questions": [')

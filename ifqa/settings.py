@@ -1,8 +1,8 @@
-"""Settings: what a function or a table of a file takes, as a strict model; what does not fit is refused in one line.
+"""Checks settings: the keyword arguments of a plugin, and the tables of a file, against strict pydantic models.
 
-The settings of a plugin or a source are a function's keyword arguments, and its annotations say what they may be. Values
-are checked, and of all only a whole number for a setting that is none is converted: what is saved is what was written, and
-hashes as it did, while 1 and 1.0 are one share.
+The settings of a plugin or a source are a function's keyword arguments; its annotations say which values they take. Values
+are checked and not converted, so a file is saved, and hashed, as it was written. The one exception is a whole number for a
+float setting: 1 and 1.0 are the same value and have the same hash.
 """
 
 import inspect
@@ -43,16 +43,16 @@ _Table = TypeVar("_Table", bound="Table")
 
 
 class Table(BaseModel):
-    """A table of a settings file. Unknown keys, values of another type, NaN and infinity are refused."""
+    """A table of a TOML file. Unknown keys, values of another type, NaN and infinity are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
 def check_table(model: type[_Table], table: object, where: str) -> _Table:
-    """A table of a file as its model; `where` opens the error.
+    """A table of a file as its model; `where` names the table at the start of an error.
 
     Raises:
-        IfqaError: it is no table, or a key is unknown, missing or of the wrong type or size.
+        IfqaError: it is no table; or a key is unknown or missing, or its value has the wrong type or size.
     """
     if not isinstance(table, Mapping):
         raise IfqaError(f"{where}: wanted a table, found {'nothing' if table is None else repr(table)}")
@@ -67,15 +67,15 @@ def check_settings(
     where: str = "",
     beside: Iterable[str] = (),
 ) -> None:
-    """Refuse settings that `function` does not take, by name, before any work is done.
+    """Refuse settings that `function` does not take, before any work is done.
 
     Args:
-        what: how the message calls one, as in "setting of retriever 'bm25'".
+        what: what a message calls a setting, such as "setting of retriever 'bm25'".
         function: the constructor or `build` whose keyword arguments are the settings.
         settings: the settings by name.
-        given: names of arguments that the caller fills in and nobody may set.
-        where: the file, which opens the message.
-        beside: names that stand in the same table and are no settings; offered where one is unknown.
+        given: names of arguments that the caller fills in, which are no settings.
+        where: the file, at the start of a message.
+        beside: other keys of the same table; a message about an unknown setting lists them too.
 
     Raises:
         IfqaError: a setting is missing, unknown, or of the wrong type or size.
@@ -84,7 +84,7 @@ def check_settings(
 
 
 def with_fractions(function: Callable[..., object], settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings, each whole number that stands for a float as that: 1 and 1.0 are one value, and hash as one."""
+    """The settings, with whole numbers converted to float for float settings, so that 1 and 1.0 have the same hash."""
     model = settings_model(function, whole=False)
     return {name: _as_read(model, name, value) for name, value in settings.items()}
 
@@ -94,26 +94,26 @@ def _as_read(model: type[Table], name: str, value: object) -> object:
         return value
     try:
         return model.model_validate({name: value}).model_dump(by_alias=True)[name]
-    except ValidationError:  # a name beside the settings, or a default that its own annotation refuses
+    except ValidationError:  # another key of the table, or a default that does not fit its annotation
         return value
 
 
 def settings_of(function: Callable[..., object]) -> dict[str, object]:
-    """Every setting of a plugin with its default: its constructor's or `build`'s keyword arguments that have one."""
+    """The settings that have a default other than None, with it; `function` is a plugin's constructor or `build`."""
     parameters = [one for one in inspect.signature(function).parameters.values() if one.name not in GIVEN]
     defaults = {one.name: one.default for one in parameters if one.default is not one.empty and one.default is not None}
     return with_fractions(function, defaults)
 
 
 def checked(what: str, given: Iterable[str] = GIVEN) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """A decorator for a constructor or a `build`: called from Python, it refuses what it would refuse from a file.
+    """A decorator for a constructor or a `build`: a call from Python is checked as a file is.
 
     Args:
-        what: how the message calls a setting, as in "setting of retriever 'bm25'".
+        what: what a message calls a setting, such as "setting of retriever 'bm25'".
         given: names of arguments that are no settings.
 
     Raises:
-        IfqaError: at a call: a setting is unknown, or of the wrong type or size. A missing one is left to Python.
+        IfqaError: at a call, if a setting is unknown, or of the wrong type or size. For a missing setting Python raises.
     """
     left = frozenset(given)
 
@@ -134,26 +134,26 @@ def checked(what: str, given: Iterable[str] = GIVEN) -> Callable[[Callable[_P, _
 def settings_model(
     function: Callable[..., object], given: frozenset[str] = frozenset(), whole: bool = True
 ) -> type[Table]:
-    """The settings of a function as a model, a field for each; `whole`: those without a default must be there."""
+    """A model with a field for each setting of a function. With `whole`, settings without a default are required."""
     fields: dict[str, Any] = {}
     for name, one in inspect.signature(function).parameters.items():
         if name in given or name in _SELF or one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
             continue
         default = ... if whole and one.default is one.empty else None
-        # by an alias, for a field called "copy" or "json" would hide what a model has
+        # with an alias, because a field called "copy" or "json" would hide a method of the model
         fields[f"setting_{len(fields)}"] = (_kind(function, one), Field(default, alias=name))
     return create_model("Settings", __base__=Table, **fields)
 
 
 def _kind(function: Callable[..., object], parameter: inspect.Parameter) -> object:
-    """What a setting may be, by its annotation; where that is missing or means nothing here, by its default."""
+    """The type of a setting: its annotation; if that is missing or cannot be resolved, the type of its default."""
     annotation, default = parameter.annotation, parameter.default
     if isinstance(annotation, str):  # `from __future__ import annotations`
         module = inspect.getmodule(function)
         names = vars(module) if module else {}
         try:
             annotation = get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names, {}, True)["it"]
-        except (NameError, AttributeError, SyntaxError, TypeError):  # a name imported for the type checker alone
+        except (NameError, AttributeError, SyntaxError, TypeError):  # a name that is imported only for type checkers
             annotation = parameter.empty
     if annotation is not parameter.empty:
         return _checkable(annotation)
@@ -161,7 +161,7 @@ def _kind(function: Callable[..., object], parameter: inspect.Parameter) -> obje
 
 
 def _checkable(kind: object) -> object:
-    """An annotation as far as a value out of a file can be held against it; Any for the rest."""
+    """The part of an annotation that a value of a file can be checked against; Any for the rest."""
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if kind in (bool, int, float, str, NoneType) or origin is Literal:
         return kind
@@ -170,7 +170,7 @@ def _checkable(kind: object) -> object:
     if origin is Annotated:
         return kind if _checkable(inner[0]) == inner[0] else _checkable(inner[0])
     if origin in (Union, UnionType):
-        return Union[tuple(map(_checkable, inner))]  # noqa: UP007 - of as many as there are
+        return Union[tuple(map(_checkable, inner))]  # noqa: UP007 - a union of any number of types
     if origin in (list, tuple, Sequence):
         one = _checkable(inner[0]) if len({*inner} - {...}) == 1 else Any
         return Sequence[one]  # type: ignore[valid-type]
@@ -187,7 +187,9 @@ def _fit(
     opening = f"{where}: " if where else ""
     names = [field.alias or name for name, field in model.model_fields.items()]
     if strange := [one["loc"][0] for one in wrong if one["type"] in ("extra_forbidden", "invalid_key")]:
-        raise IfqaError(f"{opening}{unknown(what, str(strange[0]), [*names, *beside])}")  # misspelt, it is missing too
+        raise IfqaError(
+            f"{opening}{unknown(what, str(strange[0]), [*names, *beside])}"
+        )  # a misspelt one is missing, too
     name = str(min(wrong, key=lambda one: one["type"] != "missing")["loc"][0])
     schema = model.model_json_schema()["properties"][name]
     if name not in values:
@@ -201,7 +203,7 @@ def _fit(
 
 
 def _choices(schema: Mapping[str, Any]) -> list[Any]:
-    """The values that a JSON schema lists; none where others fit too."""
+    """The values that a JSON schema lists; empty if other values fit too."""
     if "anyOf" in schema:
         several = [_choices(one) for one in schema["anyOf"] if one.get("type") != "null"]
         return [choice for one in several for choice in one] if all(several) else []

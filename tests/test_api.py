@@ -1,4 +1,4 @@
-"""What `import ifqa` offers: its examples run, its objects print, and it works below any root."""
+"""The Python API: its examples run, its objects print, and it works below any root."""
 
 import doctest
 import subprocess
@@ -10,13 +10,14 @@ from openai_server import Reply, serving
 
 import ifqa
 from ifqa import api
+from ifqa.storage.resources import list_resources
 
 HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
-    """A working directory for the module, where the sample is built once."""
+    """The working directory of this module; the sample is built in it once."""
     folder = tmp_path_factory.mktemp("api")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -121,7 +122,7 @@ def test_an_experiments_answers_are_what_was_scored_and_read(workplace):
         ifqa.answers("sample")
 
 
-def test_as_many_questions_are_compared_as_are_wanted(workplace):
+def test_compare_lists_at_most_count_questions(workplace):
     for name in ("sample-llm", "sample-closed-book"):
         ifqa.run(name)
     several = ifqa.compare("sample-closed-book", "sample-llm", "EM", count=100)
@@ -152,6 +153,38 @@ def test_answers_that_cannot_be_scored_are_refused():
             ifqa.evaluate(wrong)
 
 
+def test_answers_that_were_read_from_other_passages_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ifqa.run("sample-llm")
+    answers = ifqa.answers("sample-llm")
+    text = list_resources("indexes", ".toml")["sample"].read_text()
+    Path("indexes/sample.toml").write_text(text)
+    assert ifqa.answers("sample-llm") == answers
+    Path("indexes/sample.toml").write_text(text.replace('= "bm25"', '= "bm25"\nstemmer = "krovetz"'))
+    with pytest.raises(ifqa.IfqaError, match="ifqa index sample"):
+        ifqa.answers("sample-llm")
+
+
+def test_an_argument_of_another_type_is_refused_in_one_line(workplace):
+    system = ifqa.open("sample-llm")
+    for call, complaint in (
+        (lambda: ifqa.open(5), "experiment 5: wanted a name"),
+        (lambda: ifqa.open(None), "experiment None: wanted a name"),
+        (lambda: ifqa.Corpus(3), "corpus 3: wanted a name"),
+        (lambda: ifqa.open("sample", settings=[1]), "settings: wanted a dictionary"),
+        (lambda: ifqa.open("sample", settings={1: 2}), "settings: wanted a dictionary"),
+        (lambda: ifqa.open("sample", root=5), "root: wanted the path of a folder, found 5"),
+        (lambda: ifqa.questions(None, "dev"), "benchmark None: wanted a name"),
+        (lambda: system.retrieve(None), "wanted a list of questions, found None"),
+        (lambda: system.retrieve(["If?"], k="3"), "k: wanted a whole number of passages, .* found '3'"),
+        (lambda: system.retrieve(["If?"], k=1.5), "found 1.5"),
+        (lambda: system.retrieve(["If?"], k=-1), "found -1"),
+        (lambda: system.ask("If \ud800 a, b?"), "question ask/0: 'text' holds half a surrogate pair"),
+    ):
+        with pytest.raises(ifqa.IfqaError, match=complaint):
+            call()
+
+
 def test_a_root_that_is_not_there_is_refused_and_not_made(tmp_path):
     with pytest.raises(ifqa.IfqaError, match="no such folder"):
         ifqa.open("sample", root=tmp_path / "none")
@@ -169,8 +202,8 @@ def test_nothing_in_a_text_is_taken_as_html():
     assert "<mark>42</mark>" in answer._repr_html_()
 
 
-def test_systems_of_one_root_share_completions_and_each_has_a_cap_of_its_own(tmp_path, monkeypatch):
-    """By the server's count: neither spends what the other may, and nothing is asked twice."""
+def test_systems_of_one_root_share_completions_but_not_caps(tmp_path, monkeypatch):
+    """Counted by the server: each system keeps to its own cap, and no prompt is sent twice."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     (tmp_path / "prices.toml").write_text(
         'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'

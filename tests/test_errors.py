@@ -1,4 +1,4 @@
-"""Names nobody knows: the nearest one, and a list short enough to read."""
+"""Errors for unknown names: the nearest name, and a short list of known names."""
 
 from ifqa.errors import unknown
 

@@ -1,4 +1,4 @@
-"""The house stays as it was planned: imports point one way, and files are short.
+"""The structure of the package: imports point one way, and files are short.
 
     python tests/test_house.py [PACKAGE]
 
@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "ifqa"
 
-# A folder may import those below it. `plugins` names what it loads by strings, so it stands low.
+# A folder may import the folders below it. `plugins` loads classes by name, so it can stand low.
 LAYERS = [
     ["__main__", "__init__"],
     ["cli", "api"],
@@ -81,7 +81,7 @@ def part_imports(package=PACKAGE):
 
 
 def cycles(graph):
-    """The cycles that are left when each one found is cut at one import."""
+    """All import cycles; each cycle that is found is cut at one import, and the search goes on."""
     graph = {name: set(targets) for name, targets in graph.items()}
     found = []
     while True:
@@ -106,7 +106,7 @@ def test_imports_point_one_way(name):
             assert level(part(other)) > level(part(name)), f"{name} may not import {other}"
 
 
-def test_no_import_goes_round():
+def test_imports_have_no_cycle():
     assert cycles(imports()) == []
     assert cycles(part_imports()) == []
 
@@ -124,7 +124,7 @@ def test_plugins_do_not_import_one_another(kind):
         assert not imports()[plugin] & plugins
 
 
-def test_no_file_is_too_long_to_read():
+def test_no_file_has_more_than_300_lines():
     lengths = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules().values()}
     assert {path: length for path, length in lengths.items() if length > 300} == {}
 
@@ -133,12 +133,12 @@ def test_no_file_lies_deeper_than_three_folders():
     assert [path for path in modules().values() if len(path.relative_to(PACKAGE).parts) > 3] == []
 
 
-def test_the_readme_is_read_in_five_minutes():
+def test_the_readme_has_at_most_12000_bytes():
     assert len((ROOT / "README.md").read_bytes()) <= 12_000
 
 
 def count(package):
-    """What there is, in lines for people."""
+    """Counts of modules, imports and cycles, a line each."""
     between = part_imports(package)
     flat = [path for path in package.glob("*.py") if path.name != "__init__.py"]
     yield f"{len(modules(package))} modules, {len(flat)} of them right below the package"

@@ -1,6 +1,9 @@
-"""From names to classes that have their whole role."""
+"""Loading plugins by name: the role they get, the hash of their code, and what is refused."""
 
+import hashlib
+import importlib
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -101,18 +104,18 @@ def test_a_class_from_outside_gets_the_rest_of_its_role_and_stays_itself(outside
     assert plugins.load("reader", f"{outside}:Plain") is plain
 
 
-def test_what_a_class_from_outside_has_of_its_role_is_kept(outside):
+def test_a_class_from_outside_keeps_its_own_methods(outside):
     whole, heard = plugins.load("reader", f"{outside}:Whole")(), []
     assert (whole.answer([], [], advance=heard.append), whole.chunk, whole.pace(), heard) == ([], 2, 7.0, [0.5])
 
 
-def test_a_retriever_that_builds_is_one_over_an_index(outside):
+def test_a_retriever_with_build_has_an_index(outside):
     assert plugins.load_indexed(f"{outside}:Finds").forecast(10) is None
     with pytest.raises(IfqaError, match="retriever 'gold' has no index to build"):
         plugins.load_indexed("gold")
 
 
-def test_what_is_no_plugin_of_its_kind_is_refused_by_name(outside):
+def test_a_class_without_the_method_of_its_role_is_refused(outside):
     with pytest.raises(IfqaError, match="wanted a class with the method 'search', found none"):
         plugins.load("retriever", f"{outside}:Plain")
     with pytest.raises(IfqaError, match="wanted a class, found Plain"):
@@ -144,3 +147,84 @@ def test_a_measure_from_the_working_directory_is_named_by_module_and_object(tmp_
     }.items():
         with pytest.raises(IfqaError, match=complaint):
             plugins.load_measure(name)
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A function that writes a module of the user's own into the working directory and gives its name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    written = []
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        written.append(name)
+        sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return name
+
+    yield write
+    for name in written:
+        sys.modules.pop(name, None)
+
+
+def test_an_edited_base_class_changes_the_code_of_a_plugin(module):
+    module("base_of_tests", "class Base:\n    def answer(self, questions, passages): return []\n")
+    derived = module("derived_of_tests", "from base_of_tests import Base\nclass Mine(Base): pass\n")
+    before = plugins.code_of(plugins.load("reader", f"{derived}:Mine"))
+    with Path("base_of_tests.py").open("a") as file:
+        file.write("# edited\n")
+    assert plugins.code_of(plugins.load("reader", f"{derived}:Mine")) != before
+
+
+def test_the_code_of_a_class_in_one_file_is_the_hash_of_that_file(module):
+    text = "import abc\nclass Mine(abc.ABC):\n    def answer(self, questions, passages): return []\n"
+    plugin = plugins.load("reader", f"{module('alone_of_tests', text)}:Mine")
+    assert plugins.code_of(plugin) == hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "arguments", "needed"),
+    [
+        ("reader", "answer(self, questions, passages)", "corpus", "corpus"),
+        ("reader", "answer(self, questions, passages)", "size: int, index", "index"),
+        ("retriever", "search(self, questions, k)", "index", "index"),
+        ("retriever", "search(self, questions, k)", "parts", "parts"),
+        ("benchmark", "questions(self, split)", "root, size: int", "size"),
+        ("llm", "complete(self, requests)", "passages", "passages"),
+    ],
+)
+def test_a_constructor_that_needs_what_it_is_not_given_is_refused(module, kind, method, arguments, needed):
+    text = f"class Mine:\n    def __init__(self, {arguments}): pass\n    def {method}: return []\n"
+    name = f"{module('needs_of_tests', text)}:Mine"
+    with pytest.raises(
+        IfqaError, match=f"^{kind} '{name}': its constructor needs '{needed}', which a {kind} is not given"
+    ):
+        plugins.load(kind, name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "arguments"),
+    [
+        ("reader", "answer(self, questions, passages)", "size: int, *more, llm, corpus=None, **others"),
+        ("retriever", "search(self, questions, k)", "index, corpus, passages, llm, root, size"),
+        ("benchmark", "questions(self, split)", "root, size=3"),
+    ],
+)
+def test_a_constructor_may_need_what_it_is_given_and_settings(module, kind, method, arguments):
+    text = f"class Mine:\n    def __init__(self, {arguments}): pass\n    def {method}: return []\n    def build(self): pass\n"
+    assert plugins.load(kind, f"{module('fits_of_tests', text)}:Mine").__name__ == "Mine"
+
+
+def test_a_file_that_is_imported_is_named_once(module, capsys):
+    name = module("said_of_tests", "class Mine:\n    def answer(self, questions, passages): return []\n")
+    for _ in range(2):
+        plugins.load("reader", f"{name}:Mine")
+    plugins.load("reader", "predictions")
+    assert capsys.readouterr().err == f"reader said_of_tests:Mine: imported {Path.cwd() / 'said_of_tests.py'}\n"
+
+
+@pytest.mark.parametrize("name", [None, 5, ["bm25"]])
+def test_a_plugins_name_that_is_no_text_is_refused(name):
+    with pytest.raises(IfqaError, match="wanted a name, or my_module:Class"):
+        plugins.load("retriever", name)

@@ -1,8 +1,15 @@
-"""Words for counts, as lines on the screen have them."""
+"""Lines on stderr: counts in words, and text from outside that cannot steer a terminal."""
+
+import subprocess
+import sys
+import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ifqa.progress import counted
+from ifqa import progress
+from ifqa.progress import bar, counted, printable, printable_line, say
 
 
 @pytest.mark.parametrize(
@@ -15,3 +22,52 @@ def test_a_count_has_the_singular_where_it_is_written_as_one(count, told):
 
 def test_a_plural_may_be_any_word():
     assert [counted(n, "process", "processes") for n in (1, 2)] == ["1 process", "2 processes"]
+
+
+@pytest.mark.parametrize("sign", "\x00\x07\x1b\r\x7f\x85\x9b\u061c\u200b\u200e\u2028\u202e\u2066\ufeff\ud800\U000e0041")
+def test_a_character_that_steers_a_terminal_is_replaced(sign):
+    assert printable(f"a{sign}b") == "a\ufffdb"
+
+
+@pytest.mark.parametrize("text", ["Zürich 東京", "می\u200cخواهم", "👩\u200d🔬", "a\n\tb"])
+def test_a_text_without_controls_is_printed_as_it_is(text):
+    assert printable(text) == text
+
+
+@given(st.text("a \n\t\r\x0b\x1c\x85\x9b\u200f\u2028\u2029\u202e\u2067é"))
+def test_a_line_has_no_line_break_and_no_bidi_control(text):
+    line = printable_line(text)
+    assert len(line) == len(text)
+    assert len(line.splitlines()) <= 1
+    assert not {unicodedata.bidirectional(one) for one in line} & {
+        "LRE",
+        "RLE",
+        "LRO",
+        "RLO",
+        "PDF",
+        "LRI",
+        "RLI",
+        "FSI",
+    }
+
+
+def test_a_message_with_a_newline_is_one_line(capsys):
+    say("a title\nAnswer  forged\x1b[31m")
+    assert capsys.readouterr().err == "a title Answer  forged\ufffd[31m\n"
+
+
+def test_the_label_of_a_bar_is_no_markup_and_no_control(monkeypatch, capsys):
+    clock = iter([0.0, 70.0, 140.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock, 200.0))
+    with bar("SHA-256 of [/b]\x1b[31m", 2) as advance:
+        advance(1)
+    assert "SHA-256 of [/b]\ufffd[31m: 1 of 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-"])
+def test_a_full_or_closed_stderr_does_not_end_the_work(redirect):
+    code = "from ifqa.progress import say; say('first'); say('second'); print('done')"
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -c "{code}" {redirect}', sys.executable], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "done\n"

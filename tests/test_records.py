@@ -1,4 +1,4 @@
-"""What questions are known by."""
+"""Records: the identity of questions, and answers and rankings in print."""
 
 from dataclasses import asdict, replace
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.records import Answer, Hit, Passage, Question, Ranking, questions_identity
+from ifqa.records import Answer, Hit, Passage, Question, Ranking, parted, questions_identity
 from ifqa.storage.artifacts import identity
 
 
@@ -26,7 +26,7 @@ TEXTS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
 
 
 @given(st.lists(st.builds(Question, TEXTS, TEXTS, *[st.lists(TEXTS, max_size=2).map(tuple)] * 3), max_size=3))
-def test_questions_are_known_by_the_hash_that_anything_is_known_by(questions):
+def test_the_identity_of_questions_is_that_of_their_records(questions):
     records = [asdict(one) for one in questions]
     for record in records:
         for later in ("context", "group", "labels"):
@@ -35,12 +35,12 @@ def test_questions_are_known_by_the_hash_that_anything_is_known_by(questions):
 
 
 @pytest.mark.parametrize("more", [{"context": "a paragraph"}, {"group": "newsqa"}, {"labels": (("hops", "2"),)}])
-def test_context_group_and_labels_are_part_of_the_identity_of_questions_that_have_them(more):
+def test_context_group_and_labels_change_the_identity_of_questions(more):
     plain = Question("q", "If so?", ("yes",))
     assert questions_identity([replace(plain, **more)]) != questions_identity([plain])
 
 
-def test_what_is_printed_of_an_answer_and_a_ranking_steers_no_terminal():
+def test_a_printed_answer_or_ranking_steers_no_terminal():
     question, passage = Question("q", "If \x1b[31mred?"), Passage("p\x07", "T", "one\x1b[2J")
     answer, failed = Answer(question, "ye\x1b[31ms", (passage,)), Answer(question, "", error="it said \x9b2J")
     ranking = Ranking(question, (Hit(passage.id, 1.0),), (passage,))
@@ -51,3 +51,14 @@ def test_what_is_printed_of_an_answer_and_a_ranking_steers_no_terminal():
         "If \x1b[31mred?",
         "one\x1b[2J",
     )
+
+
+def test_an_answer_is_found_as_whole_words_in_any_case():
+    assert parted("Rome, or rome, not Romeo", "ROME") == ["", "Rome", ", or ", "rome", ", not Romeo"]
+    assert parted("anything", " ") == ["anything"]
+
+
+def test_a_very_long_answer_is_not_looked_for():
+    """The time is that of both lengths multiplied: 20 seconds for these."""
+    text = "a " * 100_000
+    assert parted(text, "a " * 10_000 + "b") == [text]

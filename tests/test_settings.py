@@ -29,7 +29,7 @@ from ifqa.settings import (
 
 
 def build(passages, folder, *, k1: float = 0.9, threads: int = 0, stemmer: str = "porter", positions: bool = False):
-    """Stands for a plugin's build."""
+    """A plugin's `build`."""
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def outside(
     copy: bool = False,
     model_json: "str | None" = None,
 ):
-    """Stands for a constructor from outside: what annotations may be."""
+    """A constructor from outside, with every kind of annotation."""
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_an_annotation_says_what_a_setting_may_be(settings, complaint):
 def test_what_fits_its_annotation_passes():
     fitting = {"share": 1, "above": 0.5, "names": ["a"], "either": 2, "anything": [{}], "device": "cuda", "copy": True}
     check_settings("setting", outside, {"path": Path("x"), **fitting})
-    for name in set(fitting) - {"anything"}:  # the same but for one that does not fit
+    for name in set(fitting) - {"anything"}:  # the same, with one value that does not fit
         with pytest.raises(IfqaError, match=f"'{name}'"):
             check_settings("setting", outside, {"path": Path("x"), **fitting, name: [None]})
 
 
 def weighing(path: str, share: float = 1, both: float | int = 2, ways: list[float] = (), low: Positive = 0, n: int = 3):
-    """Stands for a constructor with whole numbers where fractions fit."""
+    """A constructor with whole numbers as defaults of float settings."""
 
 
 def test_a_whole_number_for_a_float_is_read_as_that():
@@ -120,13 +120,13 @@ def test_a_whole_number_for_a_float_is_read_as_that():
     assert json.dumps(with_fractions(weighing, given | {"share": 1.0})) == json.dumps(read)
 
 
-def test_a_default_is_read_as_what_is_written_and_kept_where_its_annotation_refuses_it():
+def test_a_default_is_converted_as_a_value_of_a_file_is():
     assert json.dumps(settings_of(weighing)) == '{"share": 1.0, "both": 2, "ways": [], "low": 0, "n": 3}'
 
 
 def test_annotations_kept_as_text_hold_too():
     names: dict[str, Any] = {"__name__": "a_plugin_from_outside"}
-    exec(  # a module of its own, for this import changes all annotations of a file
+    exec(  # in a module of its own, because this import changes all annotations of a file
         "from __future__ import annotations\nfrom typing import Literal\n"
         "def late(k1: float = 0.9, order: Literal['a', 'b'] = 'a', tensor: torch.Tensor | None = None): ...",
         names,
@@ -163,7 +163,7 @@ def test_any_value_passes_or_is_refused_in_one_line(kind, value, name):
 
 
 def complaint(function, settings):
-    """What is said of settings; nothing where they pass."""
+    """The error for settings; empty if they pass."""
     try:
         check_settings("setting", function, settings, where="x.toml")
     except IfqaError as error:

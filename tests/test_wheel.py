@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_wheel_carries_all_that_a_run_of_the_sample_needs_and_nothing_that_was_made(tmp_path):
+def test_the_wheel_has_what_a_run_of_the_sample_needs_and_no_results(tmp_path):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

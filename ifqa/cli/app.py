@@ -1,14 +1,12 @@
-"""The command line: arguments to one call each. The result goes to stdout, progress to stderr.
+"""The command line: each verb turns its arguments into one call. Results go to stdout, progress to stderr.
 
-Exit codes: 0 fine, 1 a score outside its tolerance, 2 the user's error in one line. Anything else is a bug.
+Exit codes: 0 success, 1 a score outside its tolerance, 2 the user's error, in one line, 130 stopped, 141 nobody reads the
+output. Any other exit is a bug.
 """
 
-import signal
 import sys
-from collections.abc import Callable, Sequence
-from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,21 +20,17 @@ from ifqa.cli.options import (
     changing,
     complete_experiment,
     print_json,
+    print_line,
     quietly,
     refuse_broken_text,
 )
+from ifqa.cli.process import each, run_process
 from ifqa.errors import IfqaError
-from ifqa.progress import be_quiet, printable
+from ifqa.progress import be_quiet
 from ifqa.version import __version__
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment
-
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's, which typer carries inside since 0.29
-
-_T = TypeVar("_T")
-
-STOPPED = 130  # what a shell gives for Ctrl-C
 
 app = typer.Typer(
     help="Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score.",
@@ -57,7 +51,7 @@ def ask(
     ] = "sample",
     json: Json = False,
 ) -> None:
-    """Answer one question: the answer, and the passages that say what is so in fact."""
+    """Answer one question, and show the passages with the facts."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions
@@ -153,13 +147,13 @@ def run(
     ] = 0,
     json: Json = False,
 ) -> None:
-    """Run every stage of experiments that is not done, and show their scores."""
+    """Run every stage of experiments that is not done, and show the scores."""
     chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
     from ifqa.pipeline.opening import Session
     from ifqa.report.screen import show_examples
 
-    session = Session()  # one for the command: its caps hold for all experiments together
+    session = Session()  # one session, so that a cap holds for all experiments together
 
     def run_one(experiment: "Experiment") -> int:
         folder = stages.run(experiment, session)
@@ -167,7 +161,7 @@ def run(
             show_examples(experiment, show)
         return _show(experiment, folder, json)
 
-    raise typer.Exit(_each(chosen, run_one, [one.name for one in chosen]))
+    raise typer.Exit(each(chosen, run_one, [one.name for one in chosen]))
 
 
 @app.command()
@@ -175,21 +169,21 @@ def run(
 def check(
     names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_experiment)],
     changes: dict[str, object],
-    verify: Annotated[bool, typer.Option("--verify", help="Also hash every file that was made.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Also hash every file of the results.")] = False,
     json: Json = False,
 ) -> None:
-    """Everything but the work: names, settings, files, and what it will take in disk, memory, time and money."""
+    """Dry run: check names, settings and files, and estimate disk, memory, time and cost."""
     from ifqa.pipeline.check import check as check_all
 
     def check_one(name: str) -> int:
         if json:
             print_json({"name": name, "lines": [line.strip() for line in check_all(name, changes, verify)]})
             return 0
-        for line in check_all(name, changes, verify):  # each as it comes: of a dump they take a while
-            print(printable(line))
+        for line in check_all(name, changes, verify):  # each as it comes: with a dump they take a while
+            print_line(line)
         return 0
 
-    raise typer.Exit(_each(names, check_one, names))
+    raise typer.Exit(each(names, check_one, names))
 
 
 for name, verb in others.MORE.items():
@@ -203,46 +197,24 @@ for group in (app, others.train, others.stats):
 
 
 def _show_artifact(folder: Path, json: bool) -> None:
-    """Where a stage's artifact lies; as JSON with what happened, as its manifest has it."""
+    """Print the folder of a stage's artifact; as JSON, also the `record` of its manifest."""
     from ifqa.storage.artifacts import read_manifest
 
     if not json:
-        print(folder)
+        print_line(folder)
         return
     manifest = read_manifest(folder)
     print_json({"folder": str(folder), "record": manifest["record"] if manifest else {}})
 
 
 def _show(experiment: "Experiment", folder: Path, json: bool) -> int:
-    """An experiment's scores, for people or as JSON; the exit code."""
+    """Print an experiment's scores, as tables or as JSON; gives the exit code."""
     from ifqa.report.screen import exit_code, scores_json, show_scores
 
     if not json:
         return show_scores(experiment, folder)
     print_json(scores_json(experiment, folder))
     return exit_code(experiment, folder)
-
-
-def _each(several: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
-    """The highest exit code; of several, what fails with one does not keep the others from their turn."""
-    code = 0
-    for one, name in zip(several, names, strict=True):
-        try:
-            code = max(code, do(one))
-        except (IfqaError, OSError) as error:
-            if len(several) == 1:
-                raise
-            code = _complain(f"{name}: {_in_words(error)}")
-    return code
-
-
-def _in_words(error: IfqaError | OSError) -> str:
-    """What is wrong, or what the system refuses: a folder where a file is wanted, no permission, a read-only disk."""
-    if isinstance(error, IfqaError):
-        return str(error)
-    if error.errno is None:  # a library's own, and so a bug
-        raise error
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
 def _version(wanted: bool) -> None:
@@ -271,32 +243,9 @@ def options(
 
 def main() -> None:
     """Run the command line; the user's errors are one line on stderr and exit code 2."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a pipe on Windows is not UTF-8: better a "?" than no answer
-            stream.reconfigure(errors="replace")
-    _stop_as_ctrl_c_does()
-    try:
+
+    def command() -> int:
         refuse_broken_text(sys.argv[1:])
-        code = app(standalone_mode=False)
-    except UsageError as error:
-        code = _complain(error.format_message())  # type: ignore[attr-defined]
-    except (IfqaError, OSError) as error:
-        code = _complain(_in_words(error))
-    except (typer.Abort, KeyboardInterrupt):
-        code = STOPPED
-    if code == STOPPED:  # typer itself makes this of a Ctrl-C
-        print("stopped; what is finished is kept, the same command goes on from there", file=sys.stderr)
-    sys.exit(code)
+        return int(app(standalone_mode=False) or 0)
 
-
-def _stop_as_ctrl_c_does() -> None:
-    """What a scheduler sends, and a terminal that is closed, leaves the same time to keep what is in flight as Ctrl-C."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores it, and so it stays
-            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
-
-
-def _complain(message: str) -> int:
-    print(f"ifqa: {printable(' '.join(message.split()))}", file=sys.stderr)
-    return 2
+    run_process(command)

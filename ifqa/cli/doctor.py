@@ -1,4 +1,4 @@
-"""What this installation has, and whether the parts that need each other are there."""
+"""Examines the installation: packages and versions, Java, accelerator, models, and whether they work together."""
 
 import importlib.util
 import os
@@ -29,7 +29,7 @@ _PARTS = (
 
 
 def examine() -> tuple[list[str], list[str]]:
-    """A line for each part: its version or "not installed", and its purpose; then the problems that stop the main path."""
+    """(lines, problems): a line for each part, with version and purpose; and the problems that stop `ifqa run sample`."""
     memory = total_memory() or float("nan")
     lines = [
         f"ifqa {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
@@ -47,7 +47,7 @@ def examine() -> tuple[list[str], list[str]]:
             problems.append(str(error))
     lines.append(_accelerator())
     offline = [name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)]
-    hub = f"off ({', '.join(offline)})" if offline else "asked for models that are not here"
+    hub = f"off ({', '.join(offline)})" if offline else "asked for models that are not on this machine"
     lines.append(f"model hub: {hub}")
     lines.append(f"language models: {KEY} is {'set' if os.environ.get(KEY) else 'not set'}")
     return lines, problems

@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs of the command line take, and what they change of an experiment."""
+"""Arguments and options that several verbs of the command line share, and how they change an experiment."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 import typer
 
 from ifqa.errors import IfqaError
-from ifqa.progress import be_quiet
+from ifqa.progress import CONTROLS, be_quiet, printable_line, say
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment
@@ -20,7 +20,7 @@ def complete_experiment(begun: str) -> list[str]:
 
 
 def complete_corpus(begun: str) -> list[str]:
-    """Names of corpora, likewise."""
+    """Names of corpora, for the shell's completion."""
     return _names("indexes", begun)
 
 
@@ -36,8 +36,8 @@ ExperimentName = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
-Given = dict[str, Any]  # options by name, which typer has read as their annotations say
-#: A flag -> its type and help; `config.variants.FLAGS` says what it changes.
+Given = dict[str, Any]  # options by name; typer has converted the values as their annotations say
+#: A flag -> its type and help; `config.variants.FLAGS` has the setting that it changes.
 _FLAGS: dict[str, object] = {
     "k": Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")],
     "retriever": Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
@@ -50,7 +50,7 @@ _FLAGS: dict[str, object] = {
     "prompt": Annotated[
         str | None, typer.Option("--prompt", help="Prompt of the reader 'llm': a file prompts/NAME.toml.")
     ],
-    "model": Annotated[str | None, typer.Option("--model", help="Language model that is asked.")],
+    "model": Annotated[str | None, typer.Option("--model", help="Language model to ask.")],
     "max_cost": Annotated[
         float | None, typer.Option("--max-cost", min=0, help="US dollars this run may cost; 0: no cap.")
     ],
@@ -65,19 +65,19 @@ _SET = Annotated[
 
 
 def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb these flags and --set; what they change of an experiment comes to it as the argument `changes`."""
+    """A decorator that gives a verb these flags and --set; the verb gets the changed settings as the argument `changes`."""
     options = {name: _FLAGS[name] for name in flags} | {"settings": _SET}
 
     def changes(given: Given) -> dict[str, object]:
         from ifqa.config.variants import FLAGS
 
         changed = {FLAGS[name]: value for name in flags if (value := given[name]) is not None}
-        told = settings_of_flags(given["settings"])
-        if twice := sorted(changed.keys() & told.keys()):
+        by_set = settings_of_flags(given["settings"])
+        if twice := sorted(changed.keys() & by_set.keys()):
             raise IfqaError(
-                f"{twice[0]} is given twice: {changed[twice[0]]} by a flag of its own, {told[twice[0]]} by --set"
+                f"{twice[0]} is given twice: {changed[twice[0]]} by a flag of its own, {by_set[twice[0]]} by --set"
             )
-        return {"changes": changed | told}
+        return {"changes": changed | by_set}
 
     return with_options(options, changes)
 
@@ -86,7 +86,7 @@ def quietly(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the option --quiet."""
 
     def heed(given: Given) -> dict[str, object]:
-        if given["quiet"]:  # else as it was said before the verb
+        if given["quiet"]:  # else --quiet before the verb holds
             be_quiet(True)
         return {}
 
@@ -96,11 +96,11 @@ def quietly(verb: Callable[..., None]) -> Callable[..., None]:
 def with_options(
     options: dict[str, object], arguments: Callable[[Given], dict[str, object]]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a verb several options, from which its arguments are made that have no annotation of typer's.
+    """A decorator that gives a verb several options, and makes some of its arguments from them.
 
     Args:
-        options: name -> its annotation, or a pair of the annotation and its default, which is else None.
-        arguments: from the options' values by name to those arguments of the verb.
+        options: name -> annotation, or (annotation, default); the default is else None.
+        arguments: a function from the options' values, by name, to the arguments of the verb that have no annotation of typer.
     """
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
@@ -123,7 +123,7 @@ def with_options(
 
 
 def refuse_broken_text(arguments: Sequence[str]) -> None:
-    """Raise IfqaError for an argument with a byte that is no text: half a surrogate pair, which nothing later can write."""
+    """Raise IfqaError for an argument that is not UTF-8: Python reads it as half a surrogate pair, which cannot be written."""
     for number, one in enumerate(arguments, start=1):
         try:
             one.encode()
@@ -133,23 +133,34 @@ def refuse_broken_text(arguments: Sequence[str]) -> None:
             ) from error
 
 
+def print_line(text: object) -> None:
+    """A name, a path or a message as one line on stdout, without characters that could steer a terminal."""
+    print(printable_line(str(text)))
+
+
 def print_json(result: object) -> None:
-    """A result as one line of JSON on stdout."""
+    """A result as one line of JSON on stdout; characters that could steer a terminal are escaped."""
     import json
 
-    print(json.dumps(result, ensure_ascii=False))
+    print(CONTROLS.sub(lambda found: json.dumps(found[0])[1:-1], json.dumps(result, ensure_ascii=False)))
 
 
 def changed_experiment(name: str, changes: Mapping[str, object]) -> "Experiment":
-    """An experiment as flags change it."""
+    """The experiment of a name, changed by flags. If it is a variant whose base was edited since, a line says so."""
     from ifqa.config.experiment import load_experiment
-    from ifqa.config.variants import override
+    from ifqa.config.variants import changed_in_base, override
 
-    return override(load_experiment(name), changes)
+    experiment = load_experiment(name)
+    if edited := changed_in_base(experiment):
+        say(
+            f"experiment {name} keeps the settings that its base had when it was made; the base has since changed "
+            f"{', '.join(edited)}; for the base's settings of today, name the base and give the flags again"
+        )
+    return override(experiment, changes)
 
 
 def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
-    """`KEY=VALUE` flags as settings: a value is read as TOML, or is the text itself."""
+    """`KEY=VALUE` flags as settings. A value is read as TOML; if it is not TOML, it is a text."""
     import tomllib
 
     changes: dict[str, object] = {}
@@ -161,4 +172,6 @@ def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:
             changes[key] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             changes[key] = value
+        except (ValueError, RecursionError) as error:  # 5,000 digits, or as many brackets
+            raise IfqaError(f"--set {pair:.80}…: wanted a value in TOML, or a text; this one is too large") from error
     return changes

@@ -1,41 +1,40 @@
-"""The verbs beside the main path, as list, data, clean, compare, report and train; arguments to one call each."""
+"""The other verbs of the command line: list, doctor, clean, data, convert, compare, report, train and stats."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ifqa.cli.options import CorpusName, Given, Json, print_json, settings_of_flags, with_options
+from ifqa.cli.options import CorpusName, Given, Json, print_json, print_line, settings_of_flags, with_options
+from ifqa.cli.process import in_words
 from ifqa.errors import IfqaError
 
 
 def show_help(context: typer.Context) -> None:
-    """A group of verbs without one of them shows its help, and that is no error."""
+    """Show the help of a group of verbs if no verb is given; this is no error."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 
 
 train = typer.Typer(
-    help="Train a model; its weights and how they were made go to a folder.",
+    help="Train a model; weights and manifest go to a folder.",
     invoke_without_command=True,
     callback=show_help,
 )
-stats = typer.Typer(
-    help="What there is in a corpus or a benchmark, in numbers.", invoke_without_command=True, callback=show_help
-)
+stats = typer.Typer(help="Statistics of a corpus or a benchmark.", invoke_without_command=True, callback=show_help)
 
 
 def list_all(json: Json = False) -> None:
-    """Experiments, corpora, benchmarks, retrievers, readers, language models and prompts there are."""
+    """List experiments, corpora, benchmarks, retrievers, readers, language models and prompts."""
     from ifqa.report.screen import list_json, show_list
 
     print_json(list_json()) if json else show_list()
 
 
 def doctor(json: Json = False) -> None:
-    """What this installation has: Python, Java, torch; and whether the parts work together."""
+    """Show the installation: Python, Java, torch, models; and whether they work together."""
     from ifqa.cli.doctor import examine
 
     lines, problems = examine()
@@ -43,28 +42,34 @@ def doctor(json: Json = False) -> None:
     if json:
         print_json({"lines": lines, "problems": problems, "ready": not problems})
     else:
-        print(*lines, f"verdict: {verdict}", sep="\n")
+        for line in (*lines, f"verdict: {verdict}"):
+            print_line(line)
     if problems:
         raise IfqaError("; ".join(problems))
 
 
 def clean(
-    yes: Annotated[bool, typer.Option("--yes", help="Remove them; without it they are only listed.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the folders; else they are only listed.")] = False,
     json: Json = False,
 ) -> None:
-    """What flags and limits left behind: the folders experiments/NAME+CHANGE/, listed, or removed with --yes."""
+    """List the folders that flags and limits made, experiments/NAME+KEY=VALUE/; with --yes, remove them."""
     from ifqa.pipeline.clean import remove, variants
     from ifqa.report.screen import show_variants
 
-    found = variants()
-    if yes:
-        for one in found:
-            remove(one)
+    found, failed = variants(), []
+    for place, one in enumerate(found if yes else ()):
+        try:
+            found[place] = remove(one)
+        except (IfqaError, OSError) as error:
+            failed.append(in_words(error))
+            found[place] = replace(one, kept=failed[-1])
     if json:
         gone = [{"removed": yes and not one.kept} for one in found]
         print_json([asdict(one) | {"folder": str(one.folder)} | more for one, more in zip(found, gone, strict=True)])
     else:
         show_variants(found, removed=yes)
+    if failed:
+        raise IfqaError("; ".join(failed))
 
 
 def data(
@@ -76,7 +81,7 @@ def data(
     from ifqa.plugins import open_benchmark
 
     for line in fetch(open_benchmark(benchmark), source):
-        print(line)
+        print_line(line)
 
 
 def convert(
@@ -102,19 +107,19 @@ def convert(
     """Write runs, questions and judgements for other tools: ctxs, TREC, qrels, topics, SQuAD, lm-eval, the release's."""
     from ifqa.pipeline.convert import convert as convert_file
 
-    print(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
+    print_line(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
 
 
 def compare(
-    first: Annotated[str, typer.Argument(help="An experiment that was scored.")],
-    second: Annotated[str, typer.Argument(help="Another one over the same questions.")],
+    first: Annotated[str, typer.Argument(help="A scored experiment.")],
+    second: Annotated[str, typer.Argument(help="Another, scored on the same questions.")],
     measure: Annotated[
-        str, typer.Option(help="Measure whose largest differences are shown; none: the benchmark's headline.")
+        str, typer.Option(help="Measure by which questions differ most; none: the benchmark's headline.")
     ] = "",
-    show: Annotated[int, typer.Option(min=0, help="How many of those.")] = 10,
+    show: Annotated[int, typer.Option(min=0, help="Show this many of those questions.")] = 10,
     json: Json = False,
 ) -> None:
-    """Whether one experiment is better than another: a paired test, and the questions they differ most on."""
+    """Compare two experiments: a paired test, and the questions on which they differ most."""
     from rich.console import Console
 
     from ifqa.config.experiment import load_experiment
@@ -128,29 +133,29 @@ def compare(
 def report(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(help="Experiments to read question by question on the page; none: all that are finished here."),
+        typer.Argument(help="Experiments to show question by question on the page; none: all that are finished here."),
     ] = None,
     into: Annotated[
-        Path | None, typer.Option("--into", help="Also put the table of what was measured into this file, a README.md.")
+        Path | None, typer.Option("--into", help="Also put the table of results into this file, a README.md.")
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail where what is there is stale.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if a written file is stale.")] = False,
     pages: Annotated[
         Path | None,
         typer.Option("--pages", help="Also write a page for each experiment, its run and judgements, here."),
     ] = None,
 ) -> None:
-    """All results beside the published ones: experiments/RESULTS.md, and a page with curves and every question."""
+    """Report all results beside published ones: experiments/RESULTS.md, and a page with curves and every question."""
     from ifqa.report.publish import publish
 
     for path in publish(into, experiments or [], check, pages):
-        print(path)
+        print_line(path)
 
 
-Figure = Annotated[Path | None, typer.Option(help="Also draw it: a file .svg, .png or .pdf.")]
+Figure = Annotated[Path | None, typer.Option(help="Also draw the statistics: a file .svg, .png or .pdf.")]
 
 
 def _training(folder: str, corpus: str = "ifqa-gold-train") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options of every training, which come as `given` (keyword arguments of `ifqa.pipeline.train.train`)."""
+    """A decorator with the options of every training; the verb gets them as `given`, for `ifqa.pipeline.train.train`."""
     options = {
         "benchmark": (Annotated[str, typer.Option(help="Benchmark to train on.")], "ifqa"),
         "split": (Annotated[str, typer.Option(help="Its training split.")], "full-train"),
@@ -163,7 +168,7 @@ def _training(folder: str, corpus: str = "ifqa-gold-train") -> Callable[[Callabl
             Path(folder),
         ),
         "seed": Annotated[
-            int | None, typer.Option(help="Seed of initialisation, order and draws; else the default one.")
+            int | None, typer.Option(help="Seed of initialisation, order and draws; else the training's default.")
         ],
         "settings": Annotated[
             list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
@@ -191,10 +196,10 @@ def train_rerank(given: Given) -> None:
 def train_dense(
     given: Given,
     recipe: Annotated[
-        str, typer.Option(help="small (one encoder, fits a CPU) or dpr (as published; wants a GPU).")
+        str, typer.Option(help="small (one encoder, fits a CPU) or dpr (as published; needs a GPU).")
     ] = "small",
 ) -> None:
-    """Train a dense retriever: in-batch negatives, and BM25's best that hold no answer."""
+    """Train a dense retriever with in-batch negatives and hard negatives from BM25."""
     _train("dense", given, recipe)
 
 
@@ -204,11 +209,11 @@ def train_fid(
     given: Given,
     recipe: Annotated[str, typer.Option(help="ifqa (one GPU; not tuned) or published (FiD-large's).")] = "ifqa",
     dev: Annotated[
-        str, typer.Option(help="Split of the same setting that chooses the best checkpoint; '' for none.")
+        str, typer.Option(help="Split of the same family that chooses the best checkpoint; '' for none.")
     ] = "full-dev",
-    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this one's retriever instead.")] = "",
+    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")] = "",
 ) -> None:
-    """Train Fusion-in-Decoder on a T5, with passages as retrieved; torchrun -m ifqa for several GPUs."""
+    """Train Fusion-in-Decoder, a T5, on retrieved passages; torchrun -m ifqa for several GPUs."""
     _train("fid", given | {"dev": dev, "experiment": experiment}, recipe)
 
 
@@ -216,21 +221,22 @@ def _train(what: str, given: Given, recipe: str = "") -> None:
     from ifqa.pipeline.train import train as make
 
     settings = ({"recipe": recipe} if recipe else {}) | given.pop("settings")
-    print(make(what, **given, settings=settings))
+    print_line(make(what, **given, settings=settings))
 
 
 @stats.command("passages")
 def stats_passages(
     corpus: CorpusName,
     splits: Annotated[
-        list[str] | None, typer.Option("--split", help="Look for its gold passages, too: full-dev. Repeatable.")
+        list[str] | None,
+        typer.Option("--split", help="Also look for the gold passages of this split: full-dev. Repeatable."),
     ] = None,
-    benchmark: Annotated[str, typer.Option(help="Benchmark whose splits they are.")] = "ifqa",
+    benchmark: Annotated[str, typer.Option(help="Benchmark of the splits.")] = "ifqa",
     figure: Figure = None,
     json: Json = False,
     workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
 ) -> None:
-    """Pages, passages, words, lengths, and how many of a benchmark's gold passages a corpus holds."""
+    """Count a corpus's pages, passages and words, their lengths, and the gold passages of a benchmark in it."""
     from ifqa.config.corpus import load_corpus
     from ifqa.plugins import open_benchmark
     from ifqa.report.stats import passages as report
@@ -245,15 +251,15 @@ def stats_passages(
 
 @stats.command("questions")
 def stats_questions(
-    benchmark: Annotated[str, typer.Option(help="Benchmark whose questions they are.")] = "ifqa",
+    benchmark: Annotated[str, typer.Option(help="Benchmark of the questions.")] = "ifqa",
     splits: Annotated[
         list[str] | None,
-        typer.Option("--split", help="One of its splits: full-dev. Repeatable; none: all that are there."),
+        typer.Option("--split", help="A split: full-dev. Repeatable; none: all that are there."),
     ] = None,
     figure: Figure = None,
     json: Json = False,
 ) -> None:
-    """Lengths, kinds of answers, question words, and the questions that splits share; the paper's values beside them."""
+    """Count lengths, kinds of answers, question words, and questions that splits share, beside the paper's values."""
     from ifqa.report.stats import questions as report
 
     _check_written(figure)
@@ -269,7 +275,7 @@ def _check_written(figure: Path | None) -> None:
     if figure:
         check_figure(figure)
         if figure.is_dir() or not figure.parent.is_dir():
-            raise IfqaError(f"{figure} cannot be written: it is a folder, or the folder it should lie in is not there")
+            raise IfqaError(f"{figure} cannot be written: it is a folder, or its folder does not exist")
 
 
 MORE: dict[str, Callable[..., None]] = {

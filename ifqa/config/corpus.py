@@ -1,7 +1,7 @@
-"""Corpus files: what is in them, and whether they make sense.
+"""Reads and checks corpus files, indexes/NAME.toml.
 
-A corpus is `indexes/NAME.toml`: one whole file, no inheritance. Its passages and indexes lie in the folder of the same name
-beside, under the working directory.
+A corpus is one whole file, without inheritance. Its passages and indexes are in the folder indexes/NAME/ of the working
+directory.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ifqa.workers.tasks import Engine
 
 
 class CorpusTable(Table):
-    """A corpus file; `index` has a table for each index."""
+    """A corpus file; `index` holds a table for each index."""
 
     passages: dict[str, object]
     index: dict[str, dict[str, object]] = Field(default_factory=dict)
@@ -37,23 +37,23 @@ class PassagesTable(Table):
 
 
 class IndexTable(Table, extra="allow"):
-    """What an [index.NAME] has beside the settings of the retriever's `build`."""
+    """The keys of an [index.NAME] that are not settings of the retriever's `build`."""
 
     retriever: Text
 
 
 class IndexSettings(TypedDict):
-    """An [index.NAME]; the settings of the retriever's `build` stand beside these."""
+    """An [index.NAME]: these keys, and the settings of the retriever's `build`."""
 
     retriever: str
-    model: NotRequired[str]  # of those with vectors
+    model: NotRequired[str]  # for an index of vectors
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Passages, from sources that are checked when they are read (`ifqa.corpus.sources.check`), and the indexes over them.
+    """A corpus: the sources of its passages, and its indexes. `ifqa.corpus.sources.check` checks the sources.
 
-    `engine` ("local", "ray") and `workers` (0: one a core) say where passages are built, and change nothing in them.
+    `engine` ("local", "ray") and `workers` (0: one a core) say where passages are built; they do not change the passages.
     """
 
     name: str
@@ -65,21 +65,23 @@ class Corpus:
 
     @property
     def folder(self) -> Path:
-        """Where passages and indexes lie."""
+        """The folder of passages and indexes."""
         return self.root / "indexes" / self.name
 
 
 def build_settings(table: IndexSettings) -> dict[str, object]:
-    """What the `build` of an index's retriever takes."""
+    """The settings of an index that go to the `build` of its retriever."""
     return {key: value for key, value in table.items() if key != "retriever"}
 
 
 def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
-    """The corpus of `indexes/NAME.toml`, checked; `changes` to its [passages] that are not None count instead.
+    """The corpus of `indexes/NAME.toml`, checked. `changes` replace values of its [passages], unless they are None.
 
     Raises:
-        IfqaError: there is no such file, or something in it is unknown, missing or of the wrong type.
+        IfqaError: there is no such file, or a key is unknown, missing or of the wrong type.
     """
+    if not isinstance(name, str):
+        raise IfqaError(f"corpus {name!r}: wanted a name, as 'sample'")
     path = find_resource(f"indexes/{plain_name(name, 'corpus')}.toml", root)
     if path is None:
         raise unknown("corpus", name, list_resources("indexes", ".toml", root))
@@ -93,7 +95,7 @@ def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
         retriever = check_table(IndexTable, table, at).retriever
         plugin = load("retriever", retriever)
         if index == "passages":
-            raise IfqaError(f"{at}: 'passages' is where the passages lie; name the index otherwise")
+            raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
         if not issubclass(plugin, Indexed):
             raise IfqaError(f"{at}: retriever {retriever!r} has no index to build")
         own = {key: value for key, value in table.items() if key != "retriever"}

@@ -1,4 +1,4 @@
-"""What an experiment should score: values that were published or measured before, and how far off a score is."""
+"""Expected scores of an experiment, published or measured before, and the verdict on a score: OK, near or off."""
 
 from dataclasses import asdict, dataclass
 
@@ -12,12 +12,16 @@ OK, NEAR, OFF, RETIRED = "OK", "near", "off", "model retired"
 
 @dataclass(frozen=True)
 class Expected:
-    """A value of one measure, in percent: "EM", "gold_any@20", or over a part of the questions "numeric.EM", "gold_read.EM".
+    """An expected score in percent.
 
-    A part is a subset that the benchmark declares, or "gold_read"; where it has groups, one of them, or "macro".
-
-    `retired` names the model it was published for, where nobody can ask that any more: the value then stands beside a
-    score and judges nothing.
+    Attributes:
+        measure: "EM", "gold_any@20"; or over a part of the questions "numeric.EM", "gold_read.EM". A part is a subset of the
+            benchmark, or "gold_read"; for a benchmark with groups also a group, or "macro".
+        value: the expected score.
+        tolerance: how far a score may be off and still be OK.
+        source: where the value is from.
+        retired: the language model of the published value, if nobody can ask it any more. The value is then shown beside the
+            score, without a verdict.
     """
 
     measure: str
@@ -37,12 +41,12 @@ class ExpectedTable(Table):
 
 
 def parse_expected(value: object, where: str, by: Declared) -> tuple[Expected, ...]:
-    """The values of an experiment's [expected]: a table for each measure, or several (`[[expected.EM]]`).
+    """The expected scores of an experiment's [expected]: one table for each measure, or several (`[[expected.EM]]`).
 
-    What groups there are only the questions tell, so a benchmark with groups may have a part of any name.
+    The groups of a benchmark are known only from its questions, so for a benchmark with groups a part may have any name.
 
     Raises:
-        IfqaError: a key is unknown or a value is not a number; `where` opens the message.
+        IfqaError: a key is unknown or a value is not a number; the message starts with `where`.
     """
     if not isinstance(value, dict):
         raise IfqaError(f"{where}: [expected] wants a table for each measure, found {value!r}")
@@ -59,7 +63,7 @@ def parse_expected(value: object, where: str, by: Declared) -> tuple[Expected, .
 
 
 def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, object]]]:
-    """What `parse_expected` reads back as the same."""
+    """The tables of [expected], which `parse_expected` reads back as the same values."""
     tables: dict[str, list[dict[str, object]]] = {}
     for one in expected:
         row = {key: value for key, value in asdict(one).items() if key != "measure" and value not in ("", 0.0)}
@@ -68,14 +72,14 @@ def expected_tables(expected: tuple[Expected, ...]) -> dict[str, list[dict[str, 
 
 
 def measured(scores: Content, measure: str) -> Mean | None:
-    """Value and interval of a measure in an experiment's scores, as `summarise` gives them; None if it has it not."""
+    """Value and interval of a measure in an experiment's scores, as `summarise` gives them; None if it is absent."""
     part, _, name = measure.rpartition(".")
     found = part_of(scores, part)
     return found["measures"].get(name) if found else None
 
 
 def part_of(scores: Content, part: str) -> Content | Part | Macro | None:
-    """The scores over a part of the questions: a subset, "macro", or a group; all of them where it is empty; None without."""
+    """The scores over a subset, a group or "macro"; all scores if `part` is empty; None if there is no such part."""
     if not part:
         return scores
     if part in scores["subsets"]:
@@ -84,7 +88,7 @@ def part_of(scores: Content, part: str) -> Content | Part | Macro | None:
 
 
 def verdict(scores: Content, expected: Expected) -> str:
-    """OK within the tolerance of the expected value; else near, if that is within the 95% interval; else off."""
+    """OK if the score is within the tolerance; near if the expected value is within the 95% interval; else off."""
     found = measured(scores, expected.measure)
     if expected.retired:
         return RETIRED

@@ -1,7 +1,7 @@
-"""Experiment files: what is in them, and whether they make sense.
+"""Reads and checks experiment files, experiments/NAME.toml.
 
-An experiment is `experiments/NAME.toml`: one whole file, no inheritance. What it makes lies in the folder of the same name
-beside, under the working directory.
+An experiment is one whole file, without inheritance. Its results are in the folder experiments/NAME/ of the working
+directory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +12,7 @@ from typing import Any, Literal, NotRequired, TypedDict, cast
 from pydantic import Field
 
 from ifqa.config.expected import Expected, parse_expected
+from ifqa.config.names import bases, experiment_name
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load, takes
 from ifqa.protocols import GIVEN, Indexed, Plugin
@@ -29,11 +30,11 @@ from ifqa.settings import (
     with_fractions,
 )
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import find_resource, list_resources, plain_name
+from ifqa.storage.resources import find_resource, list_resources
 
 
 class ExperimentTable(Table):
-    """An experiment file; the tables of its plugins are checked one by one."""
+    """An experiment file; the tables of its plugins are checked separately."""
 
     benchmark: Text
     split: Text
@@ -51,7 +52,7 @@ class ExperimentTable(Table):
 
 
 class RetrieverTable(Table, extra="allow"):
-    """What a [retriever] and its parts have beside the settings of the retriever itself."""
+    """The keys of a [retriever], or of one of its parts, that are not settings of the plugin."""
 
     name: Text
     index: Text | None = None
@@ -62,52 +63,52 @@ class RetrieverTable(Table, extra="allow"):
 
 
 class ReaderTable(Table, extra="allow"):
-    """What a [reader] has beside the settings of the reader itself."""
+    """The keys of a [reader] that are not settings of the plugin."""
 
     name: Text
     passages: Positive = 5
 
 
 class LanguageModelTable(Table, extra="allow"):
-    """What an [llm] has beside the settings of the language model itself."""
+    """The keys of an [llm] that are not settings of the plugin."""
 
     name: Text = "openai"
 
 
 class RetrieverSettings(TypedDict):
-    """A [retriever] or a part of one, checked and filled; the retriever's own settings stand beside these."""
+    """A [retriever] or one of its parts, checked, with all defaults: these keys, and the plugin's settings."""
 
     name: str
     k: int
-    query: NotRequired[str]  # where it is not "question"
-    index: NotRequired[str]  # of one that searches an index
+    query: NotRequired[str]  # if it is not "question"
+    index: NotRequired[str]  # for a retriever with an index
     parts: NotRequired[list["RetrieverSettings"]]
-    weight: NotRequired[float]  # of a part
+    weight: NotRequired[float]  # for a part
 
 
 class ReaderSettings(TypedDict):
-    """A [reader], likewise."""
+    """A [reader], checked, with all defaults: these keys, and the plugin's settings."""
 
     name: str
     passages: int
 
 
 class ModelSettings(TypedDict):
-    """An [llm], likewise."""
+    """An [llm], checked, with all defaults: these keys, and the plugin's settings."""
 
     name: str
-    model: NotRequired[str]  # of those that ship with ifqa
+    model: NotRequired[str]  # for ifqa's own plugins
     base_url: NotRequired[str]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A benchmark's split, answered with a retriever and a reader.
+    """A benchmark's split, answered with a retriever and a reader. All settings are present, with their defaults.
 
-    `retriever` is None for a closed book, `reader` for a retrieval experiment; `llm` is the language model that either asks,
-    or None. All settings are there, defaults too. `questions` are the ids of the only ones asked, or empty for all of the
-    split; `table` is the heading under which a report lists it; `measures` are names of measures beside those that the
-    benchmark declares. `root` is the folder that all its paths count from.
+    `retriever` is None for a closed book. `reader` is None for an experiment that only retrieves. `llm` is the language model
+    that either asks, or None. `limit` asks only the first questions, `questions` only those ids; 0 and empty ask all of the
+    split. `table` is the heading under which a report lists the experiment. `measures` are names of measures beside those of
+    the benchmark. `root` is the folder that all paths count from.
     """
 
     name: str
@@ -128,28 +129,27 @@ class Experiment:
 
     @property
     def folder(self) -> Path:
-        """Where its stages lie."""
+        """The folder of its stages."""
         return self.root / "experiments" / self.name
 
     @property
     def corpus_folder(self) -> Path:
-        """Where the passages and indexes of its corpus lie."""
+        """The folder of its corpus's passages and indexes."""
         return self.root / "indexes" / self.corpus
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Its stages before it is scored."""
+        """Its stages before scoring: "retrieve", "read" or both."""
         return tuple(["retrieve"] * (self.retriever is not None) + ["read"] * (self.reader is not None))
 
     @property
     def variant(self) -> bool:
-        """Whether a flag made it from another one."""
-        return "+" in self.name
+        """Whether flags made it from another experiment."""
+        return bool(bases(self.name, self.root))
 
     def relatives(self, stage: str) -> list[Path]:
-        """That stage's folders of the experiments this one varies, the nearest first."""
-        parts = self.name.split("+")
-        return [self.root / "experiments" / "+".join(parts[:count]) / stage for count in range(len(parts) - 1, 0, -1)]
+        """That stage's folders of the experiments that this one varies, the nearest first."""
+        return [self.root / "experiments" / name / stage for name in bases(self.name, self.root)]
 
     @property
     def indexes(self) -> list[str]:
@@ -158,54 +158,51 @@ class Experiment:
         return list(dict.fromkeys(table["index"] for table in tables if "index" in table))
 
     def asks_llm(self, kind: Literal["retriever", "reader"]) -> str:
-        """Which plugin of its retriever, or its reader, wants a language model, if any does."""
+        """The name of the first plugin of its retriever, or reader, that takes a language model; empty if none does."""
         tables = [self.reader] if kind == "reader" else retriever_tables(self.retriever) if self.retriever else []
         return next((table["name"] for table in tables if table and takes(kind, table["name"], "llm")), "")
 
     @property
     def reader_settings(self) -> dict[str, object]:
-        """What the reader's constructor takes."""
+        """The settings that go to the reader's constructor."""
         return {key: value for key, value in (self.reader or {}).items() if key not in ReaderTable.model_fields}
 
     @property
     def llm_settings(self) -> dict[str, object]:
-        """What the language model's constructor takes."""
+        """The settings that go to the language model's constructor."""
         return {key: value for key, value in (self.llm or {}).items() if key not in LanguageModelTable.model_fields}
 
 
 def search_settings(table: Mapping[str, object]) -> dict[str, object]:
-    """What the constructor of a [retriever] or of a part takes."""
+    """The settings of a [retriever], or of a part, that go to its constructor."""
     return {key: value for key, value in table.items() if key not in RetrieverTable.model_fields}
 
 
 def retriever_tables(table: RetrieverSettings) -> Iterator[RetrieverSettings]:
-    """A [retriever] and all of its parts, and theirs."""
+    """A [retriever], all of its parts, and all of their parts."""
     yield table
     for part in table.get("parts", ()):
         yield from retriever_tables(part)
 
 
 def load_experiment(name: str, root: Path = Path()) -> Experiment:
-    """The experiment of `experiments/NAME.toml`, or of the folder a flag made, checked and with all defaults filled in.
+    """The experiment of `experiments/NAME.toml`, or of a variant's folder, checked and with all defaults.
 
-    That path is as good as the name, so that a shell's `experiments/*.toml` names several.
+    `name` may also be that path, so that a shell's `experiments/*.toml` names several experiments.
 
     Raises:
-        IfqaError: there is no such experiment, or something in its file is unknown, missing or out of range.
+        IfqaError: there is no such experiment; or a key of its file is unknown, missing or out of range.
     """
-    path = Path(name)
-    if path.name != name and path.resolve().parent == (root / "experiments").resolve():
-        name = path.name.removesuffix(".toml")
-    plain_name(name, "experiment")
+    name = experiment_name(name, root)
     file = find_resource(f"experiments/{name}.toml", root) or find_resource(f"experiments/{name}/experiment.toml", root)
     if file is None:
-        variants = [path.parent.name for path in (root / "experiments").glob("*/experiment.toml")]
-        raise unknown("experiment", name, [*list_resources("experiments", ".toml", root), *variants])
+        made = [path.parent.name for path in (root / "experiments").glob("*/experiment.toml")]
+        raise unknown("experiment", name, [*list_resources("experiments", ".toml", root), *made])
     return parse_experiment(name, read_toml(file), str(file), root)
 
 
 def parse_experiment(name: str, tables: Mapping[str, object], where: str, root: Path = Path()) -> Experiment:
-    """An experiment from its tables; `where` opens every error message."""
+    """An experiment from its tables; every error message starts with `where`."""
     table = check_table(ExperimentTable, tables, where)
     if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
@@ -238,7 +235,7 @@ def parse_experiment(name: str, tables: Mapping[str, object], where: str, root: 
 
 
 def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]", k: int = 100) -> RetrieverSettings:
-    """A retriever's table, checked and filled; `k` is what it is asked for if it does not say."""
+    """A retriever's table, checked, with all defaults; `k` is the default of its key k."""
     common = check_table(RetrieverTable, table, f"{where}: {at}")
     name, own = common.name, search_settings(table)
     plugin = load("retriever", name)
@@ -276,7 +273,7 @@ def _reader(table: Mapping[str, object], retrieves: bool, where: str) -> ReaderS
     if not retrieves:
         if table.get("passages"):
             raise IfqaError(
-                f"{where}: [reader]: passages = {table['passages']!r}, and without a [retriever] there are none to read; "
+                f"{where}: [reader]: passages = {table['passages']!r}, but without a [retriever] there are no passages; "
                 "take it out, or name a retriever"
             )
         table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
@@ -300,5 +297,5 @@ def _llm(table: Mapping[str, object], where: str) -> ModelSettings:
 
 
 def _filled(plugin: type[Plugin], own: Mapping[str, object]) -> dict[str, object]:
-    """A plugin's settings, and its defaults where a table does not say."""
+    """A plugin's settings: those of a table, and defaults for the rest."""
     return settings_of(plugin.__init__) | with_fractions(plugin.__init__, own)

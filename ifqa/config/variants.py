@@ -1,24 +1,26 @@
-"""What a flag changes about an experiment, and the name under which that runs again.
+"""Variants: an experiment with settings changed by flags, under a name of its own.
 
-A flag never changes `experiments/NAME/`: it makes `experiments/NAME+k=5/`, with its resolved `experiment.toml` in it.
+A flag never changes `experiments/NAME/`. It makes the folder `experiments/NAME+k=5/`, which holds an `experiment.toml` with
+all settings.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from ifqa.config.expected import expected_tables
-from ifqa.config.experiment import Experiment, parse_experiment
+from ifqa.config.experiment import Experiment, load_experiment, parse_experiment
+from ifqa.config.names import bases, changed_keys
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import load
 from ifqa.storage.files import create, write
 
 
 class Changes(TypedDict, total=False):
-    """What flags of the command line, and arguments of the Python functions, change of an experiment."""
+    """The flags of the command line, and arguments of the Python functions, that change an experiment."""
 
     k: int
     retriever: str
@@ -47,23 +49,24 @@ FLAGS = {
     "max_tokens": "llm.max_total_tokens",
     "limit": "limit",
 }
-NO_READER = "none"  # in place of a reader's name: what was retrieved is scored alone
+NO_READER = "none"  # as a reader's name: no reader; only the retrieved passages are scored
 _LONGEST = 200  # bytes of a folder's name
 
 
 def override(experiment: Experiment, changes: Mapping[str, object]) -> Experiment:
-    """The experiment with settings changed, under a name that says which; itself, where nothing really changes.
+    """The experiment with settings changed, under a name that lists the changes; the same experiment if nothing changes.
 
-    What a language model is asked at the same time, and what it may cost, changes no name: the same answers come out of it.
+    Settings in a plugin's `not_identity`, such as a language model's concurrency or cap, do not change the name: the answers
+    stay the same.
 
-    A variant expects nothing, for expected values are those of the experiment as it stands; only where another language
-    model alone is asked, what was published of one that is gone still stands beside it. It is listed in the same table, unless
-    it is over another split.
+    A variant has no expected scores, because those are of the unchanged experiment. Only if nothing but the language model
+    changes, it keeps expected scores of retired models, which are shown without a verdict. A variant is listed in the same
+    table of results, unless its split is another.
 
     Args:
-        experiment: the one to change.
-        changes: "k" (passages retrieved), "retriever", "reader" (plugin names; no reader: "none"), "limit" (first N questions) or
-            "section.family" such as "retriever.k1", "reader.passages" or "llm.model".
+        experiment: the experiment to change.
+        changes: "k" (passages retrieved), "retriever" and "reader" (plugin names; "none" for no reader), "limit" (first N
+            questions), or "section.setting" such as "retriever.k1", "reader.passages" or "llm.model".
 
     Raises:
         IfqaError: a change is unknown, given twice, or out of range.
@@ -81,7 +84,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     name = experiment.name + "".join(f"+{key}={_file_name(key, changes[key])}" for key in telling)
     if len(name.encode()) > _LONGEST:
         raise IfqaError(
-            f"so many changes make too long a name ({name[:60]}…); write them into an experiments/NAME.toml"
+            f"so many changes make too long a name ({name[:60]}…); write them into a file experiments/NAME.toml"
         )
     only_llm = all(key.partition(".")[0] == "llm" for key in telling)
     beside = tuple(one for one in changed.expected if one.retired) if only_llm else ()
@@ -90,18 +93,18 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
 
 
 def _refuse_unasked(experiment: Experiment, changes: Mapping[str, object]) -> None:
-    """A language model that nobody asks is a flag forgotten, and not a model's scores."""
+    """Refuse settings of a language model that is not asked: the user forgot a flag."""
     named = [key for key in changes if key.partition(".")[0] == "llm"]
     if named and not experiment.asks_llm("retriever") and not experiment.asks_llm("reader"):
         asked = " and ".join(repr(one["name"]) for one in (experiment.retriever, experiment.reader) if one)
-        raise IfqaError(f"{min(named)} is of a language model, which {asked} do not ask; add --reader llm")
+        raise IfqaError(f"{min(named)} is a setting of a language model, but {asked} ask none; add --reader llm")
 
 
 def _tells(experiment: Experiment, changes: Mapping[str, object], key: str, changed: Experiment) -> bool:
-    """Whether the result would be another without this one of the changes."""
+    """Whether the experiment would differ without this change."""
     try:
         return _changed(experiment, {one: changes[one] for one in changes if one != key}) != changed
-    except IfqaError:  # the others make no sense without it
+    except IfqaError:  # the other changes are refused without it
         return True
 
 
@@ -112,7 +115,7 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
         table = tables.get(section)
         if section == "llm" and setting:
             tables["llm"] = {**(table or {}), setting: value}
-            if setting == "name" and table and table.get("name") != value:  # another one's settings do not hold
+            if setting == "name" and table and table.get("name") != value:  # drop the settings of the other plugin
                 tables["llm"] = {"name": value}
         elif section in ("retriever", "reader") and setting and setting != "name":
             if table is None:
@@ -120,10 +123,7 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
             tables[section] = {**table, setting: value}
         elif (key, value) == ("reader", NO_READER):
             tables.pop("reader", None)
-        elif key in (
-            "retriever",
-            "reader",
-        ):  # another plugin: of the old one's settings only the numbers of passages hold
+        elif key in ("retriever", "reader"):  # of the old plugin's settings only k and passages are kept
             if table is None or table["name"] != value:
                 tables[section] = {"name": value} | {
                     one: table[one] for one in ("k", "passages") if table and table.get(one)
@@ -140,8 +140,51 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     return parse_experiment(experiment.name, tables, f"experiment {experiment.name}", experiment.root)
 
 
+def changed_in_base(variant: Experiment) -> list[str]:
+    """The settings beside those in its name in which a variant differs from its base, because the base was edited since.
+
+    Empty if the experiment is no variant, if its base is gone, or if the base no longer takes the changes.
+    """
+    if not (name := next(reversed(bases(variant.name, variant.root)), "")):
+        return []
+    named, mine = changed_keys(variant.name, name), as_tables(variant)
+    changes = {key: value for key in named if (value := _value(mine, key)) is not None}
+    try:
+        again = as_tables(override(load_experiment(name, variant.root), changes))
+    except IfqaError:
+        return []
+    silent = {"about", "table", "expected", *named, *(f"{kind}.{key}" for kind, key in _silent(variant))}
+    now, then = _flat(again), _flat(mine)
+    return sorted(key for key in now.keys() | then.keys() if now.get(key) != then.get(key) and key not in silent)
+
+
+def _value(tables: Mapping[str, Any], key: str) -> object:
+    """The value of a change in a variant's tables; None if they do not have it."""
+    section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
+    found = tables.get(section)
+    if section in ("retriever", "reader", "llm"):
+        return found.get(setting or "name") if found else NO_READER if key == "reader" else None
+    return cast(object, found)
+
+
+def _flat(tables: Mapping[str, Any]) -> dict[str, object]:
+    """Tables of settings as "reader.passages" -> value."""
+    flat = {
+        f"{key}.{name}": one for key, table in tables.items() if isinstance(table, dict) for name, one in table.items()
+    }
+    return flat | {key: value for key, value in tables.items() if not isinstance(value, dict)}
+
+
+def _silent(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """The settings of an experiment's plugins that do not change results, as (section, setting)."""
+    kinds: tuple[Literal["retriever", "reader", "llm"], ...] = ("retriever", "reader", "llm")
+    for kind in kinds:
+        if table := as_tables(experiment).get(kind):
+            yield from ((kind, setting) for setting in load(kind, table["name"]).not_identity)
+
+
 def write_resolved(experiment: Experiment) -> None:
-    """Put `experiment.toml` into the folder of an experiment that a flag made, unless it stands there already."""
+    """Write `experiment.toml` into the folder of a variant, unless it is there already."""
     import tomli_w
 
     path = experiment.folder / "experiment.toml"
@@ -152,7 +195,7 @@ def write_resolved(experiment: Experiment) -> None:
 
 
 def as_tables(experiment: Experiment) -> dict[str, Any]:
-    """What `parse_experiment` reads back as the same."""
+    """The experiment as tables, which `parse_experiment` reads back as the same experiment."""
     own = {
         "about": experiment.about,
         "table": experiment.table,
@@ -172,9 +215,9 @@ def as_tables(experiment: Experiment) -> dict[str, Any]:
 
 
 def _file_name(key: str, value: object) -> str:
-    """A value as a part of a folder's name on any file system; with a hash where it had to be changed for that."""
+    """A value as a part of a folder's name on any file system; with a hash if characters had to be replaced."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    if key in ("retriever", "reader"):  # "my_module:Class"; a plugin of ours has no dot in its name
+    if key in ("retriever", "reader"):  # "my_module:Class"; no plugin of ifqa has a dot in its name
         text = text.replace(":", ".")
     safe = re.sub(r"[^\w.-]+", "_", text)[:40]
     return safe if safe == text else f"{safe}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,21 +1,21 @@
-"""What flags and limits left behind: the folders of variants, `experiments/NAME+CHANGE/`."""
+"""Lists and removes the folders of variants, experiments/NAME+KEY=VALUE/, which flags and limits made."""
 
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ifqa.errors import IfqaError
-from ifqa.storage.artifacts import lock
+from ifqa.config.names import bases
+from ifqa.storage.artifacts import INPUTS, MANIFEST, lock
 
-# All that a run leaves in the folder of a variant.
-_OURS = {"experiment.toml", ".lock"} | {
-    name for stage in ("retrieve", "read", "score") for name in (stage, f".{stage}.partial", f".{stage}.old")
-}
+_STAGES = {name for stage in ("retrieve", "read", "score") for name in (stage, f".{stage}.partial", f".{stage}.old")}
+_BESIDE = {"experiment.toml", ".experiment.toml.tmp", ".lock"}
+_FILES = {MANIFEST, INPUTS, "run.trec", "passages.jsonl", "predictions.jsonl", "scores.json", "per_question.jsonl"}
+_FILES |= {f".{name}.tmp" for name in _FILES}  # left by a killed run
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant's folder, its size in bytes, and why it is kept; empty where nothing speaks for that."""
+    """A variant's folder, its size in bytes, and why it must be kept; empty if it may be removed."""
 
     folder: Path
     size: int
@@ -23,8 +23,9 @@ class Variant:
 
 
 def variants(experiments: Path = Path("experiments")) -> list[Variant]:
-    """The folders of all variants, by name."""
-    return [_variant(folder) for folder in sorted(experiments.glob("*+*")) if folder.is_dir()]
+    """All variants, by name. An experiment with a file of its own is no variant."""
+    folders = [folder for folder in sorted(experiments.glob("*+*")) if folder.is_dir()]
+    return [_variant(folder) for folder in folders if bases(folder.name, experiments.parent)]
 
 
 def _variant(folder: Path) -> Variant:
@@ -32,23 +33,33 @@ def _variant(folder: Path) -> Variant:
         return Variant(folder, 0, "a link, whose target may be anything")
     if not (folder / "experiment.toml").is_file():
         return Variant(folder, _size(folder), "no experiment.toml: not made by a flag")
-    strange = sorted(path.name for path in folder.iterdir() if path.name not in _OURS or path.is_symlink())
+    strange = sorted(path.relative_to(folder) for path in folder.rglob("*") if not _is_ours(path, folder))
     return Variant(folder, _size(folder), f"holds {strange[0]}, which no stage makes" if strange else "")
+
+
+def _is_ours(path: Path, folder: Path) -> bool:
+    """Whether a run writes such a file, or such a folder, into the folder of a variant."""
+    if path.is_symlink():
+        return False
+    if path.parent == folder:
+        return path.name in (_STAGES if path.is_dir() else _BESIDE)
+    return path.parent.name in _STAGES and path.parent.parent == folder and path.name in _FILES and path.is_file()
 
 
 def _size(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def remove(variant: Variant) -> None:
-    """Remove a variant's folder, unless something speaks for keeping it.
+def remove(variant: Variant) -> Variant:
+    """Remove a variant's folder, unless it must be kept; gives the variant, with the reason if it is kept.
 
     Raises:
-        IfqaError: another process is at work in it, or something else lies in it by now.
+        IfqaError: another process is at work in it.
     """
     if variant.kept:
-        return
+        return variant
     with lock(variant.folder):
-        if (now := _variant(variant.folder)).kept:
-            raise IfqaError(f"{variant.folder} is left as it is: {now.kept}")
-        shutil.rmtree(variant.folder)
+        now = _variant(variant.folder)
+        if not now.kept:
+            shutil.rmtree(variant.folder)
+    return now

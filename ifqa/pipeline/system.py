@@ -1,7 +1,7 @@
 """`System`: an experiment's retriever and reader, held in memory to answer questions one after another."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
 from types import TracebackType
@@ -14,6 +14,7 @@ from ifqa.pipeline.opening import Session, open_reader, open_retriever
 from ifqa.pipeline.upstream import check_predictions, check_rankings, queries_of
 from ifqa.protocols import Advance, Reader, Retriever, silent
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
+from ifqa.storage.files import unicode_text
 
 
 class System:
@@ -84,6 +85,8 @@ class System:
         Raises:
             IfqaError: there is no retriever, or it breaks its protocol.
         """
+        if type(k) is not int or k < 0:
+            raise IfqaError(f"k: wanted a whole number of passages, or 0 for the experiment's k; found {k!r:.80}")
         with self._searching:
             retriever = self.retriever
             assert self.experiment.retriever is not None  # self.retriever has checked that
@@ -149,19 +152,25 @@ class System:
         return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
 
 
-def as_questions(asked: Sequence[str | Question]) -> list[Question]:
+def as_questions(asked: Iterable[str | Question]) -> list[Question]:
     """Questions from texts, with ids `ask/0`, `ask/1`, …; given `Question`s are kept.
 
     Raises:
-        IfqaError: `asked` is a single text, an element is neither text nor `Question`, or a question is empty.
+        IfqaError: `asked` is a single text, an element is neither text nor `Question`, or a question is empty or
+            holds half a surrogate pair, which no tokenizer takes.
     """
     if isinstance(asked, str):
         raise IfqaError(f"wanted a list of questions, found a text; put it into a list: [{asked!r}]")
+    if not isinstance(asked, Iterable):
+        raise IfqaError(f"wanted a list of questions, found {asked!r:.80}")
+    asked = list(asked)
     if strange := [one for one in asked if not isinstance(one, str | Question)]:
         raise IfqaError(f"wanted a text or a Question, found {strange[0]!r:.80}")
     questions = [one if isinstance(one, Question) else Question(f"ask/{n}", one.strip()) for n, one in enumerate(asked)]
     if not all(one.text.strip() for one in questions):
         raise IfqaError('the question is empty; wanted something like: ifqa ask "If ..., ...?"')
+    for one in questions:
+        unicode_text(one.text, "text", f"question {one.id}")
     return questions
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from numbers import Real
 from pathlib import Path
 from typing import cast
 
@@ -105,6 +106,8 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
         found = f"{len(rankings)} rankings" if isinstance(rankings, list) else type(rankings).__name__
         raise IfqaError(f"{name} must give a list of one ranking a question: {len(questions)} wanted, found {found}")
     for question, ranking in zip(questions, rankings, strict=True):
+        if not isinstance(ranking, list | tuple) or not all(isinstance(hit, Hit) for hit in ranking):
+            raise IfqaError(f"{name} gave {question.id} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
         ids = [hit.passage_id for hit in ranking]
         if len(ids) > k:
             raise IfqaError(f"{name} gave {question.id} {len(ids)} passages; wanted at most k = {k}")
@@ -115,9 +118,9 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
                 raise IfqaError(
                     f"{name} gave {question.id} the passage id {hit.passage_id!r}; wanted one without white space"
                 )
-            if not math.isfinite(hit.score):
+            if not isinstance(hit.score, Real) or not math.isfinite(hit.score):
                 raise IfqaError(
-                    f"{name} gave {question.id} the score {hit.score} for {hit.passage_id}; wanted a number"
+                    f"{name} gave {question.id} the score {hit.score!r} for {hit.passage_id}; wanted a number"
                 )
 
 
@@ -133,9 +136,19 @@ def check_predictions(
         IfqaError: there is not one prediction with a text for each question, in their order, or its evidence is not among
             the passages it was given.
     """
+    if not isinstance(predictions, list | tuple):
+        raise IfqaError(f"reader {reader!r} must give a list of ifqa.Prediction, found {type(predictions).__name__}")
+    if strangers := [one for one in predictions if not isinstance(one, Prediction)]:
+        raise IfqaError(
+            f"reader {reader!r} gave {strangers[0]!r:.80}; wanted ifqa.Prediction(question.id, answer) for each question"
+        )
     if [one.question_id for one in predictions] != [question.id for question in questions]:
         raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
     for one, several in zip(predictions, passages, strict=True):
+        if not isinstance(one.passage_ids, list | tuple):
+            raise IfqaError(
+                f"reader {reader!r} gave {one.question_id} the passage_ids {one.passage_ids!r:.80}; wanted a tuple of ids"
+            )
         if strange := set(one.passage_ids) - {passage.id for passage in several}:
             raise IfqaError(
                 f"reader {reader!r} gave {one.question_id} the evidence {min(strange)!r}, which it was not given"

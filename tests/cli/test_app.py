@@ -1,4 +1,4 @@
-"""The command line as a user meets it: one line and exit code 2 for whatever they got wrong, and nothing touched."""
+"""The command line as a user meets it: an error is one line and exit code 2, and changes no file."""
 
 import bz2
 import json
@@ -70,7 +70,7 @@ def template(tmp_path_factory):
 
 @pytest.fixture
 def built(template, tmp_path):
-    """A copy of it, to do with as one likes."""
+    """A copy of `template` that a test may change."""
     return Path(shutil.copytree(template, tmp_path / "built"))
 
 
@@ -91,7 +91,7 @@ def write_questions(folder, split="full_split/dev.json", count=10, **changes):
 
 
 def content(folder):
-    """Every file below a folder but locks and what Python leaves."""
+    """Path -> bytes of every file below a folder, without locks, partial folders and .pyc files."""
     return {
         path.relative_to(folder): path.read_bytes()
         for path in folder.rglob("*")
@@ -113,7 +113,7 @@ def assert_refused(done, *words):
         assert word in complaint[0]
 
 
-def test_the_whole_way_and_again(work):
+def test_a_second_run_does_nothing_and_prints_the_same(work):
     first = ifqa("run", "mine", folder=work)
     assert first.returncode == 0, first.stderr
     assert "EM" in first.stdout
@@ -126,7 +126,7 @@ def test_the_whole_way_and_again(work):
     assert content(work) == before
 
 
-def test_a_flag_works_in_a_folder_of_its_own_and_redoes_only_what_depends_on_it(built):
+def test_a_flag_makes_a_folder_of_its_own_and_runs_only_what_depends_on_it(built):
     before = content(built / "experiments/mine")
     shout = ifqa("run", "mine", "--set", "reader.shout=true", folder=built)
     assert shout.returncode == 0, shout.stderr
@@ -138,24 +138,24 @@ def test_a_flag_works_in_a_folder_of_its_own_and_redoes_only_what_depends_on_it(
     assert by_name.stderr.count("nothing to do") == 5
 
 
-def test_the_retriever_in_the_readme_runs_is_compared_and_reported(built):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (built / "my_random.py").write_text(readme.split("```python\n# my_random.py\n")[1].split("```")[0])
-    done = ifqa("run", "mine", "--retriever", "my_random:Random", folder=built)
+def test_the_retriever_in_the_docs_runs_is_compared_and_reported(built):
+    page = (Path(__file__).parents[2] / "docs/plugins.md").read_text()
+    (built / "my_overlap.py").write_text(page.split("```python\n# my_overlap.py\n")[1].split("```")[0])
+    done = ifqa("run", "mine", "--retriever", "my_overlap:Overlap", folder=built)
     assert done.returncode == 0, done.stderr
-    name = "mine+retriever=my_random.Random"
+    name = "mine+retriever=my_overlap.Overlap"
     run = (built / f"experiments/{name}/retrieve/run.trec").read_text().splitlines()
-    assert len(run) == len({tuple(line.split()[:3]) for line in run}) == 100
-    assert "B: mine+retriever=my_random.Random" in ifqa("compare", "mine", name, folder=built).stdout
+    assert len(run) == len({tuple(line.split()[:3]) for line in run}) == 30
+    assert "B: mine+retriever=my_overlap.Overlap" in ifqa("compare", "mine", name, folder=built).stdout
     assert ifqa("report", folder=built).returncode == 0
     assert f"| {name} |" in (built / "experiments/RESULTS.md").read_text()
     assert name in (built / "experiments/report.html").read_text()
-    (built / "my_random.py").write_text((built / "my_random.py").read_text() + "# changed\n")
+    (built / "my_overlap.py").write_text((built / "my_overlap.py").read_text() + "# changed\n")
     assert ifqa("report", folder=built).returncode == 0
     assert f"| {name} | stale: " in (built / "experiments/RESULTS.md").read_text()
 
 
-def test_any_first_stage_of_a_variant_leaves_what_it_runs_again_by(built):
+def test_a_variant_runs_again_by_its_name_after_any_first_stage(built):
     assert ifqa("retrieve", "mine", "--k", "4", folder=built).returncode == 0
     assert ifqa("run", "mine+k=4", folder=built).returncode == 0
 
@@ -174,7 +174,7 @@ def test_a_score_outside_its_tolerance_exits_with_1(built):
     assert "off" in done.stdout
 
 
-def test_several_experiments_run_in_turn_and_one_that_cannot_keeps_none_from_it(built):
+def test_an_experiment_that_fails_does_not_stop_the_next_one(built):
     (built / "experiments/broken.toml").write_text(
         (built / "experiments/mine.toml").read_text().replace('corpus = "mine"', 'corpus = "nowhere"')
     )
@@ -187,7 +187,7 @@ def test_several_experiments_run_in_turn_and_one_that_cannot_keeps_none_from_it(
     assert not (built / "experiments/mine+limit=3").exists()
 
 
-def test_stages_one_by_one_name_the_one_that_is_missing(work):
+def test_a_stage_names_the_command_of_a_missing_earlier_stage(work):
     assert_refused(ifqa("retrieve", "mine", folder=work), "ifqa passages mine")
     assert ifqa("passages", "mine", folder=work).returncode == 0
     assert_refused(ifqa("retrieve", "mine", folder=work), "ifqa index mine")
@@ -309,7 +309,7 @@ def test_a_full_disk_is_one_line_and_what_was_built_stays(work):
     assert content(work / "indexes") == before
 
 
-def test_two_processes_on_one_experiment_are_one_too_many(work):
+def test_a_second_process_on_an_experiment_is_refused(work):
     holder = "import sys; from pathlib import Path; from ifqa.storage import artifacts\nwith artifacts.lock(Path('experiments/mine')): print('in', flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", holder], cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""`ifqa doctor` ends with a verdict."""
+"""`ifqa doctor` prints the installation and a verdict."""
 
 import json
 

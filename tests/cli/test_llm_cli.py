@@ -1,4 +1,4 @@
-"""Language models from the command line, as a stranger types it, against a scripted server on loopback."""
+"""Language models from the command line, against a scripted server on loopback."""
 
 import json
 
@@ -11,7 +11,6 @@ from ifqa.cli import app
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Store
 from ifqa.llms.replay import Replay
 from ifqa.pipeline import stages
 from ifqa.protocols import Retriever
@@ -72,7 +71,7 @@ RERANKED = FUSED.replace(
 
 
 def only_line(told):
-    """What is complained of, in one line."""
+    """The one line of an error."""
     code, out, err = told
     assert (code, out) == (2, "")
     assert "Traceback" not in err
@@ -81,14 +80,14 @@ def only_line(told):
 
 
 def test_a_model_that_nobody_asks_is_refused(ifqa):
-    assert "which 'bm25' and 'extractive' do not ask; add --reader llm" in only_line(
+    assert "but 'bm25' and 'extractive' ask none; add --reader llm" in only_line(
         ifqa("run", "sample", "--model", "gpt-4o")
     )
-    kept = override(load_experiment("sample-llm"), {"reader": "extractive"})  # its [llm] only stays
+    kept = override(load_experiment("sample-llm"), {"reader": "extractive"})  # the [llm] stays, unused
     assert kept.name == "sample-llm+reader=extractive"
 
 
-def test_check_takes_the_flags_of_the_run_to_come_and_writes_and_sends_nothing(ifqa, tmp_path):
+def test_check_takes_the_flags_of_run_and_writes_and_sends_nothing(ifqa, tmp_path):
     write(tmp_path, "closed", CLOSED)
     code, out, _ = ifqa("check", "closed", "--prompt", "closed-book-cot", "--model", "gpt-4.1", "--limit", 3)
     assert code == 0
@@ -113,7 +112,7 @@ def test_an_address_with_a_key_in_it_is_refused_before_it_is_written(ifqa, tmp_p
     assert not [path for path in tmp_path.rglob("*.toml") if "canary" in path.read_text()]
 
 
-def test_so_many_flags_that_no_folder_is_named_by_them_are_refused(ifqa, tmp_path):
+def test_too_many_flags_for_a_folders_name_are_refused(ifqa, tmp_path):
     write(tmp_path, "closed", CLOSED)
     many = [f"llm.{key}={'x' * 40}" for key in ("model", "effort")] + [f"reader.demos={'y' * 40}", "seed=5"]
     many += ["reader.temperature=0.123456", "reader.samples=7", "reader.order=best last", "llm.window=100000"]
@@ -122,20 +121,16 @@ def test_so_many_flags_that_no_folder_is_named_by_them_are_refused(ifqa, tmp_pat
     assert "experiments/NAME.toml" in line
 
 
-def test_a_store_that_cannot_be_written_is_found_out_before_anything_is_paid(ifqa, tmp_path, monkeypatch):
+def test_an_unwritable_store_is_refused_before_a_request_is_sent(ifqa, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "completions")
 
     with serving() as server:
         write(tmp_path, "closed", CLOSED, server.url)
-        monkeypatch.setattr("ifqa.llms.completions.TemporaryFile", refuse)
-        assert only_line(ifqa("run", "closed")) == "ifqa: completions: Permission denied"
+        monkeypatch.setattr("ifqa.llms.keeping.TemporaryFile", refuse)
+        line = only_line(ifqa("run", "closed"))
+        assert "cannot write completions into completions (Permission denied)" in line
         assert server.requests == 0
-
-
-def test_a_probe_leaves_nothing_in_the_store(tmp_path):
-    Store(tmp_path / "kept").probe()
-    assert list((tmp_path / "kept").iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["Answer: a\ud800b", "Answer: \udfff"])
@@ -241,7 +236,7 @@ def test_a_variant_made_by_flags_runs_by_its_name_without_the_server(ifqa, tmp_p
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A tiny random chat model with room for passages, which `served` puts behind `transformers serve`."""
+    """A tiny random chat model with a window for passages; `served` runs it behind `transformers serve`."""
     return tiny_chat.save(tmp_path_factory.mktemp("models") / "roomy", max_position_embeddings=8192)
 
 
@@ -292,7 +287,7 @@ def test_one_cap_holds_for_all_experiments_of_one_command(tmp_path, ifqa):
     assert "b: sample dev  PARTIAL: 4 of 83 questions; 4 not asked" in out
 
 
-def test_one_cap_holds_for_all_experiments_of_a_command_by_the_servers_count(ifqa, tmp_path):
+def test_one_cap_holds_for_all_experiments_of_a_command(ifqa, tmp_path):
     names = ("first", "second", "third")
     models = "".join(f'"{name}" = {{ input = 100, output = 400 }}\n' for name in names)
     (tmp_path / "prices.toml").write_text(f'dated = "2026-01-02"\nsource = "there"\n[models]\n{models}')

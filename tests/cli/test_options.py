@@ -1,4 +1,4 @@
-"""Every flag of every verb changes what it says, and the experiment that is saved shows it."""
+"""Flags and options of every verb: each flag changes its setting in the saved experiment; clean, JSON and quiet."""
 
 import json
 import subprocess
@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from ifqa.cli import app as module
+from ifqa.cli.process import STOPPED
 from ifqa.pipeline import stages
 
 #: An experiment of which every flag changes something.
@@ -94,7 +95,7 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
     for where in ("ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
                   "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check._experiment"):  # fmt: skip
         monkeypatch.setattr(where, keep)
-    assert ifqa(verb, *VERBS[verb], flag, value).code == module.STOPPED
+    assert ifqa(verb, *VERBS[verb], flag, value).code == STOPPED
     stages.write_resolved(found[0])
     saved = tomllib.loads((found[0].folder / "experiment.toml").read_text())
     for key in place:
@@ -131,13 +132,13 @@ def answered(ifqa):
     return ifqa
 
 
-def test_quiet_shows_no_progress_and_errors_all_the_same(answered):
+def test_quiet_shows_errors_but_no_progress(answered):
     assert "read" in answered("run", "one").err
     assert answered("run", "one", "--quiet").err == answered("--quiet", "run", "one").err == ""
     assert "unknown experiment" in answered("run", "nothing", "--quiet").err
 
 
-def test_results_are_one_line_of_json_where_that_is_asked_for(answered):
+def test_json_prints_results_as_one_line(answered):
     ran = answered("run", "one", "two", "--json")
     assert [json.loads(line)["experiment"] for line in ran.out.splitlines()] == ["one", "two"]
     read = json.loads(answered("read", "one", "--json").out)
@@ -151,13 +152,19 @@ def test_results_are_one_line_of_json_where_that_is_asked_for(answered):
     assert any("read: made" in line for line in checked["lines"])
 
 
-def test_clean_lists_what_flags_left_and_removes_nothing_else(answered):
+def test_a_variant_by_its_name_says_that_its_base_was_edited(answered):
+    assert "has since changed" not in answered("run", "one", "--limit", "1").err
+    Path("experiments/one.toml").write_text(f"seed = 3\n{ANSWERS}")
+    assert "the base has since changed seed;" in answered("run", "one+limit=1").err
+
+
+def test_clean_lists_and_removes_only_variants(answered):
     assert answered("run", "one", "--limit", "1").code == 0
     assert answered("run", "two", "--limit", "1").code == 0
     Path("experiments/two+limit=1/notes.txt").write_text("mine")
     Path("outside").mkdir()
     Path("outside/kept").write_text("x")
-    Path("experiments/one+link").symlink_to(Path("outside").resolve())
+    Path("experiments/one+k=1").symlink_to(Path("outside").resolve())
     listed = answered("clean").out
     assert "experiments/one+limit=1" in listed
     assert "notes.txt, which no stage makes" in listed
@@ -168,6 +175,28 @@ def test_clean_lists_what_flags_left_and_removes_nothing_else(answered):
     assert Path("experiments/two+limit=1/notes.txt").exists()
     assert Path("outside/kept").exists()
     assert Path("experiments/one/score").exists()
+
+
+@pytest.mark.parametrize("place", ["score/notes.txt", ".read.partial/mine/notes.txt", "score/run.trec/notes.txt"])
+def test_clean_keeps_a_variant_with_a_foreign_file_at_any_depth(answered, place):
+    assert answered("run", "one", "--limit", "1").code == 0
+    path = Path("experiments/one+limit=1") / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    assert "kept: holds" in answered("clean", "--yes").out
+    assert path.exists()
+
+
+def test_clean_keeps_an_experiment_that_has_a_plus_in_its_name(answered):
+    Path("experiments/one+two.toml").write_text(ANSWERS)
+    Path("experiments/one+limit=9.toml").write_text(ANSWERS)
+    Path("experiments/c++").mkdir()
+    Path("experiments/c++/experiment.toml").write_text(ANSWERS)
+    assert answered("run", "one+two", "one+limit=9", "c++").code == 0
+    assert answered("run", "one+two", "--limit", "1").code == 0
+    assert answered("clean", "--yes").out.split()[::4] == ["experiments/one+two+limit=1"]
+    for name in ("one+two", "one+limit=9", "c++"):
+        assert Path(f"experiments/{name}/score/scores.json").exists()
 
 
 HOLDER = """
@@ -181,7 +210,7 @@ with lock(Path("experiments/one+limit=1")):
 
 
 def test_clean_leaves_a_variant_that_another_process_works_in(answered):
-    assert answered("run", "one", "--limit", "1").code == 0
+    assert answered("run", "one", "two", "--limit", "1").code == 0
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
@@ -189,7 +218,16 @@ def test_clean_leaves_a_variant_that_another_process_works_in(answered):
         refused = answered("clean", "--yes")
         other.stdin.close()
     assert (refused.code, "another process is at work" in refused.err) == (2, True)
+    assert "experiments/two+limit=1  " in refused.out
     assert Path("experiments/one+limit=1/score/scores.json").exists()
+    assert not Path("experiments/two+limit=1").exists()
+
+
+@pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000])
+def test_a_setting_that_is_too_large_is_one_line(ifqa, value):
+    told = ifqa("run", "mine", "--set", f"retriever.k1={value}")
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "--set retriever.k1=" in told.err
 
 
 def test_an_error_holds_nothing_that_steers_a_terminal(ifqa):

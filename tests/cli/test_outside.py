@@ -1,4 +1,4 @@
-"""A retriever, a reader, a measure and a benchmark from outside, each a typed file, through the command line and Python."""
+"""Plugins from outside, each a typed file: retriever, reader, measure and benchmark, by command line and by Python."""
 
 import json
 import os
@@ -41,8 +41,8 @@ def work(tmp_path_factory):
     return folder
 
 
-def test_all_four_go_through_run_and_report(work):
-    """Of team0, p0 and p1 share one word with a question, and p0 stands first: captain0, and so on."""
+def test_all_four_plugins_go_through_run_and_report(work):
+    """For team0, p0 and p1 share one word with a question. p0 comes first, so the answer is captain0; and so on."""
     told = ifqa("run", "mine", "--json", folder=work)
     assert told.returncode == 0, told.stderr
     scores = json.loads(told.stdout)["scores"]
@@ -61,7 +61,7 @@ def test_all_four_go_through_run_and_report(work):
 @pytest.mark.parametrize(
     ("file", "stage"), [("my_retriever", "retrieve"), ("my_reader", "read"), ("my_measure", "score")]
 )
-def test_an_edit_of_a_file_from_outside_has_its_stage_done_again_and_none_before(work, file, stage):
+def test_an_edited_plugin_runs_its_stage_again_and_no_earlier_stage(work, file, stage):
     assert ifqa("run", "mine", folder=work).returncode == 0
     stages = ("retrieve", "read", "score")
     before = {one: (work / f"experiments/mine/{one}/manifest.json").stat().st_mtime_ns for one in stages}
@@ -72,7 +72,7 @@ def test_an_edit_of_a_file_from_outside_has_its_stage_done_again_and_none_before
     assert next(one for one in stages if after[one] != before[one]) == stage
 
 
-def test_the_same_through_python(work):
+def test_the_plugins_work_through_python(work):
     program = (
         "import ifqa\n"
         "with ifqa.open('mine') as system:\n"

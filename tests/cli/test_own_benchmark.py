@@ -1,4 +1,4 @@
-"""A benchmark that this project knows nothing of, through the command line: labels, sets of questions, groups, units."""
+"""A benchmark from outside through the command line: labels, sets of questions, groups and bootstrap units."""
 
 import json
 from itertools import product
@@ -22,7 +22,7 @@ ROWS = [  # topic, paragraph, hops, label
 
 
 def consistent(questions, predictions):
-    """The share of paragraphs all of whose questions are answered rightly."""
+    """The share of paragraphs whose questions are all answered right."""
     right = {}
     for question, prediction in zip(questions, predictions, strict=True):
         right.setdefault(question.label("paragraph"), []).append(prediction.answer.lower().strip("!") in question.answers)
@@ -64,7 +64,7 @@ RIGHT_A = {"1": (2, 2), "2": (0, 1), "3": (1, 3), "4": (2, 2)}  # paragraph -> h
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """Both systems, run; what the second run printed."""
+    """Run both systems; gives the output of the second run."""
     folder = tmp_path_factory.mktemp("labels")
     (folder / "my_labels.py").write_text(BENCHMARK)
     (folder / "my_extra.py").write_text(EXTRA.format(said="less"))
@@ -86,7 +86,7 @@ def scores(folder, name="a"):
 
 
 def interval(means):
-    """The 2.5% and 97.5% quantiles of means that are equally likely."""
+    """The 2.5% and 97.5% quantiles of equally likely means."""
     means = sorted(means)
     return [100 * means[int(0.025 * len(means))], 100 * means[int(0.975 * len(means))]]
 
@@ -115,7 +115,7 @@ def test_scores_are_those_of_a_hand_computation(work):
 
 
 def test_intervals_are_over_paragraphs(work):
-    """Against all 4 ** 4 draws of paragraphs; within each topic, 2 ** 2 times 2 ** 2."""
+    """Compared with all 4 ** 4 draws of paragraphs; within topics, with all 2 ** 2 times 2 ** 2 draws."""
     told, draws = scores(work[0]), list(product(RIGHT_A.values(), repeat=4))
     means = [sum(right for right, _ in one) / sum(of for _, of in one) for one in draws]
     accuracy = told["measures"]["accuracy"]

@@ -88,7 +88,7 @@ def test_a_wrong_expectation_is_refused_by_name(tables, complaint):
         parse_expected(tables, "x.toml", BY)
 
 
-def test_a_part_may_be_any_where_the_benchmark_has_groups_and_else_is_one_that_is_declared():
+def test_a_part_is_a_declared_subset_unless_the_benchmark_has_groups():
     grouped = replace(BY, groups="dataset")
     parts = {"macro.EM": {"value": 1}, "some set.EM": {"value": 2}, "numeric.EM": {"value": 3}}
     assert [one.measure for one in parse_expected(parts, "x.toml", grouped)] == list(parts)

@@ -112,7 +112,7 @@ def test_a_variant_expects_nothing():
     assert override(experiment, {"limit": 3}).expected == ()
 
 
-def test_what_a_retired_model_scored_stands_beside_another_models_scores_alone():
+def test_a_retired_models_scores_are_kept_only_for_another_model():
     published = {"EM": [{"value": 46.08, "retired": "code-davinci-002"}, {"value": 1.0}]}
     llm = {"reader": {"name": "llm"}, "llm": {"model": "m"}, "table": "Table 3, dev", "expected": published}
     experiment = parse_experiment("x", SAMPLE | llm, "x.toml")
@@ -219,7 +219,7 @@ def test_an_unknown_change_is_refused():
         ),
         ("[passages]\nsources = ['a']\n", r"wanted at least one \[\[passages.sources\]\], found \['a'\]"),
         ("index = 3\n[[passages.sources]]\n", "wanted a table, found 3"),
-        ("[[passages.sources]]\n[index.passages]\nretriever='bm25'\n", "where the passages lie"),
+        ("[[passages.sources]]\n[index.passages]\nretriever='bm25'\n", "the folder of the passages"),
         ("[[passages.sources]]\n[index.'../x']\nretriever='bm25'\n", "names no other folder"),
         ("[[passages.sources]]\nformat='dump'\npath='x'\n[index.g]\nretriever='gold'\n", "has no index to build"),
     ],

@@ -1,4 +1,4 @@
-"""What a flag makes of an experiment: its settings, its name, and that it runs again by that name."""
+"""Variants: the settings and the name that flags give an experiment, and that it loads again by this name."""
 
 import os
 from dataclasses import replace
@@ -6,11 +6,12 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
+import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.config.variants import as_tables, override, write_resolved
+from ifqa.config.variants import as_tables, changed_in_base, override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import list_resources
 
@@ -76,7 +77,7 @@ def test_the_order_of_changes_does_not_matter():
     assert all(one == made[0] for one in made)
 
 
-def test_one_after_another_changes_make_the_same_settings_as_at_once():
+def test_changes_in_turn_make_the_same_settings_as_at_once():
     changes = {"k": 5, "limit": 3, "retriever.k1": 1.25, "reader": "predictions", "reader.path": "p"}
     at_once = override(base(), changes)
     del changes["reader"], changes["reader.path"]
@@ -93,7 +94,7 @@ def test_only_what_makes_a_difference_is_in_the_name():
     assert override(base(), {"limit": 3, "split": "dev", "reader.passages": 7}).name == "x+limit=3"
 
 
-def test_changed_back_it_has_the_settings_of_the_base_and_is_near_its_folders():
+def test_a_variant_changed_back_has_the_settings_and_relatives_of_its_base():
     there = override(base(), {"k": 5, "retriever.query": "question"})
     back = override(there, {"k": 20, "retriever.query": "names"})
     assert "query" not in there.retriever
@@ -113,7 +114,7 @@ def test_relatives_are_the_nearest_first_and_a_base_has_none():
     assert (variant.variant, base().variant) == (True, False)
 
 
-def test_of_another_retrievers_settings_only_the_number_of_passages_holds():
+def test_another_retriever_keeps_only_the_number_of_passages():
     fresh = parse_experiment("y", OPEN | {"retriever": {"name": "dense", "k": 20}}, "y.toml")
     changed = override(base(), {"retriever": "dense"})
     assert changed.retriever == fresh.retriever
@@ -137,25 +138,23 @@ def test_another_plugin_takes_the_settings_given_with_it():
     assert changed.name == "x+k=5+retriever=dense+retriever.index=other"
 
 
-def test_another_language_model_is_asked_with_its_own_settings_whichever_way_it_is_named():
+def test_another_language_model_has_none_of_the_first_ones_settings():
     short, long = (override(base(CLOSED), {key: "hf", "llm.model": "n"}) for key in ("llm", "llm.name"))
     assert short.llm == long.llm
     assert (short.llm["name"], short.llm["model"], short.llm["window"]) == ("hf", "n", 0)
     assert (short.name, long.name) == ("x+llm=hf+llm.model=n", "x+llm.model=n+llm.name=hf")
 
 
-def test_a_closed_book_is_opened_by_a_retriever_and_reads_as_many_passages_as_usual():
+def test_a_closed_book_with_a_retriever_reads_the_default_passages():
     assert base(CLOSED).reader["passages"] == 0
     opened = override(base(CLOSED), {"retriever": "gold"})
     assert (opened.retriever, opened.reader["passages"]) == ({"name": "gold", "k": 100}, 5)
 
 
-def test_passages_to_read_without_a_retriever_are_refused_and_not_ignored():
-    with pytest.raises(
-        IfqaError, match=r"^experiment x: \[reader\]: passages = 3, and without a \[retriever\] there are none"
-    ):
+def test_passages_to_read_without_a_retriever_are_refused():
+    with pytest.raises(IfqaError, match=r"^experiment x: \[reader\]: passages = 3, but without a \[retriever\]"):
         override(base(CLOSED), {"reader.passages": 3})
-    with pytest.raises(IfqaError, match="passages = 5, and without"):
+    with pytest.raises(IfqaError, match="passages = 5, but without"):
         base({**CLOSED, "reader": {**CLOSED["reader"], "passages": 5}})
     opened = override(base(CLOSED), {"retriever": "gold", "reader.passages": 3})
     assert opened.reader["passages"] == 3
@@ -199,7 +198,7 @@ def test_a_variant_asks_the_questions_that_its_base_asks():
         (OPEN, {"limit": -1}, "'limit': wanted a whole number from 0, found -1"),
         (OPEN, {"seed": "one"}, "'seed': wanted a whole number from 0, found 'one'"),
         (OPEN, {"corpus": ""}, "'bm25' searches passages; name the corpus"),
-        (OPEN, {"llm.model": "m"}, "llm.model is of a language model, which 'bm25' and 'extractive' do not ask"),
+        (OPEN, {"llm.model": "m"}, "llm.model is a setting of a language model, but 'bm25' and 'extractive' ask none"),
         (CLOSED, {"k": 5}, "experiment x has no [retriever] whose k could change"),
         (CLOSED, {"retriever.k1": 1.0}, "experiment x has no [retriever] whose k1 could change"),
     ],
@@ -275,7 +274,7 @@ def test_what_was_never_set_is_left_out_of_the_tables():
     assert as_tables(override(base(CLOSED), {"limit": 3}))["limit"] == 3
 
 
-def test_a_variant_is_written_beside_its_base_once_and_again_only_when_it_differs():
+def test_a_variant_is_written_again_only_if_it_differs():
     Path("experiments").mkdir()
     Path("experiments/x.toml").write_text("of somebody else")
     write_resolved(override(base(), {"k": 5}))
@@ -292,3 +291,35 @@ def test_a_variant_is_written_beside_its_base_once_and_again_only_when_it_differ
     file.write_text(written.replace("k = 5", "k = 6"))
     write_resolved(override(base(), {"k": 5}))
     assert file.read_text() == written
+
+
+def written(tables=OPEN, **more):
+    """An experiment that is saved as experiments/x.toml."""
+    Path("experiments").mkdir(exist_ok=True)
+    Path("experiments/x.toml").write_text(tomli_w.dumps(tables | more))
+    return load_experiment("x")
+
+
+@pytest.mark.parametrize(
+    ("tables", "changes"),
+    [
+        (OPEN, {"k": 5}),
+        (OPEN, {"retriever": "gold", "reader": "none"}),
+        (OPEN, {"reader": "llm", "llm.model": "m", "llm.max_cost": 3.0}),
+        (OPEN, {"retriever.query": "question", "limit": 3, "seed": 1}),
+        (CLOSED, {"llm.name": "hf", "llm.model": "n"}),
+        (CLOSED, {"retriever": "bm25", "corpus": "sample"}),
+        (OPEN | {"retriever": {"name": "fusion", "k": 9}}, {"k": 4}),
+    ],
+)
+def test_a_variant_differs_from_an_unchanged_base_in_nothing_else(tables, changes):
+    assert changed_in_base(override(written(tables), changes)) == []
+
+
+def test_a_variant_names_what_its_base_has_changed_since():
+    variant = override(written(), {"k": 5})
+    written(seed=3, about="new", reader=OPEN["reader"] | {"passages": 2})
+    assert changed_in_base(variant) == ["reader.passages", "seed"]
+    assert changed_in_base(load_experiment("x")) == []
+    Path("experiments/x.toml").unlink()
+    assert changed_in_base(variant) == []

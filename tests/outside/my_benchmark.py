@@ -1,4 +1,4 @@
-"""A benchmark from outside: questions about teams, scored by accuracy, paragraph by paragraph."""
+"""A benchmark from outside: questions about teams, scored by accuracy, for each paragraph."""
 
 from ifqa import Question
 from ifqa.protocols import Subset
@@ -13,7 +13,7 @@ class Teams:
     groups = "paragraph"
 
     def questions(self, split: str) -> list[Question]:
-        """The same of every split."""
+        """The same six questions for every split."""
         about = {
             "captain": "If team{n} had won, who would lead team{n}?",
             "town": "If team{n} had won, where is team{n}?",

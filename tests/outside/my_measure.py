@@ -5,7 +5,7 @@ from ifqa.protocols import Measure
 
 
 def one_word(question: Question, prediction: Prediction) -> float:
-    """1 where it is, else 0."""
+    """1 if the answer is one word, else 0."""
     return float(len(prediction.answer.split()) == 1)
 
 

@@ -6,7 +6,7 @@ from ifqa import Passage, Prediction, Question
 
 
 class LastWord:
-    """Needs no more than `answer`; what else a reader has, it is given."""
+    """Has only `answer`; `ifqa.plugins.load` adds the rest of a reader's role."""
 
     def __init__(self, lower: bool = False) -> None:
         self.lower = lower

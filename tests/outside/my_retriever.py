@@ -1,4 +1,4 @@
-"""A retriever from outside: passages by the words that they share with the question."""
+"""A retriever from outside: ranks passages by the number of words that they share with the question."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ from ifqa import Hit, Passage, Question
 
 
 class Words:
-    """Looks through the whole corpus, which it is handed because its constructor names it."""
+    """Searches the whole corpus, which it gets because its constructor has the parameter `corpus`."""
 
     def __init__(self, corpus: Iterable[Passage], least: int = 1) -> None:
         self.passages, self.least = list(corpus), least

@@ -1,4 +1,4 @@
-"""Experiments that take no model: a file of answers to the sample's questions, some of them right."""
+"""Experiments without a model: a file answers questions of the sample, some of them right."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ READ = 'benchmark = "sample"\nsplit = "dev"\n{more}\n[reader]\nname = "predictio
 
 
 def write_answers(name, right, more="", wrong="never"):
-    """An experiment below the working directory that answers the questions of these numbers rightly; not run."""
+    """Write an experiment that answers the questions of these numbers right; it is not run."""
     questions = open_benchmark("sample").questions("dev")
     lines = [
         {"question_id": one.id, "answer": one.answers[0] if n in right else wrong} for n, one in enumerate(questions)
@@ -22,7 +22,7 @@ def write_answers(name, right, more="", wrong="never"):
 
 
 def run_answers(name, right, more="", wrong="never"):
-    """The same, run."""
+    """The same experiment, run."""
     write_answers(name, right, more, wrong)
     stages.run(load_experiment(name))
     return load_experiment(name)

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests, spoken to in its DevTools protocol over a pipe: no package, no port, no network.
+"""A headless Chromium for tests, driven by its DevTools protocol over a pipe, without package, port or network.
 
 Messages are JSON, each ended by a zero byte; Chromium reads them from its file descriptor 3 and answers on 4.
 """
@@ -30,7 +30,7 @@ _PATIENCE = 60  # seconds for one answer, on a busy machine
 
 
 class Browser:
-    """One page at a time: `open` a file, look at it with `value`; `complaints` is what the console said of it."""
+    """Shows one page at a time: `open` loads a file, `value` evaluates JavaScript, `complaints` are the console's messages."""
 
     def __init__(self, write_end, read_end):
         self._to, self._from = write_end, read_end
@@ -44,11 +44,11 @@ class Browser:
 
     @property
     def requests(self):
-        """What was asked for since `open`, but for what the page's policy refused."""
+        """The URLs requested since `open`, without those that the page's policy refused."""
         return list(self._asked.values())
 
     def send(self, method, **params):
-        """A command's result."""
+        """Send a command, and give its result."""
         self._last += 1
         own = self._last
         message = {"id": own, "method": method, "params": params}
@@ -62,7 +62,7 @@ class Browser:
                 return answer["result"]
 
     def _next(self):
-        """The next message; what it says of the page is kept."""
+        """The next message; events of the page are recorded."""
         end = time.monotonic() + _PATIENCE
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._from], [], [], max(0, end - time.monotonic()))
@@ -109,13 +109,13 @@ class Browser:
         )
 
     def value(self, expression):
-        """What an expression of JavaScript is in the page, awaited if it is a promise."""
+        """The value of a JavaScript expression in the page; a promise is awaited."""
         done = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 
     def press(self, key):
-        """Press and release a key that writes a character."""
+        """Press and release the key of a character."""
         self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=key)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
@@ -131,7 +131,7 @@ class Browser:
 
 @contextmanager
 def browser():
-    """A running browser, ended with all of its processes on leaving."""
+    """A running browser; on leaving, all of its processes end."""
     assert CHROMIUM, "no Chromium on the PATH"
     (its_read, our_write), (our_read, its_write) = os.pipe(), os.pipe()
     profile = tempfile.mkdtemp(prefix="chromium-")

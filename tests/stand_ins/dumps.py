@@ -1,4 +1,4 @@
-"""MediaWiki dumps for the tests, as they are downloaded."""
+"""MediaWiki dumps for tests, in the format of Wikimedia's downloads."""
 
 import bz2
 from pathlib import Path
@@ -18,7 +18,7 @@ def page(number: int, title: str, text: str) -> str:
 
 
 def multistream(path: Path, pages: list[str], each: int) -> Path:
-    """Head, so many pages in each stream, and tail, as Wikimedia publishes dumps."""
+    """A multistream dump: a stream with the head, streams of a number of pages, and a stream with the tail."""
     parts = [HEAD, *("".join(pages[at : at + each]) for at in range(0, len(pages), each)), TAIL]
     path.write_bytes(b"".join(bz2.compress(part.encode()) for part in parts))
     return path

@@ -1,4 +1,4 @@
-"""What the tests of llms/openai.py share: requests, a model on a scripted server, a folder and a key for it."""
+"""Shared by the tests of llms/openai.py: requests, a model on a scripted server, a folder and a key."""
 
 import pytest
 from openai_server import Reply
@@ -30,5 +30,5 @@ def texts(completions):
 
 
 def first(*replies, then=Reply):
-    """A plan: the n-th time a prompt is asked it gets the n-th reply, and an ordinary one after the last."""
+    """A plan: the n-th request of a prompt gets the n-th reply; after the last, the default reply."""
     return lambda prompt, time, asked: replies[time - 1]() if time <= len(replies) else then()

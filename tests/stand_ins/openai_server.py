@@ -3,7 +3,7 @@
     python tests/stand_ins/openai_server.py [--latency 0.2]
 
 As a script it prints its port and answers until it is killed; GET /count gives its counts as JSON. In a test, `serving`
-runs it in a thread, and a plan says how it answers a prompt the n-th time it is asked.
+runs it in a thread; a plan gives its reply to the n-th request of a prompt.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Reply:
-    """How one request is answered; the defaults are a completion that repeats the prompt."""
+    """The reply to one request; by default a completion that repeats the prompt."""
 
     status: int = 200
     body: object = None  # bytes as they are, else JSON; None for a completion
@@ -123,7 +123,7 @@ class Server:
 
 @contextmanager
 def serving(plan=None, latency=0.0):
-    """A server in a thread, for as long as it is needed."""
+    """A server in a thread; it stops on leaving."""
     server = Server(plan, latency)
     up = threading.Event()
     loop = asyncio.new_event_loop()

@@ -23,7 +23,7 @@ from ifqa.records import Hit, Passage, Prediction
 """
 PLUGINS = '''
 class Words:
-    """Ranks passages by the words that they share with the question; writes down what it is asked."""
+    """Ranks passages by the words that they share with the question; records its calls."""
 
     def __init__(self, index) -> None:
         self.words = json.loads((index / "words.json").read_text())
@@ -44,7 +44,7 @@ class Words:
 
 
 class Last:
-    """Answers with the text of the last passage, or the question where there is none; the last is its first evidence."""
+    """Answers with the text of the last passage, its first evidence; without passages, with the question."""
 
     def __init__(self) -> None:
         pass
@@ -57,7 +57,7 @@ class Last:
 
 
 class Careful:
-    """Reads two questions at a time, writes down which, and stops at the last one while there is a file "stop"."""
+    """Reads two questions at a time, records them, and stops at the last question while there is a file "stop"."""
 
     chunk = 2
 
@@ -73,7 +73,7 @@ class Careful:
 
 
 class Counts:
-    """Counts its own progress, by handing on what it is handed to do so."""
+    """Reports its own progress through `advance`."""
 
     def __init__(self) -> None:
         pass
@@ -83,7 +83,7 @@ class Counts:
 '''
 BUILDER = '''
 class Builder:
-    """Writes down what it finds in its folder, and stops half-way while there is a file "stop"."""
+    """Records the files in its folder, and stops half-way while there is a file "stop"."""
 
     def __init__(self, index) -> None:
         pass
@@ -137,7 +137,7 @@ def searching(**tables):
 
 
 def stamps(folder):
-    """Which files there are, and a mark of each that no other file in its place has."""
+    """File -> a mark that changes if the file is replaced."""
     files = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != ".lock"]
     return {str(path): (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
 
@@ -151,7 +151,7 @@ def scores(folder="experiments/mine/score"):
 
 
 def interrupted(**settings):
-    """A reading that stopped at its last question, of five."""
+    """A read stage that stopped at the last of five questions."""
     careful = {"name": "outside_of_stages:Careful"}
     stages.read(experiment("undisturbed", reader=careful))
     Path("asked.txt").unlink()
@@ -164,7 +164,7 @@ def interrupted(**settings):
 
 
 def five_questions(tmp_path, monkeypatch):
-    """Five questions, a file that answers three of them rightly, five passages, and plugins from outside."""
+    """Five questions, a file that answers three of them right, five passages, and plugins from outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

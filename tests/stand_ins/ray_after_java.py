@@ -1,4 +1,4 @@
-"""What handles SIGSEGV once the Java machine runs, while Ray runs beside it, and afterwards; a script of test_tasks.py."""
+"""Shows the handler of SIGSEGV with Java running, with Ray beside it, and after Ray; a script of test_tasks.py."""
 
 import ctypes
 import signal

@@ -1,4 +1,4 @@
-"""Experiments over questions of a test's own, scored without a model."""
+"""Experiments over a test's own questions, scored without a model."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from ifqa.pipeline import stages
 
 
 def benchmark(*records):
-    """The records as the questions of ifqa full-dev, under the working directory."""
+    """Write the records as the questions of ifqa full-dev, below the working directory."""
     write("data/ifqa/full_split/dev.json", json.dumps([{"idx": n, **record} for n, record in enumerate(records)]))
 
 
@@ -18,7 +18,7 @@ def write(path, text):
 
 
 def scored(name, retriever="", answers=None, **more):
-    """An experiment over `benchmark`, run: `retriever` is its table, `answers` are what its reader says, by index."""
+    """Run an experiment over `benchmark`: `retriever` is its table, `answers` are its reader's answers by index."""
     text = f'about = "About {name}."\nbenchmark = "ifqa"\nsplit = "full-dev"\n' + more.get("top", "")
     if retriever:
         text += f"[retriever]\n{retriever}\n"
@@ -33,7 +33,7 @@ def scored(name, retriever="", answers=None, **more):
 
 
 def ctxs(path, *rankings):
-    """A file of rankings with their passages: of each question (its text) the (id, title, text), best first."""
+    """Write rankings with passages: question text -> list of (id, title, text), best first."""
     entries = [
         {
             "question": question,

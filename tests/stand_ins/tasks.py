@@ -1,4 +1,4 @@
-"""What the tests of ifqa.workers.tasks give other processes to do."""
+"""Functions that the tests of ifqa.workers.tasks run in other processes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A chat model of a few thousand random weights with a tokenizer of its own, made in a moment."""
+"""A chat model of a few thousand random weights, with a tokenizer of its own."""
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -18,7 +18,7 @@ POSITIONS = 512
 
 
 def tokenizer(template=TEMPLATE):
-    """Byte pairs learnt from a few sentences, so that every text has tokens and a newline is one of them."""
+    """A byte-pair tokenizer trained on a few sentences; every text has tokens, and a newline is a token."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
@@ -35,7 +35,7 @@ def tokenizer(template=TEMPLATE):
 
 
 def model(words, seed=0, **changes):
-    """A random network whose answers hang on the whole prompt; now and then they have a newline, and an end."""
+    """A random network whose answers depend on the whole prompt; some have a newline, and some end."""
     torch.manual_seed(seed)
     end = words.convert_tokens_to_ids(END)
     settings = {
@@ -53,7 +53,7 @@ def model(words, seed=0, **changes):
 
 
 def save(folder, seed=0, template=TEMPLATE, **changes):
-    """A model's folder, as the hub has them."""
+    """Save a model in a folder, in the hub's format."""
     words = tokenizer(template)
     model(words, seed, **changes).save_pretrained(folder)
     words.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""Sentence encoders of two layers with random weights, made in a moment, and a tokenizer of twenty words."""
+"""Sentence encoders of two layers with random weights, and a tokenizer of twenty words."""
 
 import shutil
 
@@ -42,7 +42,7 @@ def tokenizer(padding_side="right", special=True):
 
 
 def tiny(folder, *, pooling="mean", normalise=True, decoder=False, include_prompt=True, seed=0, prompts=PROMPTS):
-    """A sentence-transformers model of two layers with random weights; a decoder's texts are padded on the left."""
+    """A sentence-transformers model of two layers with random weights; a decoder pads on the left."""
     torch.manual_seed(seed)
     network = LlamaModel(LlamaConfig(**SIZE)) if decoder else BertModel(BertConfig(**SIZE))
     network.save_pretrained(folder / "network")

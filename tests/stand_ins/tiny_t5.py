@@ -1,4 +1,4 @@
-"""A T5 of a few thousand weights with a tokenizer of its own, made in a moment: what the tests of Fusion-in-Decoder read with."""
+"""A T5 of a few thousand weights, with a tokenizer of its own, for the tests of Fusion-in-Decoder."""
 
 import copy
 
@@ -18,7 +18,7 @@ TEXTS = [
 
 
 def tokenizer(texts=TEXTS, size=300):
-    """A T5 tokenizer whose pieces are learnt from some texts: <pad> 0, </s> 1, <unk> 2."""
+    """A T5 tokenizer trained on some texts: <pad> 0, </s> 1, <unk> 2."""
     unigram = Tokenizer(models.Unigram())
     unigram.pre_tokenizer = pre_tokenizers.Metaspace()
     special = ["<pad>", "</s>", "<unk>"]
@@ -41,7 +41,7 @@ def config(vocabulary=320, gated=False, **changes):
 
 
 def model(seed=0, gain=3.0, **changes):
-    """A random network whose outputs differ enough between inputs to tell one from another, the more the larger `gain`."""
+    """A random network. Its outputs differ between inputs; the larger `gain`, the more they differ."""
     torch.manual_seed(seed)
     made = FusionInDecoder(config(**changes)).eval()
     with torch.no_grad():
@@ -54,7 +54,7 @@ def model(seed=0, gain=3.0, **changes):
 
 
 def save(folder, seed=0, texts=TEXTS, **changes):
-    """A checkpoint in a folder, as `--checkpoint` takes it."""
+    """Save a checkpoint in a folder, for `--checkpoint`."""
     words = tokenizer(texts)
     model(seed, vocabulary=len(words), **changes).save_pretrained(folder)
     words.save_pretrained(folder)
@@ -74,7 +74,7 @@ questions_of_ids = st.lists(
 
 
 def small(seed=0, untied=False, **changes):
-    """A model of 40 tokens, so that an answer of few tokens has an end now and then; `untied` as T5 v1.1 and Flan-T5."""
+    """A model of 40 tokens, so that some short answers end. `untied`: as T5 v1.1 and Flan-T5."""
     made = model(seed, **{"vocabulary": 40} | changes)
     if untied:
         made.lm_head.weight = torch.nn.Parameter(torch.randn_like(made.shared.weight))
@@ -82,7 +82,7 @@ def small(seed=0, untied=False, **changes):
 
 
 def plain(made):
-    """transformers' own T5 with the same weights, every product of its attention written out."""
+    """transformers' T5 with the same weights and eager attention."""
     other = copy.deepcopy(made)
     other.__class__ = T5ForConditionalGeneration
     other.set_attn_implementation("eager")
@@ -90,7 +90,7 @@ def plain(made):
 
 
 def flat(questions, width=0):
-    """All passages of all questions in order, what padding holds being anything: token ids and their mask."""
+    """Token ids and mask of all passages of all questions, in order; padding holds arbitrary ids."""
     passages = [passage for question in questions for passage in question]
     width = max([width, *map(len, passages)])
     ids = torch.tensor([[*passage, *[7] * (width - len(passage))] for passage in passages])
@@ -99,7 +99,7 @@ def flat(questions, width=0):
 
 
 def padded_states(t5, questions, width=0):
-    """The original's way: every passage and every question padded, all encoded at once, [questions, passages * width]."""
+    """As the original FiD does: pad passages and questions, encode all at once; [questions, passages * width]."""
     most = max(map(len, questions))
     width = max([width, *(len(passage) for question in questions for passage in question)])
     ids = torch.full((len(questions), most, width), 7)
@@ -113,6 +113,6 @@ def padded_states(t5, questions, width=0):
 
 
 def padded_forward(t5, questions, width=0, **inputs):
-    """The original's outputs, its decoder reading the padded states with the padding masked."""
+    """The original FiD's outputs: its decoder reads the padded states with a mask."""
     states, mask, _ = padded_states(t5, questions, width)
     return t5(encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, use_cache=False, **inputs)

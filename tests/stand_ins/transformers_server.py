@@ -1,4 +1,4 @@
-"""A real server, `transformers serve` as the tests ask it."""
+"""A real server for tests: `transformers serve`."""
 
 import importlib.util
 import json
@@ -19,7 +19,7 @@ needs_serving = pytest.mark.skipif(
 
 @contextmanager
 def serve(folder, home):
-    """The address of a server; the model is named by its folder, and no other name is taken. `home` is for its files."""
+    """The URL of a server. A request names the model by `folder`; other names are refused. `home` holds the server's files."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -38,7 +38,7 @@ def serve(folder, home):
 
 
 def _wait(process, address, log):
-    """Until it answers; the model is loaded before it listens."""
+    """Wait until the server answers; it loads the model before it listens."""
     web = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     for _ in range(1200):
         if process.poll() is not None:

@@ -1,4 +1,4 @@
-"""Vectors on disk, as an index holds them."""
+"""Vectors on disk, in the format of an index."""
 
 import numpy as np
 

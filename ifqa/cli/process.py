@@ -1,0 +1,109 @@
+"""The command line as a process: signals, exit codes, and the line on stderr that says what is wrong."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
+from typing import NoReturn, TypeVar
+
+import typer
+
+from ifqa.errors import IfqaError
+from ifqa.progress import complain
+
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # click's; since 0.29 typer has its own copy of click
+
+WRONG = 2  # the user's error
+STOPPED = 130  # what a shell gives for Ctrl-C
+UNREAD = 141  # what a shell gives if the reader of a pipe has left, as in `ifqa list | head -1`
+
+_T = TypeVar("_T")
+
+
+def run_process(command: Callable[[], int]) -> NoReturn:
+    """Run a command and exit; the user's errors are one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a pipe on Windows is not UTF-8: better a "?" than no answer
+            stream.reconfigure(errors="replace")
+    _stop_as_ctrl_c_does()
+    try:
+        code = command()
+    except UsageError as error:
+        code = refuse(error.format_message())  # type: ignore[attr-defined]
+    except BrokenPipeError:
+        code = UNREAD
+    except (IfqaError, OSError) as error:
+        code = refuse(in_words(error))
+    except SystemExit as error:  # typer and rich raise it after a broken pipe
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        code = UNREAD
+    except (typer.Abort, KeyboardInterrupt):
+        code = STOPPED
+    if code == STOPPED:  # typer returns this code after a Ctrl-C
+        complain("stopped; what is finished is kept, the same command goes on from there")
+    sys.exit(_flushed(code))
+
+
+def each(several: Sequence[_T], do: Callable[[_T], int], names: Sequence[str]) -> int:
+    """Call `do` for each; gives the highest exit code. If one of several fails, the others still have their turn."""
+    code = 0
+    for one, name in zip(several, names, strict=True):
+        try:
+            code = max(code, do(one))
+        except (IfqaError, OSError) as error:
+            if len(several) == 1:
+                raise
+            code = refuse(f"{name}: {in_words(error)}")
+    return code
+
+
+def in_words(error: IfqaError | OSError) -> str:
+    """The message of an error; of an OSError, its file and what the system says: no permission, a read-only disk."""
+    if isinstance(error, IfqaError):
+        return str(error)
+    if error.errno is None or isinstance(error, BrokenPipeError):  # a bug of a library; or left to `run_process`
+        raise error
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+
+
+def refuse(message: str) -> int:
+    """Print an error as one line on stderr; gives the exit code 2."""
+    complain(f"ifqa: {' '.join(message.split())}")
+    return WRONG
+
+
+def _flushed(code: int) -> int:
+    """Write what was printed; gives the exit code. If writing fails, Python itself would end with a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # takes what is still in the buffer
+            if stream is sys.stdout:
+                code = UNREAD if isinstance(error, BrokenPipeError) else refuse(f"stdout: {error.strerror}")
+    return code
+
+
+def _stop_as_ctrl_c_does() -> None:
+    """Treat SIGTERM (a scheduler) and SIGHUP (a closed terminal) as Ctrl-C, which lets requests in flight end."""
+    if sys.platform != "win32" and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # In a script, `ifqa ... &` starts with SIGINT ignored. Blocking SIGINT keeps it out until `_stop` unblocks it.
+        # asyncio cancels its tasks in order only if the handler of SIGINT is Python's own.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores SIGHUP; leave that
+            signal.signal(number, _stop)
+
+
+def _stop(*_: object) -> None:
+    if sys.platform == "win32":
+        signal.raise_signal(signal.SIGINT)
+        return
+    if signal.SIGINT not in signal.sigpending():  # a SIGINT that came while it was blocked is delivered below
+        signal.raise_signal(signal.SIGINT)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,0 +1,85 @@
+"""The command line as a process: signals that stop it, streams that nobody reads, and exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ifqa.cli.options import print_json, print_line
+
+COMMAND = f"'{sys.executable}' -m ifqa"
+
+
+def shell(command):
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+
+
+WAITING = """
+import asyncio, sys
+from ifqa.cli.process import run_process
+
+async def wait():
+    try:
+        print("in flight", flush=True)
+        await asyncio.sleep(30)
+    except asyncio.CancelledError:
+        print("kept", flush=True)
+        raise
+
+run_process(lambda: asyncio.run(wait()) or 0)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("at_start", [signal.SIG_IGN, signal.default_int_handler])
+def test_a_signal_stops_a_process_and_keeps_what_is_in_flight(sent, at_start):
+    def start():  # as sh starts a command that ends with "&"
+        signal.signal(signal.SIGINT, at_start)
+
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=start
+    ) as process:
+        assert process.stdout.readline() == "in flight\n"
+        if at_start == signal.SIG_IGN:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+            assert process.poll() is None
+        process.send_signal(sent)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "kept\n"), err
+    assert err.startswith("stopped;")
+
+
+def test_a_reader_that_leaves_early_is_no_score_outside_its_tolerance(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = shell(f"({COMMAND} list; echo $? >code) | head -1")
+    assert (Path("code").read_text(), done.stderr) == ("141\n", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_an_output_that_cannot_be_written_is_one_line():
+    done = shell(f"PYTHONUNBUFFERED= {COMMAND} --version >/dev/full")
+    assert (done.returncode, done.stderr) == (2, "ifqa: stdout: No space left on device\n")
+
+
+@pytest.mark.parametrize("redirect", ["2>/dev/full", "2>&-"])
+def test_an_error_that_cannot_be_said_keeps_its_exit_code(redirect):
+    assert shell(f"{COMMAND} run no-such-experiment {redirect}").returncode == 2
+
+
+def test_a_printed_name_has_one_line_and_no_control(capsys):
+    print_line("experiments/x\x1b[31m\nAnswer  \u202eforged")
+    assert capsys.readouterr().out == "experiments/x\ufffd[31m Answer  \ufffdforged\n"
+
+
+def test_printed_json_escapes_what_steers_a_terminal(capsys):
+    result = {"answer": "Zürich \x1b\x9b\u202e\u2028\U000e0041 東京"}
+    print_json(result)
+    out = capsys.readouterr().out
+    assert json.loads(out) == result
+    assert out == '{"answer": "Zürich \\u001b\\u009b\\u202e\\u2028\\udb40\\udc41 東京"}\n'
