@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.config.names import bases
-from ifqa.storage.artifacts import INPUTS, MANIFEST, lock
+from ifqa.storage.artifacts import MANIFEST, lock
+from ifqa.storage.replacing import INPUTS
 
 _STAGES = {name for stage in ("retrieve", "read", "score") for name in (stage, f".{stage}.partial", f".{stage}.old")}
 _BESIDE = {"experiment.toml", ".experiment.toml.tmp", ".lock"}

@@ -34,14 +34,24 @@ def blocks(page):
 
 
 def commands(text):
-    """The lines of a shell block without comments, those that go on joined."""
-    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.replace("\\\n", " ").splitlines())
-    return [line for line in lines if line]
+    """The commands of a shell block without comments; those that go on in the next line, and here-documents, are whole."""
+    found, end = [], ""
+    for line in text.replace("\\\n", " ").splitlines():
+        if end:  # within a here-document
+            found[-1] += "\n" + line
+            end = "" if line == end else end
+            continue
+        line = re.sub(r"(^|\s)#.*", "", line).strip()
+        if line:
+            found.append(line)
+        if here := re.search(r"<<'?(\w+)'?", line):
+            end = here[1]
+    return found
 
 
 def run_command(line):
-    words = shlex.split(line)
-    if words[0] == "ifqa" and not {"|", "||", "&&", ">", ">>"} & set(words):
+    words = shlex.split(line.partition("\n")[0])
+    if words[0] == "ifqa" and not {"|", "||", "&&", ">", ">>", "test"} & set(words):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", words)
             with pytest.raises(SystemExit) as ended:
@@ -108,3 +118,4 @@ def test_a_comment_a_continued_line_and_a_reason_are_understood(tmp_path):
     page.write_text("<!-- not run: no key -->\n```sh\nifqa a\n```\n\n```sh\n# why\nifqa b \\\n  --c '#1'   # d\n```\n")
     assert blocks(page) == [Block("no key", "sh", "ifqa a\n"), Block("", "sh", "# why\nifqa b \\\n  --c '#1'   # d\n")]
     assert commands(blocks(page)[1].text) == ["ifqa b    --c '#1'"]
+    assert commands("cat > a <<'END'\n# b\nEND\nls  # c\n") == ["cat > a <<'END'\n# b\nEND", "ls"]
