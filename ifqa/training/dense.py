@@ -24,8 +24,6 @@ from ifqa.training.material import Material
 from ifqa.training.negatives import hard_negatives
 
 _MACHINE = ("device", "micro_batch", "checkpoint_every")  # changing these does not make it a different training
-
-
 _Row = dict[str, str | list[str]]  # a question and its passages, by the names of columns
 
 
