@@ -289,9 +289,8 @@ def _llm(table: Mapping[str, object], where: str) -> ModelSettings:
     name = check_table(LanguageModelTable, table, f"{where}: [llm]").name
     plugin = load("llm", name)
     own = {key: value for key, value in table.items() if key != "name"}
-    check_settings(
-        f"setting of llm {name!r}", plugin.__init__, own, GIVEN, where, beside=LanguageModelTable.model_fields
-    )
+    beside = LanguageModelTable.model_fields
+    check_settings(f"setting of llm {name!r}", plugin.__init__, own, GIVEN, where, beside=beside)
     plugin.refuse(**own)
     return cast(ModelSettings, {"name": name, **_filled(plugin, own)})
 

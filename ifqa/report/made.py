@@ -3,9 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import Field
+from typing import Any
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, retriever_tables
@@ -18,48 +16,10 @@ from ifqa.plugins import Kind, code_of, file_of, load, load_indexed, open_benchm
 from ifqa.records import questions_identity
 from ifqa.report.records import How
 from ifqa.retrieval import queries
-from ifqa.scoring.stored import Stored, check_stored
-from ifqa.settings import Natural, NotNegative, settings_of, with_fractions
-from ifqa.storage.artifacts import MANIFEST, StageRecord, identity, read_manifest
+from ifqa.settings import settings_of, with_fractions
+from ifqa.storage.artifacts import StageRecord, identity, read_manifest
 from ifqa.storage.files import sha256
 from ifqa.storage.resources import PACKAGE
-
-
-class _Spent(Stored):
-    calls: Natural
-    cached: Natural
-    prompt_tokens: Natural
-    completion_tokens: Natural
-    cost: NotNegative | None
-
-
-class _Stage(Stored):
-    """What reports read of the half `record` of a stage's manifest."""
-
-    at: str
-    hardware: str
-    python: str
-    commit: str
-    seconds: NotNegative
-    libraries: dict[str, str]
-    files: dict[str, object]
-    label: str = ""
-    server: str = ""
-    trained_on_them: bool = False
-    took: list[Natural] = Field([0, 0], min_length=2, max_length=2)
-    spent: _Spent = _Spent(calls=0, cached=0, prompt_tokens=0, completion_tokens=0, cost=None)
-    retry: Natural = 0
-    cut: Natural = 0
-    too_long: Natural = 0
-    unparsed: Natural = 0
-    left_out: Natural = 0
-
-
-class _Passages(Stored):
-    """What reports read of the half `record` of the manifest of a corpus's passages."""
-
-    passages: Natural
-    sources: dict[str, Annotated[list[int | str], Field(min_length=3, max_length=3)]] = Field(default_factory=dict)
 
 
 def made(experiment: Experiment) -> How:
@@ -73,7 +33,7 @@ def made(experiment: Experiment) -> How:
     found: How = {"at": last["at"], "hardware": last["hardware"], "python": last["python"], "commit": last["commit"]}
     found["seconds"] = {stage: one["seconds"] for stage, one in stages.items()}
     found["libraries"] = last["libraries"]
-    corpus = _record(experiment.corpus_folder / "passages", _Passages) if experiment.corpus else None
+    corpus = stage_record(experiment.corpus_folder / "passages") if experiment.corpus else None
     found["inputs"] = _inputs(experiment, corpus.get("sources", {}) if corpus else {})
     if "retrieve" in stages and (run := stages["retrieve"]["files"].get("run.trec")):
         found["run"] = run["sha256"]
@@ -98,19 +58,14 @@ def made(experiment: Experiment) -> How:
 
 
 def stage_record(folder: Path) -> StageRecord:
-    """The half `record` of the manifest of a finished stage.
+    """The half `record` of the manifest of a finished artifact.
 
     Raises:
-        IfqaError: the manifest is missing, or something in it is missing or has the wrong type.
+        IfqaError: there is no manifest, or it is malformed.
     """
-    return _record(folder, _Stage)
-
-
-def _record(folder: Path, model: type[Stored]) -> StageRecord:
     manifest = read_manifest(folder)
     if manifest is None:
         raise IfqaError(f"{folder} is not there")
-    check_stored(model, manifest["record"], f"{folder / MANIFEST}: record")
     return manifest["record"]
 
 

@@ -188,7 +188,7 @@ def test_two_parts_that_make_different_texts_of_one_id_are_refused():
 
     same = Fusion(parts=[Part(Makes("one"), 1), Part(Makes("one"), 1)])
     assert len(same.made_passages(QUESTIONS)) == 1
-    with pytest.raises(IfqaError, match="different passages of the id 'made/0'"):
+    with pytest.raises(IfqaError, match="different passages with the id 'made/0'"):
         Fusion(parts=[Part(Makes("one"), 1), Part(Makes("two"), 1)]).made_passages(QUESTIONS)
 
 

@@ -141,4 +141,5 @@ def test_a_shard_that_no_manifest_lists_is_neither_found_nor_indexed():
     assert list(verify(few)) == [
         "  indexes/few/passages: none of 4 files damaged; in no manifest, and not read: passages-00099.jsonl",
         "  indexes/few/words: none of 1 files damaged",
+        "  sources of indexes/few/passages: none of 1 files changed",
     ]

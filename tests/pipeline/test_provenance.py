@@ -373,7 +373,8 @@ def test_gold_passages_are_known_by_their_questions():
     assert inputs_of_passages(few) != before
 
 
-def test_a_file_is_hashed_again_only_if_size_or_time_changed():
+def test_a_large_source_is_hashed_again_only_if_size_or_time_changed(monkeypatch):
+    monkeypatch.setattr("ifqa.corpus.sources._SMALL", 0)
     few, path = load_corpus("few"), Path("few.jsonl").resolve()
     size, time = path.stat().st_size, path.stat().st_mtime_ns
     known = [

@@ -223,7 +223,7 @@ def test_the_next_run_asks_only_failed_questions_again(closed, capsys):
         assert failed > 0
         assert read_json(folder / "scores.json")["n_failed"] == failed
         assert show_scores(chosen, folder) == 0
-        assert f"{failed} questions not wholly answered" in capsys.readouterr().out
+        assert f"{failed} questions with an incomplete answer" in capsys.readouterr().out
         before, down["now"] = server.requests, False
         stages.run(experiment(server, closed, limit=83))
         assert server.requests == before + failed
