@@ -11,10 +11,17 @@ demo: .venv/demo
 	$(BIN)/ifqa run sample --show 3
 
 # Each worker has a JVM and torch, so there are at most four; one thread each, since the workers share the cores.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# What takes models, Java, servers, processes or a browser.
+SLOW := $(addprefix tests/,cli corpus/test_builds.py docs experiments golden kills llms models reading report retrieval \
+	test_api.py test_wheel.py training workers)
 
 test: .venv/dev
 	$(PYTEST)
+
+test-fast: .venv/dev
+	$(PYTEST) $(addprefix --ignore=,$(SLOW))
+	@echo "left out, and run by make test: $(SLOW)"
 
 docs: .venv/dev
 	$(BIN)/python docs/write.py

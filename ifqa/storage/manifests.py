@@ -53,6 +53,6 @@ def _check(table: object, types: Mapping[str, tuple[type, ...]], where: str) -> 
         if key not in table:
             raise IfqaError(f"{where}.{key} is missing")
         value = table[key]
-        if not isinstance(value, kinds) or (isinstance(value, float) and not math.isfinite(value)):
+        if not isinstance(value, kinds) or (isinstance(value, _NUMBER) and not 0 <= value < math.inf):
             names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             raise IfqaError(f"{where}.{key} is {value!r:.40}; wanted {names}")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import ifqa
+from command_line import ifqa_here as ifqa
 
 READER = '''
 from ifqa.records import Prediction

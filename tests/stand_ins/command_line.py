@@ -1,9 +1,15 @@
-"""The command line as a process of its own."""
+"""The command line as a process of its own, or in this one, which starts sooner."""
 
+import io
 import os
+import signal
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 
 def ifqa(*arguments, folder, **environment):
@@ -13,3 +19,27 @@ def ifqa(*arguments, folder, **environment):
         cwd=folder, capture_output=True, text=True, timeout=120,
         env={**os.environ, "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
     )  # fmt: skip
+
+
+def ifqa_here(*arguments, folder, **environment):
+    """The same in this process: modules, path, signals and environment are as before afterwards."""
+    from ifqa.cli.app import main
+
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    known, path = set(sys.modules), list(sys.path)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", ["ifqa", *arguments])
+        for name, value in {"HF_HUB_OFFLINE": "1", **environment}.items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    for name in set(sys.modules) - known:
+        if not str(getattr(sys.modules[name], "__file__", None) or "/").startswith((sys.prefix, str(Path(__file__).parents[2]))):
+            del sys.modules[name]  # a plugin of the folder
+    sys.path[:] = path
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
+    return SimpleNamespace(returncode=ended.value.code or 0, stdout=texts[0], stderr=texts[1])
