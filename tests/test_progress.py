@@ -51,7 +51,7 @@ def test_a_line_has_no_line_break_and_no_bidi_control(text):
     }
 
 
-def test_a_message_with_a_newline_is_one_line(capsys):
+def test_a_message_with_a_newline_is_printed_on_one_line(capsys):
     say("a title\nAnswer  forged\x1b[31m")
     assert capsys.readouterr().err == "a title Answer  forged\ufffd[31m\n"
 

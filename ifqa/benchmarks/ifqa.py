@@ -138,7 +138,7 @@ def _read_split(name: str, split: str, path: Path, as_it_is: tuple[Path, int, in
     seen: set[str] = set()
     for question in questions:
         if question.id in seen:
-            raise IfqaError(f"{path}: idx of {question.id} stands twice")
+            raise IfqaError(f"{path}: idx of {question.id} appears twice")
         seen.add(question.id)
     return tuple(questions)
 

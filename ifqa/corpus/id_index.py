@@ -68,7 +68,7 @@ def _refuse_duplicates(folder: Path, hashes: "NDArray[np.uint64]", locations: "N
             number = handle.read(location & ((1 << OFFSET_BITS) - 1)).count(b"\n") + 1
         if passage.id in first_at:
             raise IfqaError(
-                f"passage id {passage.id!r} stands twice: {first_at[passage.id]} and {path}:{number} "
+                f"passage id {passage.id!r} appears twice: {first_at[passage.id]} and {path}:{number} "
                 f"({passage.title!r}); if two sources have the same article, remove it from one source"
             )
         first_at[passage.id] = f"{path}:{number}"

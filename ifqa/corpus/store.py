@@ -158,7 +158,7 @@ class PassageFile:
         for number, passage in enumerate(_read_passages(path), start=1):
             if passage.id in self._passages:
                 first = list(self._passages).index(passage.id) + 1
-                raise IfqaError(f"passage id {passage.id!r} stands twice: {path}:{first} and {path}:{number}")
+                raise IfqaError(f"passage id {passage.id!r} appears twice: {path}:{first} and {path}:{number}")
             self._passages[passage.id] = passage
 
     def __len__(self) -> int:

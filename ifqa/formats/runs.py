@@ -22,7 +22,7 @@ def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
             scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
             if scores != sorted(scores, reverse=True) or len({hit.passage_id for hit in hits}) < len(hits):
                 raise IfqaError(
-                    f"ranking of {question_id}: scores rise, or a passage stands twice; wanted the best first, once"
+                    f"ranking of {question_id}: scores rise, or a passage appears twice; wanted the best first, once"
                 )
             for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
                 write(handle, f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n".encode())
@@ -46,7 +46,7 @@ def read_run(path: Path) -> dict[str, list[Hit]]:
         question_id, _, passage_id, _, score, _ = fields
         ranking = rankings.setdefault(question_id, {})
         if passage_id in ranking:
-            raise IfqaError(f"{path}:{number}: passage {passage_id} stands twice in the ranking of {question_id}")
+            raise IfqaError(f"{path}:{number}: passage {passage_id} appears twice in the ranking of {question_id}")
         try:
             ranking[passage_id] = float(score)
         except ValueError:

@@ -77,7 +77,7 @@ def _is_relative(source: Source) -> bool:
 
 
 def _below(root: Path, path: str) -> str:
-    """A path below the root, or a tracked file of that name; unchanged if the root is the working directory."""
+    """The file that `find_resource` finds, otherwise `root / path`; `path` unchanged if the root is the working directory."""
     return path if root == Path() else str(find_resource(path, root) or root / path)
 
 
@@ -88,7 +88,7 @@ def _with_questions(source: Source, root: Path) -> Source:
     if not source["splits"]:
         known = ", ".join(benchmark.splits)
         raise IfqaError(
-            "setting of a 'gold' source 'splits': wanted at least one split"
+            "'gold' source: setting 'splits': wanted at least one split"
             f" of {source['benchmark']}{f' ({known})' if known else ''}, found an empty list"
         )
     return {**source, "questions": [benchmark.questions(split) for split in source["splits"]]}
@@ -98,13 +98,15 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
     """Hold a retriever to its protocol.
 
     Raises:
-        IfqaError: there is not one ranking a question, or one has more than `k` passages, a passage twice, an id that no
-            run can hold, or a score that is no number.
+        IfqaError: the number of rankings differs from the number of questions, or a ranking has more than `k` passages, a
+            duplicate passage, an id that cannot be written to a run file, or a score that is not a number.
     """
     name = f"retriever {retriever!r}"
     if not isinstance(rankings, list) or len(rankings) != len(questions):
-        found = f"{len(rankings)} rankings" if isinstance(rankings, list) else type(rankings).__name__
-        raise IfqaError(f"{name} must give a list of one ranking a question: {len(questions)} wanted, found {found}")
+        found = len(rankings) if isinstance(rankings, list) else type(rankings).__name__
+        raise IfqaError(
+            f"{name} must return a list with one ranking for each question: wanted {len(questions)}, found {found}"
+        )
     for question, ranking in zip(questions, rankings, strict=True):
         if not isinstance(ranking, list | tuple) or not all(isinstance(hit, Hit) for hit in ranking):
             raise IfqaError(f"{name} gave {question.id} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
@@ -133,8 +135,8 @@ def check_predictions(
     """Hold a reader to its protocol.
 
     Raises:
-        IfqaError: there is not one prediction with a text for each question, in their order, or its evidence is not among
-            the passages it was given.
+        IfqaError: the predictions do not match the questions one to one and in order, an answer is not text, or a
+            prediction cites a passage that the reader was not given.
     """
     if not isinstance(predictions, list | tuple):
         raise IfqaError(f"reader {reader!r} must give a list of ifqa.Prediction, found {type(predictions).__name__}")
@@ -151,7 +153,8 @@ def check_predictions(
             )
         if strange := set(one.passage_ids) - {passage.id for passage in several}:
             raise IfqaError(
-                f"reader {reader!r} gave {one.question_id} the evidence {min(strange)!r}, which it was not given"
+                f"reader {reader!r} cited passage {min(strange)!r} for {one.question_id},"
+                " which is not among the passages it was given"
             )
         texts: dict[str, object] = {  # of a reader from outside they may be anything
             "answer": one.answer,
@@ -186,7 +189,7 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
     """The passages of each ranking, from those that the retriever made or from the corpus.
 
     Raises:
-        IfqaError: a passage is in neither.
+        IfqaError: a passage is neither among those that the retriever made nor in the corpus.
     """
     stores: list[Store] = []
     made = experiment.folder / "retrieve" / "passages.jsonl"
@@ -219,7 +222,7 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> lis
 
 
 def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
-    """The prediction in a line of predictions.jsonl; `where` ("file:line") opens the error.
+    """The prediction in a line of predictions.jsonl; error messages start with `where` ("file:line").
 
     Raises:
         IfqaError: a key is missing, unknown or of another type.
@@ -239,7 +242,7 @@ def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
 
 
 def is_prediction_for(question: Sequence[Question], record: Mapping[str, object]) -> bool:
-    """Whether a line of predictions.jsonl is a prediction for the question, of which there may be none."""
+    """Whether a line of predictions.jsonl is a prediction for the only question in `question`; False if that is empty."""
     try:
         return [prediction_of(record, "").question_id] == [one.id for one in question]
     except IfqaError:

@@ -1,7 +1,7 @@
 """The report as one HTML file: tables, figures, and every question to read; the page fetches nothing.
 
-Its texts come from outside and are escaped. A content security policy allows only the page's own script, by its hash, so that
-even a mistake in escaping runs no other script. That script inserts the questions as text.
+The texts on the page come from data sets and models, so they are escaped. A content security policy allows only the page's own
+script, by its hash, so that even a mistake in escaping runs no other script. That script inserts the questions as text.
 """
 
 import hashlib
@@ -60,14 +60,14 @@ _PAGE = """<!doctype html>
 _BROWSER = """<section id="questions">
 <h2>Questions</h2>
 <p class="note">What each experiment answered, and the passages it read.</p>
-<noscript><p class="note">The questions, their answers and passages are shown by a script, and scripts are off here.
-The tables and figures above are complete without.</p></noscript>
+<noscript><p class="note">The questions, their answers and passages are shown by a script, and JavaScript is off.
+The tables and figures above do not need it.</p></noscript>
 <div id="browser" hidden>
 <ul class="legend">
-<li><mark class="supposed">what is supposed</mark> against the facts</li>
-<li><mark class="answer">a wanted answer</mark> where it stands in a passage</li>
+<li><mark class="supposed">the counterfactual supposition</mark></li>
+<li><mark class="answer">a gold answer</mark> found in a passage</li>
 <li><span class="gold">gold</span> a passage that covers an annotated one</li>
-<li><b>A</b> 1 experiment A found it at rank 1</li>
+<li><b>A</b> 1: experiment A retrieved this passage at rank 1</li>
 </ul>
 <div class="tools" role="search">
 <label>Search <kbd>/</kbd><input id="search" type="search" autocomplete="off" spellcheck="false"
@@ -75,7 +75,7 @@ placeholder="words of question, answer or id"></label>
 <label>Benchmark and split<select id="split"></select></label>
 <label>Show<select id="show">
 <option value="all">all questions</option>
-<option value="differ">right and wrong</option>
+<option value="differ">right in some experiments, wrong in others</option>
 <option value="wrong">all wrong</option>
 </select></label>
 <label>Order<select id="sort">
@@ -139,7 +139,7 @@ def _hash(text: str) -> str:
 
 
 def json_text(value: object) -> str:
-    """JSON that is safe in a `script` element: nothing in it ends the element, and half surrogate pairs are escaped."""
+    """JSON that is safe in a `script` element: nothing in it ends the element, and lone surrogates are escaped."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

@@ -135,7 +135,7 @@ def _figures(results: Sequence[Result]) -> Iterator[str]:
 
 def _about(results: Sequence[Result]) -> str:
     if not results:
-        return "No experiment is finished here."
+        return "No experiment has been completed in this folder."
     days, machines = ({one.made[key] for one in results} for key in ("at", "hardware"))
     first, last = min(days)[:10], max(days)[:10]
     when = f"on {first}" if first == last else f"between {first} and {last}"

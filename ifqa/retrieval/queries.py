@@ -62,7 +62,7 @@ class Part:
 
 
 def usage_of(parts: Sequence[Part]) -> Usage:
-    """What the parts report about the language model, which they share: the highest of each count, and the last part's spend."""
+    """The usage of the language model that the parts share: the maximum of each count, and the cost as the last part has it."""
     reported: dict[str, object] = {}
     for part in parts:
         for name, value in part.retriever.usage().items():

@@ -77,7 +77,10 @@ class Coverage:
         return sum(share >= COVERED_SHARE for share in self.best)
 
     def percents(self) -> dict[str, float]:
-        """Gold passages covered, the mean of `best`, and questions with any and with all covered, in percent; nan if none."""
+        """Percentages: gold passages covered, the mean of `best`, and questions with any or with all gold passages covered.
+
+        All are nan if there are no gold passages.
+        """
         parts = {
             "covered": (self.covered, self.golds),
             "mean_best": (math.fsum(self.best), self.golds),
@@ -121,12 +124,12 @@ class PassageStats:
 
     @property
     def words(self) -> int:
-        """How many words they have together."""
+        """How many words the passages have in total."""
         return sum(length * count for length, count in self.lengths.items())
 
     @property
     def pages(self) -> int:
-        """How many pages they were cut from."""
+        """How many pages the passages were cut from."""
         return sum(self.page_sizes.values())
 
 
@@ -142,9 +145,10 @@ class ShardTask:
 class ShardStats:
     """Statistics of one shard.
 
-    `first` and `last` are its first and last page, with their passages in the shard; both pages may continue in the
-    neighbouring shards. `last` is None if the shard has one page. `best` and `best_gold` map the index of a gold passage to
-    its best share among the shard's other passages, and among its gold passages.
+    `first` and `last` are its first and last page, with their number of passages in the shard; both pages may continue in
+    the neighbouring shards. `last` is None if the shard has one page. `best` and `best_gold` map the index of a gold passage
+    to the largest share of its 5-grams found in one passage of the shard: `best_gold` over passages whose id starts with
+    `gold/`, `best` over all others.
     """
 
     path: Path
@@ -217,8 +221,8 @@ def merge(
     Args:
         parts: the statistics of each shard, in any order; consumed one at a time.
         paths: the shards in order.
-        golds: the gold passages, in the order that the tasks had.
-        questions_by_split: the questions whose gold passages they are.
+        golds: the gold passages, in the same order as in `ShardTask.golds`.
+        questions_by_split: split -> the questions that `golds` was collected from.
     """
     gold, lengths, page_sizes = 0, Counter[int](), Counter[int]()
     best, best_gold = dict[int, float](), dict[int, float]()

@@ -231,7 +231,7 @@ def test_a_bad_line_of_articles_is_named(work):
         ({"question": " "}, ["question 0", "'question' is empty"]),
         ({"answers": "5"}, ["'answers' must be list"]),
         ({"context": [5]}, ["'context' must be a list of strings"]),
-        ({"idx": 3}, ["stands twice"]),
+        ({"idx": 3}, ["appears twice"]),
     ],
 )
 def test_bad_questions_are_refused(work, changes, words):
@@ -258,7 +258,7 @@ def test_bad_questions_are_refused(work, changes, words):
         (["check", "mien"], ["did you mean 'mine'"]),
     ],
 )
-def test_a_wrong_argument_is_one_line(work, arguments, words):
+def test_a_wrong_argument_is_refused_in_one_line(work, arguments, words):
     assert_refused(ifqa(*arguments, folder=work), *words)
 
 
@@ -297,7 +297,7 @@ def test_answers_from_a_file_are_scored_over_all_questions(built):
     assert scores["n_failed"] == 9
 
 
-def test_a_full_disk_is_one_line_and_what_was_built_stays(work):
+def test_a_full_disk_gives_a_one_line_error_and_keeps_what_was_built(work):
     assert ifqa("passages", "mine", folder=work).returncode == 0
     before = content(work / "indexes")
     (work / "dump.xml.bz2").write_bytes(bz2.compress(dump(pages=200).encode()))

@@ -138,7 +138,7 @@ def test_quiet_shows_errors_but_no_progress(answered):
     assert "unknown experiment" in answered("run", "nothing", "--quiet").err
 
 
-def test_json_prints_results_as_one_line(answered):
+def test_json_prints_each_result_on_one_line(answered):
     ran = answered("run", "one", "two", "--json")
     assert [json.loads(line)["experiment"] for line in ran.out.splitlines()] == ["one", "two"]
     read = json.loads(answered("read", "one", "--json").out)
@@ -224,7 +224,7 @@ def test_clean_leaves_a_variant_that_another_process_works_in(answered):
 
 
 @pytest.mark.parametrize("value", ["[" * 5000, "9" * 5000])
-def test_a_setting_that_is_too_large_is_one_line(ifqa, value):
+def test_a_setting_that_is_too_large_is_refused_in_one_line(ifqa, value):
     told = ifqa("run", "mine", "--set", f"retriever.k1={value}")
     assert (told.code, told.err.count("\n")) == (2, 1)
     assert "--set retriever.k1=" in told.err

@@ -62,7 +62,7 @@ def test_a_reader_that_leaves_early_is_no_score_outside_its_tolerance(tmp_path, 
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_an_output_that_cannot_be_written_is_one_line():
+def test_an_output_that_cannot_be_written_gives_a_one_line_error():
     done = shell(f"PYTHONUNBUFFERED= {COMMAND} --version >/dev/full")
     assert (done.returncode, done.stderr) == (2, "ifqa: stdout: No space left on device\n")
 
@@ -72,7 +72,7 @@ def test_an_error_that_cannot_be_said_keeps_its_exit_code(redirect):
     assert shell(f"{COMMAND} run no-such-experiment {redirect}").returncode == 2
 
 
-def test_a_printed_name_has_one_line_and_no_control(capsys):
+def test_a_name_is_printed_on_one_line_without_control_characters(capsys):
     print_line("experiments/x\x1b[31m\nAnswer  \u202eforged")
     assert capsys.readouterr().out == "experiments/x\ufffd[31m Answer  \ufffdforged\n"
 

@@ -26,21 +26,21 @@ SCORES = {"measures": {"EM": EM}, "subsets": {"numeric": {"questions": 3, "measu
 @pytest.mark.parametrize(
     ("value", "tolerance", "wanted"), [(36.2, 0.5, OK), (36.0, 0, OK), (39.0, 1.0, NEAR), (41.0, 1.0, OFF)]
 )
-def test_a_score_is_ok_within_tolerance_near_within_its_interval_else_off(value, tolerance, wanted):
+def test_the_verdict_is_ok_in_tolerance_near_in_the_interval_else_off(value, tolerance, wanted):
     assert verdict(SCORES, Expected("EM", value, tolerance)) == wanted
 
 
 @pytest.mark.parametrize("measure", ["F1", "numeric.F1", "gold_read.EM"])
-def test_a_measure_that_was_not_taken_is_off(measure):
+def test_a_measure_missing_from_the_scores_gets_the_verdict_off(measure):
     assert verdict(SCORES, Expected(measure, 50.0, 99)) == OFF
 
 
-def test_what_a_retired_model_scored_judges_nothing():
+def test_an_expected_value_of_a_retired_model_gets_the_verdict_retired():
     assert verdict(SCORES, Expected("EM", 90.0, 0, retired="text-davinci-003")) == RETIRED
     assert verdict(SCORES, Expected("F1", 90.0, 0, retired="text-davinci-003")) == RETIRED
 
 
-def test_a_measure_over_a_subset_is_named_by_it():
+def test_a_subset_measure_is_looked_up_by_subset_dot_measure():
     assert measured(SCORES, "numeric.EM")["value"] == 33.0
     assert verdict(SCORES, Expected("numeric.EM", 33.0)) == OK
 
@@ -83,12 +83,12 @@ def test_expected_values_survive_the_way_into_a_file_and_back(expected):
         (["EM"], "wants a table for each measure"),
     ],
 )
-def test_a_wrong_expectation_is_refused_by_name(tables, complaint):
+def test_an_invalid_expected_value_raises_an_error_that_names_it(tables, complaint):
     with pytest.raises(IfqaError, match=complaint):
         parse_expected(tables, "x.toml", BY)
 
 
-def test_a_part_is_a_declared_subset_unless_the_benchmark_has_groups():
+def test_a_prefix_is_a_declared_subset_unless_the_benchmark_has_groups():
     grouped = replace(BY, groups="dataset")
     parts = {"macro.EM": {"value": 1}, "some set.EM": {"value": 2}, "numeric.EM": {"value": 3}}
     assert [one.measure for one in parse_expected(parts, "x.toml", grouped)] == list(parts)
@@ -96,7 +96,7 @@ def test_a_part_is_a_declared_subset_unless_the_benchmark_has_groups():
         parse_expected(parts, "x.toml", BY)
 
 
-def test_parts_are_found_where_scores_have_them():
+def test_measures_of_groups_and_of_the_macro_average_are_found():
     means = {name: {"measures": {"EM": EM | {"value": value}}} for name, value in (("a", 1.0), ("b.c", 2.0))}
     grouped = {"measures": {}, "subsets": {}, "groups": means, "macro": {"measures": {"EM": EM | {"value": 1.5}}}}
     assert [measured(grouped, f"{part}.EM")["value"] for part in ("a", "b.c", "macro")] == [1.0, 2.0, 1.5]

@@ -64,17 +64,17 @@ def test_a_store_has_a_length_and_membership(folder: Path) -> None:
     assert "1-2" not in store
 
 
-def test_an_unknown_id_is_named_with_the_store(folder: Path) -> None:
+def test_the_error_for_an_unknown_id_names_the_id_and_the_store(folder: Path) -> None:
     with pytest.raises(IfqaError, match=rf"no passage '9-9' in {folder}"):
         PassageStore(folder).get(["1-0", "9-9"])
 
 
 @pytest.mark.parametrize(("shard", "where"), [(0, r"passages-00000\.jsonl:2"), (1, r"passages-00001\.jsonl:1")])
-def test_a_duplicate_id_is_named_with_both_places(tmp_path: Path, shard: int, where: str) -> None:
+def test_the_error_for_a_duplicate_id_names_both_lines(tmp_path: Path, shard: int, where: str) -> None:
     write_shard(tmp_path, 0, passages("a") + (passages("a") if shard == 0 else []))
     write_shard(tmp_path, 1, passages("a") if shard == 1 else passages("b"))
     with pytest.raises(
-        IfqaError, match=rf"id 'a' stands twice: .*passages-00000\.jsonl:1 and .*{where} \('Title of a'\)"
+        IfqaError, match=rf"id 'a' appears twice: .*passages-00000\.jsonl:1 and .*{where} \('Title of a'\)"
     ):
         write_id_index(tmp_path)
 
@@ -87,7 +87,7 @@ def test_ids_with_the_same_hash_are_distinguished(tmp_path: Path, monkeypatch: p
     assert PassageStore(tmp_path).get(["c", "a"]) == passages("c", "a")
     assert "d" not in PassageStore(tmp_path)
     write_shard(tmp_path, 0, passages("a", "b", "a"))
-    with pytest.raises(IfqaError, match="'a' stands twice"):
+    with pytest.raises(IfqaError, match="'a' appears twice"):
         write_id_index(tmp_path)
 
 
@@ -128,7 +128,7 @@ def test_passages_of_other_programs_are_indexed_too(tmp_path: Path) -> None:
         ("[1]", "passages-00000.jsonl:2: wanted a JSON object"),
     ],
 )
-def test_a_line_that_is_not_a_passage_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_the_error_for_an_invalid_line_names_file_and_line(tmp_path: Path, line: str, message: str) -> None:
     write_shard(tmp_path, 0, passages("a"))
     with open(tmp_path / "passages-00000.jsonl", "a", encoding="utf-8") as shard:
         shard.write(line + "\n")
@@ -173,5 +173,5 @@ def test_passages_come_from_the_first_of_several_stores_that_has_them(folder: Pa
 
 def test_a_file_of_passages_with_a_duplicate_id_is_refused(tmp_path: Path) -> None:
     write_passages(tmp_path / "passages.jsonl", passages("a", "b", "a"))
-    with pytest.raises(IfqaError, match=r"'a' stands twice: .*passages\.jsonl:1 and .*passages\.jsonl:3"):
+    with pytest.raises(IfqaError, match=r"'a' appears twice: .*passages\.jsonl:1 and .*passages\.jsonl:3"):
         PassageFile(tmp_path / "passages.jsonl")

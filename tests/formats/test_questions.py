@@ -207,7 +207,7 @@ def test_squads_second_version_is_read(tmp_path):
         ("x.json", '{"data": [{}]}', "article 1: key 'paragraphs' is missing"),
     ],
 )
-def test_a_file_that_is_not_fit_is_one_line(tmp_path, name, content, complaint):
+def test_an_invalid_file_of_questions_is_refused_in_one_line(tmp_path, name, content, complaint):
     (tmp_path / name).write_text(content)
     with pytest.raises(IfqaError, match=complaint) as caught:
         read_questions(tmp_path / name)
@@ -222,7 +222,7 @@ def test_a_file_that_is_not_fit_is_one_line(tmp_path, name, content, complaint):
         ("q 0 p 1\nq 0 p 0", ":2: passage p is judged twice"),
     ],
 )
-def test_qrels_that_are_none_are_one_line(tmp_path, line, complaint):
+def test_invalid_qrels_raise_a_one_line_error(tmp_path, line, complaint):
     (tmp_path / "x").write_text(line)
     with pytest.raises(IfqaError, match=complaint):
         read_qrels(tmp_path / "x")

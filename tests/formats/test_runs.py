@@ -43,7 +43,7 @@ def test_trec_eval_reads_our_runs(tmp_path):
     [
         ("q Q0 p 1 2.5", "run.trec:2: wanted 6 fields"),
         ("q Q0 p 2 high tag", "run.trec:2: score 'high' is not a number"),
-        ("q Q0 first 2 1.0 tag", "run.trec:2: passage first stands twice"),
+        ("q Q0 first 2 1.0 tag", "run.trec:2: passage first appears twice"),
     ],
 )
 def test_a_bad_line_of_a_run_is_named(tmp_path, line, complaint):

@@ -354,7 +354,7 @@ def test_a_future_date_gives_the_seconds_until_then():
     assert 57 < retry_after({"retry-after": then}) <= 60
 
 
-def test_words_are_scrubbed_to_one_line():
+def test_keys_and_line_breaks_are_scrubbed_from_a_message():
     assert scrub("a\nkey abc is\twrong", "abc") == "a key [key] is wrong"
     assert scrub("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "") == "Authorization: Bearer [key] [key]"
     assert "***" not in scrub("Incorrect API key provided: abcd****wxyz. See", "")

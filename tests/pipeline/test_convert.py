@@ -149,7 +149,7 @@ def test_a_run_older_than_its_experiment_is_refused(work):
         ("wikipedia_passages_00", "x.trec", {}, "is a pickle"),
     ],
 )
-def test_what_cannot_be_converted_is_one_line(work, source, to, settings, complaint):
+def test_what_cannot_be_converted_is_refused_in_one_line(work, source, to, settings, complaint):
     (work / "experiments/closed.toml").write_text(CLOSED)
     (work / "run.trec").write_text("q Q0 p 1 1.0 t\n")
     (work / "topics.tsv").write_text("1\tIf so, what?\n")

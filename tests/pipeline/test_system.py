@@ -158,8 +158,8 @@ def test_a_single_text_in_place_of_a_list_is_refused():
 @pytest.mark.parametrize(
     ("search", "refused"),
     [
-        ("return [[]]", "must give a list of one ranking a question: 2 wanted, found 1 rankings"),
-        ("return None", "2 wanted, found NoneType"),
+        ("return [[]]", "must return a list with one ranking for each question: wanted 2, found 1"),
+        ("return None", "wanted 2, found NoneType"),
         ("return [[Hit('p0', 1.0)] * 4] * 2", "gave ask/0 4 passages; wanted at most k = 3"),
         ("return [[Hit('p0', 1.0)] * 2] * 2", "gave ask/0 a passage twice"),
         ("return [[Hit('p 0', 1.0)]] * 2", "gave ask/0 the passage id 'p 0'; wanted one without white space"),
@@ -179,7 +179,7 @@ def test_evidence_that_the_reader_was_not_given_is_refused():
         PLUGINS,
         "class Makes(Last):\n    'Wrong.'\n    def answer(self, questions, passages): return [Prediction(q.id, 'x', passage_ids=('p9',)) for q in questions]\n",
     )
-    with pytest.raises(IfqaError, match="reader 'outside_of_stages:Makes' gave ask/0 the evidence 'p9'"):
+    with pytest.raises(IfqaError, match="reader 'outside_of_stages:Makes' cited passage 'p9' for ask/0"):
         ask(searching(reader={"name": "outside_of_stages:Makes"}), "If?")
 
 

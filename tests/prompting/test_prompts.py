@@ -295,7 +295,7 @@ def test_the_calculator_computes_only_in_the_answer():
     assert parse("Answer: [[October 2, 1955 + 2 years]]") == Parsed("October 2, 1957")
 
 
-def test_a_background_is_one_line_and_ends_before_a_new_question():
+def test_a_background_is_put_on_one_line_and_ends_before_a_new_question():
     parse = load_prompt("genread-generate").parse
     assert parse(" The mill\nburned.\n\nIt stood.\n\nQuestion: If?\nBackground: x") == Parsed(
         "The mill burned. It stood."

@@ -60,7 +60,7 @@ def test_a_measured_row_has_scores_with_intervals_and_subsets():
     assert cell(tables, "mine", "passages") == "1,234 (sample)"
 
 
-def test_what_was_not_run_says_what_it_takes_and_has_no_number():
+def test_an_experiment_not_run_shows_what_it_needs_and_no_scores():
     llm = {"reader": {"name": "llm"}, "llm": {"model": "m"}, "corpus": "enwiki"}
     tables = grids([result("asked", **llm), result("free")])
     assert cell(tables, "asked", "verdict") == "not run: needs the Wikipedia dump, a key"
@@ -84,7 +84,7 @@ def test_what_was_not_run_says_what_it_takes_and_has_no_number():
         ({}, ""),
     ],
 )
-def test_the_verdict_is_the_worst_of_all(expected, wanted):
+def test_the_verdict_of_a_row_is_the_worst_over_its_expected_values(expected, wanted):
     assert cell(grids([result(scored=scores(), expected=expected)]), "mine", "verdict") == wanted
 
 
@@ -109,13 +109,15 @@ def test_a_variant_is_in_no_readme_and_says_what_it_changes():
     variant = result("mine+k=5", scores(), about="Mine.")
     assert "mine+k=5" not in readme_table([variant])
     assert cell(grids([variant])[-1:], "mine+k=5", "what it is") == "Mine. Changed: k=5."
-    assert readme_table([result("mine", scores())]).splitlines()[2].startswith("| mine | "), "without about its name"
+    assert readme_table([result("mine", scores())]).splitlines()[2].startswith("| mine | "), (
+        "a result without `about` is listed by its name"
+    )
 
 
-def test_what_is_stale_has_no_number_and_says_why():
-    stale = Result(parse_experiment("mine", TABLES, "mine"), stale="its passages are others now")
+def test_a_stale_result_shows_the_reason_and_no_scores():
+    stale = Result(parse_experiment("mine", TABLES, "mine"), stale="its passages have changed")
     tables = grids([stale])
-    assert cell(tables, "mine", "verdict") == "stale: its passages are others now"
+    assert cell(tables, "mine", "verdict") == "stale: its passages have changed"
     assert cell(tables, "mine", "EM") is None
 
 
@@ -132,12 +134,12 @@ def test_expected_values_are_grouped_by_model_with_their_source_once():
     assert tables[0].note == "Expected values: Table 3."
 
 
-def test_tables_are_by_heading_with_measured_ones_first():
+def test_results_are_grouped_by_heading_and_measured_tables_come_first():
     several = [result("a", table="B"), result("b", scores(), table="C"), result("c", table="A")]
     assert [one.title for one in grids(several)] == ["C", "A", "B", "How they were made"]
 
 
-def test_how_it_was_made_tells_date_hardware_time_and_cost():
+def test_the_last_table_shows_date_hardware_time_and_cost_of_each_result():
     paid = result("paid", scores(), MADE | {"cost": 1.234, "tokens": 5000, "label": "untrained", "model": "m-1"})
     assert cell(grids([paid]), "paid", "verdict") == "untrained"
     free, unknown = result("free", scores()), result("unknown", scores(), MADE | {"cost": None, "tokens": 70})
@@ -157,7 +159,9 @@ def test_no_text_breaks_out_of_a_markdown_cell_or_a_heading(texts):
     title, note, *cells = texts
     lines = markdown([Grid(f"T{title}", f"N{note}", ("a", "b"), (tuple(cells),))], []).split("\n")
     start = max(n for n, line in enumerate(lines) if line.startswith("## T"))
-    assert len(lines) - start == 8, "heading, table and note are a line each, with blank lines between"
+    assert len(lines) - start == 8, (
+        "the heading and the note are a line each and the table is three, with blank lines between"
+    )
     table = [line for line in lines[start:] if line.startswith("|")]
     assert len(table) == 3
     assert len(re.split(r"(?<!\\)\|", table[2])) == 4

@@ -58,7 +58,7 @@ def test_leftovers_are_removed_unless_resuming(tmp_path):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
-def test_a_full_disk_is_one_line_and_leaves_the_old_artifact(tmp_path, number):
+def test_a_full_disk_raises_a_one_line_error_and_keeps_the_old_artifact(tmp_path, number):
     make(tmp_path / "a")
     with (
         pytest.raises(IfqaError, match="no room on the disk"),

@@ -94,7 +94,7 @@ def test_an_os_error_of_a_worker_is_raised_unchanged(tmp_path):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "nonsense", "host:port"])
-def test_a_cluster_that_is_not_there_is_one_line(monkeypatch, address):
+def test_a_missing_cluster_raises_a_one_line_error(monkeypatch, address):
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(IfqaError, match="Ray cannot be reached"):
         list(run(tasks.square, [1], engine="ray"))

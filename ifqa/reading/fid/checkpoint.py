@@ -45,7 +45,9 @@ def checkpoint_folder(name: str) -> Path:
     """
     if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
         raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train fid` again")
-    folder = model_folder(name or DEFAULT, MEND if name else f"reader 'fid' takes it if none is named: {MEND}")
+    folder = model_folder(
+        name or DEFAULT, MEND if name else f"reader 'fid' uses this model if no checkpoint is named: {MEND}"
+    )
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind != "t5":

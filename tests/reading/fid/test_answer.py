@@ -262,7 +262,7 @@ def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsy
 
 @pytest.mark.parametrize("name", ["encode", "generate"])
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
-def test_a_question_that_never_fits_is_one_line(monkeypatch, name, error):
+def test_a_question_that_never_fits_raises_a_one_line_error(monkeypatch, name, error):
     network = copy.deepcopy(model())
     fail_beyond(monkeypatch, network, name, 0, error)
     with pytest.raises(IfqaError, match=r"^one question with 4 passages does not fit into the memory of cpu; [^\n]*$"):

@@ -1,6 +1,7 @@
-"""Checkpoints of Fusion-in-Decoder: which open, as what, and the one-line errors for all others.
+"""Opening Fusion-in-Decoder checkpoints: which formats are supported, and the one-line error for every other file.
 
-The published readers' reference is T5 as in transformers 3.0.2 and FiD around it, written out from their description.
+Published checkpoints are compared with a reference implementation in this file: FiD on the T5 of transformers 3.0.2, written
+from the descriptions of both.
 """
 
 import json
@@ -34,7 +35,7 @@ QUESTIONS = [
 
 
 def published(folder, seed=0, zipped=True, without=(), **changes):
-    """A folder as facebookresearch/FiD's, its tokenizer besides; returns its tensors."""
+    """Write a checkpoint folder in the layout of facebookresearch/FiD, with a tokenizer added; return the tensors."""
     folder.mkdir()
     words = tokenizer()
     made = model(seed, vocabulary=len(words), num_layers=LAYERS, num_decoder_layers=LAYERS)
@@ -61,7 +62,7 @@ def published(folder, seed=0, zipped=True, without=(), **changes):
 
 
 def bias(weight, queries, keys, both):
-    """Relative positions, [1, heads, queries, keys]; with one direction alone what comes after the query is at distance 0."""
+    """Relative position bias, [1, heads, queries, keys]; if not `both`, keys after the query get distance 0."""
     apart = torch.arange(keys)[None] - torch.arange(queries)[:, None]
     buckets, first = (16, 16 * (apart > 0)) if both else (32, 0)
     distance = apart.abs() if both else (-apart).clamp(min=0)
@@ -198,8 +199,8 @@ def test_the_manifest_gives_family_sources_and_conventions(tmp_path):
     assert opened.model.dtype == torch.float32
 
 
-def test_a_head_of_its_own_stays_apart_from_the_embeddings(tmp_path):
-    """T5 v1.1 and Flan-T5 have one, and do not scale what goes into it; transformers 5 says that they are tied."""
+def test_an_untied_lm_head_stays_untied_from_the_embeddings(tmp_path):
+    """T5 v1.1 and Flan-T5 have an untied head and do not scale its input; transformers 5 reports head and embeddings as tied."""
     folder = save(tmp_path / "flan", gated=True)
     tensors = load_file(folder / "model.safetensors")
     tensors["lm_head.weight"] = torch.randn(tensors["shared.weight"].shape)
@@ -238,7 +239,7 @@ def test_what_a_checkpoint_says_of_generation_changes_no_answer(tmp_path, file):
     assert answers(open_checkpoint(str(tmp_path / "again")).model) == expected
 
 
-def test_a_config_that_names_no_first_token_starts_with_padding_as_t5(tmp_path):
+def test_without_a_decoder_start_token_decoding_starts_with_padding(tmp_path):
     folder = save(tmp_path / "old")
     expected = answers(open_checkpoint(str(folder)).model)
     said = json.loads((folder / "config.json").read_text())
@@ -262,7 +263,7 @@ def test_a_plain_t5_of_pickled_weights_opens(tmp_path):
 
 
 def refused(name, *words, **how):
-    """The one line, with some words in it."""
+    """Assert that opening the checkpoint fails with a one-line error that contains `words`; return the message."""
     with pytest.raises(IfqaError) as error:
         open_checkpoint(str(name), **how)
     line = str(error.value)
@@ -273,29 +274,29 @@ def refused(name, *words, **how):
     return line
 
 
-def test_a_folder_that_is_not_there_is_one_line_with_the_way_out(tmp_path, monkeypatch):
+def test_a_missing_folder_raises_a_one_line_error_that_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for name in (tmp_path / "nowhere", "no/such/folder", "nobody/has-this", ""):
         line = refused(name, "--checkpoint", "ifqa train fid")
-        assert ("takes it if none is named" in line) == (name == "")
+        assert ("uses this model if no checkpoint is named" in line) == (name == "")
     refused("", "google/flan-t5-base")
 
 
-def test_an_empty_folder_and_another_architecture_are_one_line(tmp_path):
+def test_an_empty_folder_or_another_architecture_raises_a_one_line_error(tmp_path):
     refused(tmp_path, "config.json", "--checkpoint", "ifqa train fid")
     small = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=50)
     BertForMaskedLM(small).save_pretrained(tmp_path / "bert")
     refused(tmp_path / "bert", "wanted a model of type t5, found bert", "--checkpoint")
 
 
-def test_a_training_that_is_not_finished_is_one_line(tmp_path):
+def test_an_unfinished_training_raises_a_one_line_error(tmp_path):
     (tmp_path / "inputs.json").write_text("{}")
     refused(tmp_path, "not finished", "ifqa train fid")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '"t5"', "null", '{"model_type": "t5", "d_model": "wide"}'])
-def test_a_broken_config_is_one_line(tmp_path, text):
+def test_a_broken_config_raises_a_one_line_error(tmp_path, text):
     save(tmp_path / "ours")
     (tmp_path / "ours" / "config.json").write_text(text)
     refused(tmp_path / "ours", str(tmp_path))
@@ -309,7 +310,7 @@ def test_a_broken_config_is_one_line(tmp_path, text):
         '{"conventions": {"max_tokens": true}}', '{"sources": []}', '{"sources": {"a": [1]}}', '{"family": 3}',
     ],
 )  # fmt: skip
-def test_a_broken_manifest_is_one_line(tmp_path, text):
+def test_a_broken_manifest_raises_a_one_line_error(tmp_path, text):
     save(tmp_path / "ours")
     (tmp_path / "ours" / "manifest.json").write_text(text)
     refused(tmp_path / "ours", "manifest.json")
@@ -320,7 +321,7 @@ def changed(folder, change):
     save_file(change(tensors), folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def test_missing_cut_and_misshapen_weights_are_one_line(tmp_path):
+def test_missing_truncated_or_misshapen_weights_raise_a_one_line_error(tmp_path):
     whole = save(tmp_path / "whole")
     for name in ("gone", "cut", "fewer", "more", "shape", "layers"):
         shutil.copytree(whole, tmp_path / name)
@@ -342,7 +343,7 @@ def test_missing_cut_and_misshapen_weights_are_one_line(tmp_path):
 
 @settings(max_examples=25)
 @given(st.booleans(), st.integers(0, 99), st.binary(max_size=40))
-def test_a_published_file_that_is_cut_or_scrambled_is_one_line(tmp_path_factory, zipped, share, behind):
+def test_a_truncated_or_corrupt_published_file_raises_a_one_line_error(tmp_path_factory, zipped, share, behind):
     folder = tmp_path_factory.mktemp("cut") / "nq"
     published(folder, zipped=zipped)
     file = folder / "pytorch_model.bin"
@@ -353,7 +354,7 @@ def test_a_published_file_that_is_cut_or_scrambled_is_one_line(tmp_path_factory,
 @pytest.mark.parametrize(
     "content", [[1, 2], torch.ones(3), {"a": 1}, {3: torch.ones(2)}, {"model": {"a": torch.ones(1)}}, 5]
 )
-def test_a_pickle_of_something_else_is_one_line(tmp_path, content):
+def test_a_pickle_without_model_weights_raises_a_one_line_error(tmp_path, content):
     published(tmp_path / "nq")
     torch.save(content, tmp_path / "nq" / "pytorch_model.bin")
     refused(tmp_path / "nq", str(tmp_path))
@@ -362,12 +363,12 @@ def test_a_pickle_of_something_else_is_one_line(tmp_path, content):
 @pytest.mark.parametrize(
     "without", ["encoder.encoder.final_layer_norm.weight", "decoder.block.1.layer.1.EncDecAttention.q.weight"]
 )
-def test_a_published_file_without_a_weight_is_one_line(tmp_path, without):
+def test_a_published_file_that_lacks_a_weight_raises_a_one_line_error(tmp_path, without):
     published(tmp_path / "nq", without=(without,))
     refused(tmp_path / "nq", "missing", without.replace("encoder.encoder.", "encoder."))
 
 
-def test_a_published_file_with_a_weight_of_another_shape_is_one_line(tmp_path):
+def test_a_published_file_with_a_misshapen_weight_raises_a_one_line_error(tmp_path):
     published(tmp_path / "nq", **{CROSS_BIAS: torch.ones(32, 5)})
     refused(tmp_path / "nq", str(tmp_path))
 
@@ -384,7 +385,7 @@ class Code:
 
 @pytest.mark.parametrize("way", ["zip", "legacy", "pickle"])
 @pytest.mark.parametrize("layout", ["published", "plain"])
-def test_a_pickle_with_code_is_one_line_and_does_not_run(tmp_path, way, layout):
+def test_a_pickle_with_code_raises_a_one_line_error_and_runs_nothing(tmp_path, way, layout):
     tensors = published(tmp_path / "nq")
     ran, file = tmp_path / "ran", tmp_path / "nq" / "pytorch_model.bin"
     content = (tensors if layout == "published" else {}) | {"shared.weight": Code(str(ran))}
@@ -396,7 +397,7 @@ def test_a_pickle_with_code_is_one_line_and_does_not_run(tmp_path, way, layout):
     assert not ran.exists()
 
 
-def test_a_tokenizer_that_is_missing_broken_or_too_large_is_one_line(tmp_path, monkeypatch):
+def test_a_missing_broken_or_too_large_tokenizer_raises_a_one_line_error(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     ours = save(tmp_path / "ours")
@@ -418,7 +419,7 @@ def test_a_tokenizer_that_is_missing_broken_or_too_large_is_one_line(tmp_path, m
 
 
 def pieces(folder):
-    """A T5 whose tokenizer is a SentencePiece model alone, as of the hub before there was tokenizer.json."""
+    """A T5 with only a SentencePiece file as its tokenizer, like models uploaded to the hub before tokenizer.json existed."""
     model(vocabulary=320).save_pretrained(folder)
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(TEXTS), model_prefix=str(folder / "spiece"), vocab_size=80, pad_id=0, eos_id=1, unk_id=2,
@@ -429,7 +430,7 @@ def pieces(folder):
 
 
 def byte_wise(folder):
-    """A T5 that reads bytes, as ByT5: the name of its tokenizer's class is all that there is of it."""
+    """A byte-level T5 like ByT5: its tokenizer has no vocabulary file, only a class name in tokenizer_config.json."""
     words = ByT5Tokenizer(extra_ids=0)
     model(vocabulary=len(words)).save_pretrained(folder)
     words.save_pretrained(folder)
@@ -456,8 +457,8 @@ def test_bytes_are_read_without_a_vocabulary(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("table", ['{"tokenizer_class": "T5Tokenizer"}', '{"tokenizer_class": "Mine"}', '{"tokenizer_class": 3}', "{}", "[]"])  # fmt: skip
-def test_the_name_of_a_class_that_needs_a_vocabulary_is_no_tokenizer(tmp_path, monkeypatch, table):
-    """AutoTokenizer makes one for some of these, which knows no word."""
+def test_a_tokenizer_class_without_the_vocabulary_it_needs_is_refused(tmp_path, monkeypatch, table):
+    """For some of these configs, AutoTokenizer builds a tokenizer with an empty vocabulary."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     model(vocabulary=320).save_pretrained(tmp_path)

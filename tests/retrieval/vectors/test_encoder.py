@@ -1,4 +1,4 @@
-"""Encoders give the vectors of sentence-transformers and DPR in any batches, and refuse settings in one line."""
+"""Encoders give the same vectors as sentence-transformers and DPR in batches of any size, and refuse invalid settings."""
 
 import json
 import shutil
@@ -108,7 +108,7 @@ def test_a_missing_prefix_is_reported_for_families_trained_with_one(tmp_path, ca
     assert "prefix" not in capsys.readouterr().err
 
 
-def test_no_texts_give_an_empty_array(bert, dpr):
+def test_an_empty_list_of_texts_gives_an_empty_array(bert, dpr):
     for folder in (bert, dpr):
         assert (
             encoder_once(folder).encode_queries([]).shape == encoder_once(folder).encode_passages([]).shape == (0, 32)
@@ -198,7 +198,7 @@ def test_int8_passages_are_close_and_questions_stay_exact(bert):
     assert not np.allclose(found, expected, atol=1e-6)
 
 
-def test_a_model_of_word_vectors_opens_again_with_its_facts(tmp_path):
+def test_a_static_embedding_model_reopens_with_the_settings_it_reported(tmp_path):
     SentenceTransformer(modules=[StaticEmbedding(tokenizer(), embedding_dim=32)], device="cpu").save(str(tmp_path))
     first = open_float(str(tmp_path))
     again = open_float(str(tmp_path), max_tokens=json.loads(json.dumps(first.facts))["max_tokens"])
@@ -221,7 +221,7 @@ def test_a_model_of_word_vectors_opens_again_with_its_facts(tmp_path):
         ({"max_tokens": 301, "model": "dpr"}, "max_tokens"),
     ],
 )
-def test_a_setting_that_does_not_fit_is_refused_in_one_line(bert, dpr, change, message, monkeypatch):
+def test_an_invalid_setting_raises_a_one_line_error(bert, dpr, change, message, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     given = {"model": dpr if "model" in change else bert, "device": "cpu", "precision": "float32"}
     with pytest.raises(IfqaError, match=message) as caught:
