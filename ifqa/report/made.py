@@ -83,6 +83,7 @@ def _inputs(experiment: Experiment, sources: Known) -> dict[str, str]:
 
 def _within(path: Path) -> str:
     """A path relative to the working directory or the repository; else its name, so that no record holds a local path."""
+    path = path.absolute()
     for place in (Path.cwd(), PACKAGE.parent):
         if path.is_relative_to(place):
             return path.relative_to(place).as_posix()
