@@ -38,7 +38,9 @@ def ifqa_here(*arguments, folder, **environment):
     for number, handler in handlers.items():
         signal.signal(number, handler)
     for name in set(sys.modules) - known:
-        if not str(getattr(sys.modules[name], "__file__", None) or "/").startswith((sys.prefix, str(Path(__file__).parents[2]))):
+        if not str(getattr(sys.modules[name], "__file__", None) or "/").startswith(
+            (sys.prefix, str(Path(__file__).parents[2]))
+        ):
             del sys.modules[name]  # a plugin of the folder
     sys.path[:] = path
     texts = [stream.buffer.getvalue().decode() for stream in (out, err)]
