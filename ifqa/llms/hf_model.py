@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
+from ifqa.models.hub import open_tokenizer
 
 MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
 WINDOW = 4096  # tokens; of a model whose files do not say
@@ -69,21 +70,9 @@ def load_tokenizer(folder: Path, model: Any) -> Any:
     Raises:
         IfqaError: there is none, it does not load, or it belongs to another model.
     """
-    from transformers import AutoTokenizer
-
     if not any(next(folder.glob(name), None) for name in _TOKENIZERS):
         raise IfqaError(f"{folder} has no tokenizer (such as tokenizer.json); copy the model's own into it")
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        ImportError,
-    ) as error:  # from JSON of another shape
-        raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
+    tokenizer = open_tokenizer(folder)
     vocabulary = model.get_input_embeddings().num_embeddings
     if len(tokenizer) > vocabulary:
         raise IfqaError(

@@ -151,6 +151,22 @@ def loading(model: str, folder: Path, kind: str) -> Iterator[None]:
         raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason})") from error
 
 
+def open_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a model's folder; nothing is fetched, and no code in the folder is run.
+
+    Raises:
+        IfqaError: it does not load.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except (  # TypeError and AttributeError come from JSON of another shape
+        OSError, ValueError, KeyError, TypeError, AttributeError, ImportError,
+    ) as error:  # fmt: skip
+        raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
+
+
 def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:
     """Refuse weights that the model's files lack: transformers draws them at random, and only warns.
 

@@ -1,14 +1,3 @@
-"""Limits torch to one thread: with networks this small, threads mostly wait for each other."""
+"""Tests of trainings run torch in one thread."""
 
-from collections.abc import Iterator
-
-import pytest
-import torch
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+from one_thread import one_thread  # noqa: F401 - a fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import model_folder, quiet
+from ifqa.models.hub import model_folder, open_tokenizer, quiet
 from ifqa.reading.fid.text import Conventions
 from ifqa.storage.files import read_json
 
@@ -76,7 +76,7 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
     known, family, sources = _training_of(folder / "manifest.json")
     model, published = _load(folder)
     conventions = replace(Conventions(encoder_eos=not published), **known)
-    texts = _tokenizer(tokenizer_folder(folder, tokenizer))
+    texts = open_tokenizer(tokenizer_folder(folder, tokenizer))
     if len(texts) > model.config.vocab_size:
         raise IfqaError(
             f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
@@ -194,19 +194,3 @@ def _has_tokenizer(folder: Path) -> bool:
 
     found: Any = tokenizer_class_from_name(name)
     return found is not None and not found.vocab_files_names
-
-
-def _tokenizer(folder: Path) -> Any:
-    from transformers import AutoTokenizer
-
-    try:
-        return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        ImportError,
-    ) as error:  # JSON of another shape
-        raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
