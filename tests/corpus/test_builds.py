@@ -33,7 +33,7 @@ def corpus(name="c", path="d.xml.bz2", **settings):
     Path(f"indexes/{name}.toml").write_text(
         "\n".join(["[[passages.sources]]", 'format = "dump"', f"path = {json.dumps(path)}", *lines])
     )
-    return load_corpus(name)
+    return load_corpus(name, workers=1)  # in this process: to start others takes longer than the work
 
 
 def content(folder):
@@ -50,7 +50,7 @@ def build(**settings):
 
 def test_the_bytes_do_not_depend_on_the_number_of_workers():
     multistream(Path("d.xml.bz2"), PAGES, 5)
-    local = build()
+    local = build()  # with one worker
     assert len([name for name in local if name.startswith("passages-")]) > 3
     shutil.rmtree("indexes/c")
     assert content(stages.build_passages(load_corpus("c", workers=3))) == local
@@ -153,10 +153,10 @@ def test_only_the_block_of_a_changed_article_is_made_again(monkeypatch, capsys):
     write("old")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(stages, "write_id_index", interrupt)
-        stages.build_passages(load_corpus("a"))
+        stages.build_passages(load_corpus("a", workers=1))
     write("new")
     capsys.readouterr()
-    folder = stages.build_passages(load_corpus("a"))
+    folder = stages.build_passages(load_corpus("a", workers=1))
     assert "5 blocks had been finished" in capsys.readouterr().err
     assert PassageStore(folder).get(["0-0"])[0].text.startswith("new new")
 

@@ -1,7 +1,8 @@
 """Every shell and Python block of the docs runs as it stands: offline, without a key, on the bundled sample.
 
-All blocks of a page run in order in one folder, which holds the finished experiment `sample` and nothing else. A block that cannot run there has `<!-- not run: REASON -->` above it. A
-block whose first line is a comment with a file's name is saved as that file.
+All blocks of a page run in order in one folder. It holds the finished experiment `sample`, whose reader gets two passages, and
+nothing else. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
+file's name is saved as that file.
 """
 
 import os
@@ -64,8 +65,12 @@ def run_command(line):
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    """A folder in which `ifqa run sample` was run, so that not every page reads its questions again."""
+    """A folder in which `ifqa run sample` was run with two passages a question, not five, which takes longer."""
     folder = tmp_path_factory.mktemp("sample")
+    whole = (ROOT / "experiments" / "sample.toml").read_text(encoding="utf-8")
+    own = folder / "experiments" / "sample.toml"
+    own.parent.mkdir()
+    own.write_text(whole.partition("[expected")[0].replace("passages = 5", "passages = 2"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run_command("ifqa run sample")

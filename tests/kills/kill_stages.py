@@ -158,8 +158,11 @@ def prepare(folder: Path, articles: int) -> None:
     (folder / "first_reader.py").write_text(READER)
 
 
-def kill_stage(folder: Path, stage: str, kills: int, seed: int, every_rename: bool = True) -> list[Kill]:
-    """Kill a stage many times; the stages before it are finished, and in the end the stage is too."""
+def kill_stage(folder: Path, stage: str, kills: int, seed: int, renames: str = "all") -> list[Kill]:
+    """Kill a stage many times; the stages before it are finished, and in the end the stage is too.
+
+    `renames` are those around which it is killed: "all", "last" or "none".
+    """
     output, command = folder / STAGES[stage][0], STAGES[stage][1]
     partial = output.with_name(f".{output.name}.partial")
 
@@ -184,10 +187,12 @@ def kill_stage(folder: Path, stage: str, kills: int, seed: int, every_rename: bo
     old = snapshot(output)
     chance = random.Random(f"{seed}-{stage}")
     last = counts["renames"]  # and one more over an older artifact, which is moved aside first
-    first = 1 if every_rename else last
-    specs: list[dict] = [{"kind": "before", "at": n, "older": False} for n in range(first, last + 1)]
-    specs += [{"kind": "after", "at": last, "older": False}]
-    specs += [{"kind": "after", "at": n, "older": True} for n in range(first, last + 2)]
+    first = 1 if renames == "all" else last
+    specs: list[dict] = []
+    if renames != "none":
+        specs += [{"kind": "before", "at": n, "older": False} for n in range(first, last + 1)]
+        specs += [{"kind": "after", "at": last, "older": False}]
+        specs += [{"kind": "after", "at": n, "older": True} for n in range(first, last + 2)]
     for part in range(kills):  # one random place in each of equal parts
         share = (part + chance.random()) / kills
         written = total if stage == "index" else counts["bytes"]
