@@ -113,7 +113,12 @@ def question_model(model: str, query_model: str = "") -> str:
         raise IfqaError(f"{path}: wanted a table, found {type(config).__name__}")
     if config.get("model_type") != "dpr":
         return ""
-    return query_model or "question_encoder".join(model.rsplit("ctx_encoder", 1))
+    return query_model or partner(model)
+
+
+def partner(model: str) -> str:
+    """The name of the question encoder that was trained with DPR's context encoder; other names are left as they are."""
+    return "question_encoder".join(model.rsplit("ctx_encoder", 1))
 
 
 def quiet() -> None:
