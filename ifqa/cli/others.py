@@ -35,17 +35,16 @@ def list_all(json: Json = False) -> None:
 
 def doctor(json: Json = False) -> None:
     """Show the installation: Python, Java, torch, models; and whether they work together."""
-    from ifqa.cli.doctor import examine
+    from ifqa.cli.doctor import examine, lines
 
-    lines, problems = examine()
-    verdict = "not ready; see below" if problems else "ready: BM25, dense retrieval and the default reader can run here"
+    found = examine()
     if json:
-        print_json({"lines": lines, "problems": problems, "ready": not problems})
+        print_json(found)
     else:
-        for line in (*lines, f"verdict: {verdict}"):
+        for line in lines(found):
             print_line(line)
-    if problems:
-        raise IfqaError("; ".join(problems))
+    if found["problems"]:
+        raise IfqaError("; ".join(found["problems"]))
 
 
 def clean(

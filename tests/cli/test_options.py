@@ -152,7 +152,7 @@ def test_json_prints_each_result_on_one_line(answered):
     assert {"stage": "read", "made": True} in checked["stages"]
     Path("answers.jsonl").unlink()
     lacking = answered("check", "one", "--json")
-    assert (lacking.code, "predictions not found: answers.jsonl" in lacking.err) == (2, True)
+    assert (lacking.code, "not found: answers.jsonl" in lacking.err) == (2, True)
     assert [need["what"] for need in json.loads(lacking.out)["needs"] if not need["here"]] == ["answers.jsonl"]
 
 
