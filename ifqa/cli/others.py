@@ -115,7 +115,9 @@ def compare(
     measure: Annotated[
         str, typer.Option(help="Measure by which questions differ most; none: the benchmark's headline.")
     ] = "",
-    show: Annotated[int, typer.Option(min=0, help="Show this many of those questions.")] = 10,
+    show: Annotated[
+        int, typer.Option(min=0, help="Show this many of those questions, with the ranks of their gold passages.")
+    ] = 10,
     json: Json = False,
 ) -> None:
     """Compare two experiments: a paired test, and the questions on which they differ most."""
