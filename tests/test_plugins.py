@@ -62,7 +62,7 @@ def test_a_file_here_of_an_unknown_measure_is_pointed_to(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("from ifqa import Measure\nSHORT = Measure('short', len)\n")
     with pytest.raises(IfqaError, match=r"mine\.py lies here: give module:MEASURE, as mine:SHORT$"):
         plugins.load_measure("mine")
-    with pytest.raises(IfqaError, match="known: [^;]*$"):
+    with pytest.raises(IfqaError, match=r"known: [^;]*$"):
         plugins.load_measure("../mine")
 
 
