@@ -174,15 +174,23 @@ def check(
     verify: Annotated[bool, typer.Option("--verify", help="Also hash every file of the results.")] = False,
     json: Json = False,
 ) -> None:
-    """Dry run: check names, settings and files, and estimate disk, memory, time and cost."""
+    """Dry run: list what is needed and missing, check settings, and estimate disk, memory, time and cost."""
     from ifqa.pipeline.check import check as check_all
+    from ifqa.pipeline.findings import as_json
 
     def check_one(name: str) -> int:
+        found, problem = [], None
+        try:
+            for one in check_all(name, changes, verify):
+                found.append(one)
+                if not json:
+                    print_line(one.line)  # each as it comes: with a dump they take a while
+        except IfqaError as error:
+            problem = error
         if json:
-            print_json({"name": name, "lines": [line.strip() for line in check_all(name, changes, verify)]})
-            return 0
-        for line in check_all(name, changes, verify):  # each as it comes: with a dump they take a while
-            print_line(line)
+            print_json(as_json(name, found, str(problem or "")))
+        if problem:
+            raise problem
         return 0
 
     raise typer.Exit(each(names, check_one, names))

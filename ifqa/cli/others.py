@@ -27,17 +27,16 @@ def list_all(json: Json = False) -> None:
 
 def doctor(json: Json = False) -> None:
     """Show the installation: Python, Java, torch, models; and whether they work together."""
-    from ifqa.cli.doctor import examine
+    from ifqa.cli.doctor import examine, lines
 
-    lines, problems = examine()
-    verdict = "not ready; see below" if problems else "ready: BM25, dense retrieval and the default reader can run here"
+    found = examine()
     if json:
-        print_json({"lines": lines, "problems": problems, "ready": not problems})
+        print_json(found)
     else:
-        for line in (*lines, f"verdict: {verdict}"):
+        for line in lines(found):
             print_line(line)
-    if problems:
-        raise IfqaError("; ".join(problems))
+    if found["problems"]:
+        raise IfqaError("; ".join(found["problems"]))
 
 
 def clean(
@@ -108,7 +107,9 @@ def compare(
     measure: Annotated[
         str, typer.Option(help="Measure by which questions differ most; none: the benchmark's headline.")
     ] = "",
-    show: Annotated[int, typer.Option(min=0, help="Show this many of those questions.")] = 10,
+    show: Annotated[
+        int, typer.Option(min=0, help="Show this many of those questions, with the ranks of their gold passages.")
+    ] = 10,
     json: Json = False,
 ) -> None:
     """Compare two experiments: a paired test, and the questions on which they differ most."""

@@ -22,7 +22,7 @@ from ifqa.settings import check_settings
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
 from ifqa.training.material import Material
-from ifqa.training.resume import world
+from ifqa.training.resume import INPUTS, refuse_strangers, world
 
 _MODULES = {
     "extractive": "ifqa.training.span.trainer",
@@ -54,12 +54,13 @@ def train(
 
     Raises:
         IfqaError: a setting is unknown, the corpus has no index named bm25, an extra is not installed, the folder holds
-            another training, or the two splits are of different split families.
+            another training or weights of somebody else, or the two splits are of different split families.
     """
     for library in _NEEDS.get(what, ()):
         if importlib.util.find_spec(library) is None:
             raise IfqaError(f"training needs {library}; install it with: pip install 'ifqa[train]'")
     module = importlib.import_module(_MODULES[what])
+    refuse_strangers(folder, getattr(module, "CHECKPOINT", INPUTS))  # before passages are retrieved, which takes long
     drawn = {} if seed is None else {"seed": seed}
     depth = DEPTH.get(what, 0)
     if what in ("dense", "fid"):  # settings override those of a recipe

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
+from ifqa.config.names import bases
 from ifqa.progress import duration, printable
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
@@ -211,7 +212,8 @@ def _made(results: Sequence[Result]) -> Grid:
 
 def _how(one: Result) -> tuple[str, ...]:
     made = one.made
-    changed = one.experiment.name.partition("+")[2]
+    varied = bases(one.experiment.name, one.experiment.root)
+    changed = one.experiment.name.removeprefix(f"{varied[-1]}+") if varied else ""
     about = one.experiment.about + (f" Changed: {changed}." if changed else "")
     time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in made["seconds"].items())
     cost = "$0"

@@ -109,6 +109,13 @@ def test_a_variant_is_in_no_readme_and_says_what_it_changes():
     variant = result("mine+k=5", scores(), about="Mine.")
     assert "mine+k=5" not in readme_table([variant])
     assert cell(grids([variant])[-1:], "mine+k=5", "what it is") == "Mine. Changed: k=5."
+
+
+def test_an_experiment_with_a_plus_in_its_name_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own, variant = (result(name, scores(), about="Both.") for name in ("a+b", "a+b+k=5"))
+    assert cell(grids([own])[-1:], "a+b", "what it is") == "Both."
+    assert cell(grids([variant])[-1:], "a+b+k=5", "what it is") == "Both. Changed: k=5."
     assert readme_table([result("mine", scores())]).splitlines()[2].startswith("| mine | "), (
         "a result without `about` is listed by its name"
     )

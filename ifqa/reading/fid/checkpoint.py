@@ -1,12 +1,11 @@
 """Opens checkpoints for Fusion-in-Decoder: this project's, any T5 of the hub, and those of facebookresearch/FiD."""
 
-import pickle
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import model_folder, open_tokenizer, quiet
+from ifqa.models.hub import loading, model_folder, open_tokenizer, quiet
 from ifqa.reading.fid.text import Conventions
 from ifqa.storage.files import read_json
 
@@ -104,13 +103,11 @@ def _training_of(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
 def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
     """The model, and whether its file is in the layout of facebookresearch/FiD."""
     import torch
-    from huggingface_hub.errors import StrictDataclassError
-    from safetensors import SafetensorError
     from transformers import GenerationConfig, T5Config
 
     from ifqa.reading.fid.model import FusionInDecoder
 
-    try:
+    with loading(str(folder), folder, "a T5", MEND):
         config = T5Config.from_pretrained(str(folder))
         if getattr(config, "decoder_start_token_id", None) is None:
             config.decoder_start_token_id = config.pad_token_id  # as in every T5
@@ -124,10 +121,6 @@ def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
         model, report = FusionInDecoder.from_pretrained(
             config=config, dtype=torch.float32, output_loading_info=True, **source
         )
-    except (
-        OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError, StrictDataclassError
-    ) as error:  # fmt: skip
-        raise IfqaError(f"{folder} does not load as a T5: {' '.join(str(error).split())[:200]}; {MEND}") from error
     if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
         raise IfqaError(
             f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {MEND}"
