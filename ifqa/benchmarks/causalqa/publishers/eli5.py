@@ -1,7 +1,7 @@
 """ELI5: questions and answers of the forum "Explain like I'm five" (Fan et al., ACL 2019).
 
-Its publisher gives a script that collects the texts. The authors took Hugging Face's (datasets/eli5/eli5.py of huggingface/datasets);
-saved with `to_json` as `train_eli5.jsonl`, a line is
+Its publisher gives a script that collects the texts. The authors took Hugging Face's (datasets/eli5/eli5.py of
+huggingface/datasets); saved with `to_json` as `train_eli5.jsonl`, a line is
 
     {"q_id": "5lchat", "title": "...", "selftext": "", "answers": {"a_id": ["..."], "text": ["..."], "score": [7]}, ...}
 
@@ -9,33 +9,31 @@ and in KILT (github.com/facebookresearch/KILT; `eli5-train-kilt.jsonl`)
 
     {"id": "5lchat", "input": "...", "output": [{"answer": "...", "meta": {"score": 7}}, {"provenance": [...]}]}
 
-The question is the title with the text below it: the paper's causal questions have 32.5 words on average, which titles alone do not
-reach. That cannot be verified: the authors' release holds ELI5's ids alone. Every answer is a gold answer. There is no context.
-The paper's 272,634 questions are the training part alone, and its 13,104 to test on are 10% of the 131,033 causal ones: so only the
-training part is read, and the random split stands for the original one.
+The question is the title with the text below it: the paper's causal questions have 32.5 words on average, which titles
+alone do not reach. That cannot be verified: the authors' release holds ELI5's ids alone. Every answer is a gold answer.
+There is no context. The paper's 272,634 questions are the training part alone, and its 13,104 to test on are 10% of the
+131,033 causal ones: so only the training part is read, and the random split stands for the original one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
     Parse,
-    Part,
-    Reading,
     Rest,
     Unit,
     any_text,
     identifier,
     json_lines,
     mapping,
-    matching,
     objects,
     strings,
 )
-from ifqa.storage.files import text_field
+from ifqa.storage.files import field
 
 
 def _choose(found: Sequence[Part]) -> list[Part]:
@@ -50,7 +48,7 @@ def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator
 
 
 def _reddit(record: dict[str, Any], where: str) -> Iterable[Found]:
-    pieces = text_field(record, "title", where), any_text(record, "selftext", where)
+    pieces = field(record, "title", str, where), any_text(record, "selftext", where)
 
     def rest() -> Rest:
         answers = strings(mapping(record.get("answers"), f"{where}: 'answers'"), "text", where)
@@ -64,7 +62,7 @@ def _kilt(record: dict[str, Any], where: str) -> Iterable[Found]:
         answers = [any_text(one, "answer", where) for one in objects(record, "output", where)]
         return Rest(identifier(record, "id", where), "", answers, "both")
 
-    return (Found(text_field(record, "input", where), rest),)
+    return (Found(field(record, "input", str, where), rest),)
 
 
 LAYOUT = Layout("ELI5", "train_eli5.jsonl, or eli5-train-kilt.jsonl", _choose, _units)

@@ -6,31 +6,30 @@ Files (github.com/allenai/gooaq, README.md; the loader datasets/gooaq/gooaq.py o
 
 and `split.json`: {"train": [[id, similarity], ...], "dev": [id, ...], "test": [id, ...]}.
 
-The gold answer is `answer`, else `short_answer`; a collection stays the text of a list, as in the authors' release. There is no context.
-The 2,500 questions of `dev` are the original validation part (the paper tests on 33 causal ones; whether of dev or of test, which is as
-large, cannot be told). Those in `test` or in no list are in the random split alone, as is everything without `split.json`.
+The gold answer is `answer`, else `short_answer`; a collection stays the text of a list, as in the authors' release.
+There is no context. The 2,500 questions of `dev` are the original validation part (the paper tests on 33 causal ones;
+whether of dev or of test, which is as large, cannot be told). Those in `test` or in no list are in the random split
+alone, as is everything without `split.json`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
     Parse,
-    Part,
-    Reading,
     Rest,
     Unit,
     any_text,
     identifier,
     json_lines,
-    matching,
 )
 from ifqa.errors import IfqaError
-from ifqa.storage.files import text_field
+from ifqa.storage.files import field
 
 _LARGEST = 1 << 27  # of an id; the release's go up to about 8 million
 _SPLITS = {"train": 1, "dev": 2}
@@ -72,7 +71,7 @@ def _splits(reading: Reading, part: Part) -> bytearray:
 
 
 def _found(of_ids: bytearray, record: dict[str, Any], where: str) -> Iterable[Found]:
-    question = text_field(record, "question", where)
+    question = field(record, "question", str, where)
     number = identifier(record, "id", where)
 
     def rest() -> Rest:

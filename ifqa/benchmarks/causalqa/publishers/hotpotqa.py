@@ -1,36 +1,35 @@
 """HotpotQA: questions that take two paragraphs of Wikipedia to answer (Yang et al., EMNLP 2018).
 
-Files (github.com/hotpotqa/hotpot, README.md, "JSON Format"): `hotpot_train_v1.1.json`, `hotpot_dev_distractor_v1.json` (or
-`hotpot_dev_fullwiki_v1.json`, the same questions with retrieved paragraphs) and `hotpot_test_fullwiki_v1.json`, each a list of
+Files (github.com/hotpotqa/hotpot, README.md, "JSON Format"): `hotpot_train_v1.1.json`, `hotpot_dev_distractor_v1.json`
+(or `hotpot_dev_fullwiki_v1.json`, the same questions with retrieved paragraphs) and `hotpot_test_fullwiki_v1.json`,
+each a list of
 
     {"_id": "5a8b...", "question": "...", "answer": "...", "type": "bridge", "level": "hard",
      "supporting_facts": [["Title", 0], ...], "context": [["Title", ["A sentence.", " Another."]], ...]}
 
-The context is all its paragraphs, a line each, as "Title: sentences". `dev` is the validation part (35 causal questions in the paper, and as
-many by the rules); the test part has no answers and only counts. The paper's 112,662 questions are train's 90,447 and three times 7,405:
-it seems to count dev in both settings, which this does not.
+The context is all its paragraphs, a line each, as "Title: sentences". `dev` is the validation part (35 causal questions
+in the paper, and as many by the rules); the test part has no answers and only counts. The paper's 112,662 questions are
+train's 90,447 and three times 7,405: it seems to count dev in both settings, which this does not.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
-    Part,
-    Reading,
     Rest,
     Unit,
     any_text,
     identifier,
     json_elements,
-    matching,
     split_of,
 )
 from ifqa.errors import IfqaError
-from ifqa.storage.files import field, text_field
+from ifqa.storage.files import field
 
 
 def _choose(found: Sequence[Part]) -> list[Part]:
@@ -51,7 +50,7 @@ def _found(split: str, record: dict[str, Any], where: str) -> Iterable[Found]:
         answers = [any_text(record, "answer", where)]
         return Rest(identifier(record, "_id", where), "\n".join(paragraphs), answers, split)
 
-    return (Found(text_field(record, "question", where), rest),)
+    return (Found(field(record, "question", str, where), rest),)
 
 
 def _paragraph(found: object, where: str) -> str:

@@ -1,44 +1,43 @@
 """MS MARCO question answering v2.1: queries of Bing with ten passages and answers that people wrote (Nguyen et al. 2016).
 
-Files (github.com/microsoft/MSMARCO-Question-Answering, README.md, "Data Format"): `train_v2.1.json`, `dev_v2.1.json` and
-`eval_v2.1_public.json`, each one JSON object of columns,
+Files (github.com/microsoft/MSMARCO-Question-Answering, README.md, "Data Format"): `train_v2.1.json`, `dev_v2.1.json`
+and `eval_v2.1_public.json`, each one JSON object of columns,
 
     {"answers": {"0": ["..."]}, "passages": {"0": [{"is_selected": 1, "passage_text": "...", "url": "..."}]},
      "query": {"0": "..."}, "query_id": {"0": 1185869}, "query_type": {...}, "wellFormedAnswers": {...}}
 
-or the same questions as JSON lines (`train_v2.1.jsonl`), as the publisher's Utils/tojsonl.py writes them. The passage-ranking files
-have no answers and are not read.
+or the same questions as JSON lines (`train_v2.1.jsonl`), as the publisher's Utils/tojsonl.py writes them. The
+passage-ranking files have no answers and are not read.
 
-The gold answers are `answers` without "No Answer Present."; the well-formed ones are left out. The context is the ten passages, a
-line each: which of them the authors took cannot be told. `dev` is the validation part (2,558 causal questions with an answer in the
-paper), `eval` has no answers and only counts.
+The gold answers are `answers` without "No Answer Present."; the well-formed ones are left out. The context is the ten
+passages, a line each: which of them the authors took cannot be told. `dev` is the validation part (2,558 causal
+questions with an answer in the paper), `eval` has no answers and only counts.
 
-A column file is read three times, because its queries come last: for the causal rows, for their answers, for their passages.
+A column file is read three times, because its queries come last: for the causal rows, for their answers, for their
+passages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
     Parse,
-    Part,
-    Reading,
     Rest,
     Unit,
     any_text,
     identifier,
     json_lines,
-    matching,
     objects,
     split_of,
     strings,
 )
 from ifqa.errors import IfqaError
-from ifqa.storage.files import text_field
+from ifqa.storage.files import field
 from ifqa.storage.json_stream import JsonStream
 
 _NONE = "No Answer Present."
@@ -61,17 +60,16 @@ def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator
 
 def _rows(reading: Reading, part: Part, causal: Causal, split: str) -> Iterator[Unit]:
     rows: dict[str, dict[str, Any]] = {}
-    for row, stream in _column(reading, part, ["query"]):
+    for _, row, stream in _columns(reading, part, "query"):
         query = stream.value()
         if not isinstance(query, str):
             raise IfqaError(f"{part}:{stream.line}: query {row!r} must be a string, found {type(query).__name__}")
         if causal(query):
             rows[row] = {"query": query}
-    for key in ("query_id", "answers"):
-        for row, stream in _column(reading, part, [key], needed=key == "query_id"):
-            if row in rows:
-                rows[row][key] = stream.value()
-    for row, stream in _column(reading, part, ["passages"]):
+    for key, row, stream in _columns(reading, part, "query_id", "answers"):
+        if row in rows:
+            rows[row][key] = stream.value()
+    for _, row, stream in _columns(reading, part, "passages"):
         where = f"{part}:{stream.line}: row {row!r}"
         record = rows.pop(row, None)
         if record is None:
@@ -87,20 +85,23 @@ def _not_causal() -> Iterable[Found]:
     return (Found("", rest),)
 
 
-def _column(reading: Reading, part: Part, keys: list[str], needed: bool = True) -> Iterator[tuple[str, JsonStream]]:
+def _columns(reading: Reading, part: Part, *keys: str) -> Iterator[tuple[str, str, JsonStream]]:
+    """Column, row and cursor of each value of some columns; the first of them must be there (eval has no answers)."""
     seen = []
     with reading.json(part) as stream:
         for key in stream.members():
             seen.append(key)
             if key in keys:
                 for row in stream.members():
-                    yield row, stream
-    if needed and not set(keys) & set(seen):
-        raise IfqaError(f"{part}: column {keys[0]!r} is missing; found {', '.join(map(repr, seen[:9])) or 'no columns'}")
+                    yield key, row, stream
+    if keys[0] not in seen:
+        raise IfqaError(
+            f"{part}: column {keys[0]!r} is missing; found {', '.join(map(repr, seen[:9])) or 'no columns'}"
+        )
 
 
 def _found(split: str, record: dict[str, Any], where: str) -> Iterable[Found]:
-    question = text_field(record, "query", where)
+    question = field(record, "query", str, where)
 
     def rest() -> Rest:
         answers = [one for one in strings(record, "answers", where) if one != _NONE] if "answers" in record else []
@@ -110,6 +111,14 @@ def _found(split: str, record: dict[str, Any], where: str) -> Iterable[Found]:
     return (Found(question, rest),)
 
 
+def _reads(part: Part) -> int:
+    return 1 if part.base.endswith("l") else 3
+
+
 LAYOUT = Layout(
-    "MS MARCO", "train_v2.1.json, dev_v2.1.json and eval_v2.1_public.json (or .jsonl)", _choose, _units
+    "MS MARCO",
+    "train_v2.1.json, dev_v2.1.json and eval_v2.1_public.json (or .jsonl)",
+    _choose,
+    _units,
+    reads=_reads,
 )

@@ -1,16 +1,18 @@
 """Natural Questions: queries of Google with a Wikipedia page and annotated spans (Kwiatkowski et al., TACL 2019).
 
-Files (github.com/google-research-datasets/natural-questions, README.md and text_utils.py): the original `nq-train-00.jsonl` to 49 and
-`nq-dev-00.jsonl` to 04, or the simplified `simplified-nq-train.jsonl` with `nq-dev-all.jsonl`, each also with the publisher's prefix
-`v1.0-simplified_`. A simplified line (an original one has `document_tokens`, a list of {"token", "html_token"}, for the text):
+Files (github.com/google-research-datasets/natural-questions, README.md and text_utils.py): the original
+`nq-train-00.jsonl` to 49 and `nq-dev-00.jsonl` to 04, or the simplified `simplified-nq-train.jsonl` with
+`nq-dev-all.jsonl`, each also with the publisher's prefix `v1.0-simplified_`. A simplified line (an original one has
+`document_tokens`, a list of {"token", "html_token"}, for the text):
 
     {"example_id": 3902, "question_text": "...", "document_text": "<P> A string is a list ... </P>", "document_url": "...",
      "annotations": [{"long_answer": {"start_token": 0, "end_token": 12}, "yes_no_answer": "NONE",
                       "short_answers": [{"start_token": 5, "end_token": 8}]}], "long_answer_candidates": [...]}
 
-The gold answers are the short answers of all annotators, each span on its own, with repetitions, as in the authors' release; a question
-without one is without an answer. The context is the whole page without its tags (the authors cut it at 10,000 tokens). `dev` is the
-validation part (71 causal questions in the paper). The test part is not published; the paper's 315,203 questions are train and dev.
+The gold answers are the short answers of all annotators, each span on its own, with repetitions, as in the authors'
+release; a question without one is without an answer. The context is the whole page without its tags (the authors cut it
+at 10,000 tokens). `dev` is the validation part (71 causal questions in the paper). The test part is not published; the
+paper's 315,203 questions are train and dev.
 """
 
 import re
@@ -18,24 +20,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
     Parse,
-    Part,
-    Reading,
     Rest,
     Unit,
     identifier,
     json_lines,
     mapping,
-    matching,
     objects,
     split_of,
 )
 from ifqa.errors import IfqaError
-from ifqa.storage.files import field, text_field
+from ifqa.storage.files import field
 
 _TAG = re.compile(r"</?[A-Za-z][^ ]*>")
 _PREFIX = r"(v1\.0-simplified_)?"
@@ -54,7 +54,7 @@ def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator
 
 
 def _found(split: str, record: dict[str, Any], where: str) -> Iterable[Found]:
-    question = text_field(record, "question_text", where)
+    question = field(record, "question_text", str, where)
 
     def rest() -> Rest:
         tokens = _tokens(record, where)

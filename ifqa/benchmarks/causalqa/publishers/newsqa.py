@@ -1,19 +1,19 @@
 """NewsQA: questions on stories of CNN, answered by a span of the story (Trischler et al. 2017).
 
-Files (github.com/Maluuba/newsqa, README.md, "Data Description"; the loader datasets/newsqa/newsqa.py of huggingface/datasets):
-`combined-newsqa-data-v1.json`, which the publisher's script makes,
+Files (github.com/Maluuba/newsqa, README.md, "Data Description"; the loader datasets/newsqa/newsqa.py of
+huggingface/datasets): `combined-newsqa-data-v1.json`, which the publisher's script makes,
 
     {"data": [{"storyId": "./cnn/stories/2e1d4", "text": "...", "type": "train", "questions": [{"q": "...", "isAnswerAbsent": 0.0,
      "consensus": {"s": 115, "e": 125}, "answers": [...], "validatedAnswers": [...]}]}], "version": "1"}
 
-where `consensus` is {"noAnswer": true} or {"badQuestion": true} if that was agreed on; or `combined-newsqa-data-v1.csv` with the columns
-story_id, question, answer_char_ranges ("196:228|196:202,217:228|None", by crowd worker), is_answer_absent, is_question_bad,
-validated_answers ('{"none": 1, "294:297": 2}') and story_text.
+where `consensus` is {"noAnswer": true} or {"badQuestion": true} if that was agreed on; or `combined-newsqa-data-v1.csv`
+with the columns story_id, question, answer_char_ranges ("196:228|196:202,217:228|None", by crowd worker),
+is_answer_absent, is_question_bad, validated_answers ('{"none": 1, "294:297": 2}') and story_text.
 
-The gold answer is the consensus; of the CSV file, the range with most votes among the validated ones, else among the workers'. The
-context is the story. `dev` is the validation part (29 causal questions with an answer in the paper); `test` is in the random split
-alone. The CSV file does not tell the split: with the publisher's `train_story_ids.csv`, `dev_story_ids.csv` and `test_story_ids.csv`
-beside it (maluuba/newsqa/ of the repository) it has one.
+The gold answer is the consensus; of the CSV file, the range with most votes among the validated ones, else among the
+workers'. The context is the story. `dev` is the validation part (29 causal questions with an answer in the paper);
+`test` is in the random split alone. The CSV file does not tell the split: with the publisher's `train_story_ids.csv`,
+`dev_story_ids.csv` and `test_story_ids.csv` beside it (maluuba/newsqa/ of the repository) it has one.
 """
 
 import csv
@@ -23,18 +23,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
-    Part,
-    Reading,
     Rest,
     Unit,
     in_member,
     json_elements,
     mapping,
-    matching,
     objects,
     split_of,
 )
@@ -64,7 +62,7 @@ def _found(story: dict[str, Any], where: str) -> Iterable[Found]:
     name, text = text_field(story, "storyId", where), field(story, "text", str, where)
     split = split_of(field(story, "type", str, where))
     for number, one in enumerate(objects(story, "questions", where)):
-        yield Found(text_field(one, "q", where), partial(_rest, one, f"{name}/{number}", text, split, where))
+        yield Found(field(one, "q", str, where), partial(_rest, one, f"{name}/{number}", text, split, where))
 
 
 def _rest(one: dict[str, Any], question_id: str, text: str, split: str, where: str) -> Rest:
@@ -87,7 +85,9 @@ def _rows(reading: Reading, part: Part, splits: Mapping[str, str]) -> Iterator[U
     rows = csv.DictReader(f"{line}\n" for _, line in reading.lines(part))
     try:
         if missing := _COLUMNS - set(rows.fieldnames or ()):
-            raise IfqaError(f"{part}:1: column {min(missing)!r} is missing; found {', '.join(rows.fieldnames or ())[:80]}")
+            raise IfqaError(
+                f"{part}:1: column {min(missing)!r} is missing; found {', '.join(rows.fieldnames or ())[:80]}"
+            )
         for number, row in enumerate(rows):
             yield partial(_row, row, number, splits, f"{part}:{rows.line_num}")
     except csv.Error as error:
@@ -105,7 +105,7 @@ def _row(row: Mapping[str, str | None], number: int, splits: Mapping[str, str], 
         answer = " ".join(piece.strip() for piece in pieces)
         return Rest(f"{cells['story_id']}/{number}", cells["story_text"], [answer], splits.get(cells["story_id"], ""))
 
-    return (Found(text_field(cells, "question", where), rest),)
+    return (Found(cells["question"], rest),)
 
 
 def _agreed(cells: Mapping[str, str], where: str) -> str:

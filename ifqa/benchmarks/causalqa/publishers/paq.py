@@ -5,13 +5,14 @@ Files (github.com/facebookresearch/PAQ, README.md): `PAQ.metadata.jsonl`, one qu
     {"question": "...", "subsets": ["L1"], "answer": "...", "passage_score": -1.2,
      "answers": [{"passage_id": "123", "offset": 7, "text": "...", "extractor": "L"}]}
 
-and `psgs_w100.tsv`, DPR's passages (id, text, title, by tab), where the contexts are looked up: unpacked, because 770,000 places
-of 13 GB are read. Without it the contexts are empty, and so they are with `PAQ.jsonl` (NQ-open's format: `question`, and `answer`, a
-list), which names no passage.
+and `psgs_w100.tsv`, DPR's passages (id, text, title, by tab), where the contexts are looked up: unpacked, because
+770,000 places of 13 GB are read. Without it the contexts are empty, and so they are with `PAQ.jsonl` (NQ-open's format:
+`question`, and `answer`, a list), which names no passage.
 
-The gold answer is `answer`, the context the passage of the first of `answers`. The authors' release gives PAQ's questions one answer
-and passage ids as their ids; passage ids are not unique, so here the id is the number of the line. PAQ has no split: the paper's
-76,961 questions to test on are 10% of 769,606, so the random split stands for the original one.
+The gold answer is `answer`, the context the passage of the first of `answers`. The authors' release gives PAQ's
+questions one answer and passage ids as their ids; passage ids are not unique, so here the id is the number of the line.
+PAQ has no split: the paper's 76,961 questions to test on are 10% of 769,606, so the random split stands for the
+original one.
 """
 
 from array import array
@@ -20,25 +21,23 @@ from csv import reader
 from functools import partial
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
     Parse,
-    Part,
-    Reading,
     Rest,
     Unit,
     any_text,
     identifier,
     json_lines,
-    matching,
     objects,
     strings,
 )
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
-from ifqa.storage.files import text_field
+from ifqa.storage.files import field
 
 _EVERY = 16  # lines between two places that are remembered: 10 MB for DPR's 21 million passages
 
@@ -59,7 +58,7 @@ def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator
 
 
 def _found(passages: "Passages | None", record: dict[str, Any], where: str) -> Iterable[Found]:
-    question = text_field(record, "question", where)
+    question = field(record, "question", str, where)
     if "answers" in record:
         answers, places = [any_text(record, "answer", where)], objects(record, "answers", where)
     else:
@@ -83,7 +82,9 @@ class Passages:
             IfqaError: the file is packed, which allows no look-up.
         """
         if part.member or part.path.suffix != ".tsv":
-            raise IfqaError(f"{part}: passages are looked up in an unpacked file; unpack it beside, and remove this one")
+            raise IfqaError(
+                f"{part}: passages are looked up in an unpacked file; unpack it beside, and remove this one"
+            )
         self._path = part.path
         self._handle = open(part.path, "rb")  # noqa: SIM115  (open as long as the build)
         self._places = array("Q", [0])
@@ -113,7 +114,13 @@ class Passages:
             fields = next(reader([raw.decode("utf-8", "replace").rstrip("\r\n")], delimiter="\t"), [])
             if len(fields) == 3 and fields[0] == passage_id:
                 return fields[1]
-        raise IfqaError(f"{where}: passage {passage_id!r} is not at its line of {self._path}; wanted PAQ's own psgs_w100.tsv")
+        raise IfqaError(
+            f"{where}: passage {passage_id!r} is not at its line of {self._path}; wanted PAQ's own psgs_w100.tsv"
+        )
 
 
-LAYOUT = Layout("PAQ", "PAQ.metadata.jsonl and psgs_w100.tsv, or PAQ.jsonl", _choose, _units)
+def _reads(part: Part) -> int:
+    return 0 if part.base == "psgs_w100.tsv" else 1
+
+
+LAYOUT = Layout("PAQ", "PAQ.metadata.jsonl and psgs_w100.tsv, or PAQ.jsonl", _choose, _units, reads=_reads)

@@ -1,36 +1,34 @@
-"""SQuAD 2.0: questions on paragraphs of Wikipedia, a third of which the paragraph does not answer (Rajpurkar et al., ACL 2018).
+"""SQuAD 2.0: questions on paragraphs of Wikipedia; a third of them have no answer there (Rajpurkar et al., ACL 2018).
 
 Files (rajpurkar.github.io/SQuAD-explorer): `train-v2.0.json` and `dev-v2.0.json`,
 
     {"version": "v2.0", "data": [{"title": "...", "paragraphs": [{"context": "...", "qas": [{"id": "56be...", "question": "...",
      "is_impossible": false, "answers": [{"text": "...", "answer_start": 269}]}]}]}]}
 
-The gold answers are those of all annotators, with repetitions, as in the authors' release; questions that cannot be answered have none.
-The context is the paragraph. `dev` is the validation part (252 causal questions with an answer in the paper); the test part is not
-published. The paper's 142,192 questions are train's 130,319 and dev's 11,873.
+The gold answers are those of all annotators, with repetitions, as in the authors' release; questions that cannot be
+answered have none. The context is the paragraph. `dev` is the validation part (252 causal questions with an answer in
+the paper); the test part is not published. The paper's 142,192 questions are train's 130,319 and dev's 11,873.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
-    Part,
-    Reading,
     Rest,
     Unit,
     any_text,
     identifier,
     in_member,
     json_elements,
-    matching,
     objects,
     split_of,
 )
-from ifqa.storage.files import field, text_field
+from ifqa.storage.files import field
 
 
 def _choose(found: Sequence[Part]) -> list[Part]:
@@ -48,7 +46,7 @@ def _found(split: str, article: dict[str, Any], where: str) -> Iterable[Found]:
     for paragraph in objects(article, "paragraphs", where):
         context = field(paragraph, "context", str, where)
         for one in objects(paragraph, "qas", where):
-            yield Found(text_field(one, "question", where), partial(_rest, one, context, split, where))
+            yield Found(field(one, "question", str, where), partial(_rest, one, context, split, where))
 
 
 def _rest(one: dict[str, Any], context: str, split: str, where: str) -> Rest:

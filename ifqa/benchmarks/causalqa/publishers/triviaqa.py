@@ -1,18 +1,20 @@
 """TriviaQA: questions of quiz pages with documents found for them (Joshi et al., ACL 2017).
 
-Files (nlp.cs.washington.edu/triviaqa; the loader datasets/trivia_qa/trivia_qa.py of huggingface/datasets): `unfiltered-web-train.json`,
-`unfiltered-web-dev.json` and `unfiltered-web-test-without-answers.json` (else `web-train.json` and so on of the archive "rc"),
+Files (nlp.cs.washington.edu/triviaqa; the loader datasets/trivia_qa/trivia_qa.py of huggingface/datasets):
+`unfiltered-web-train.json`, `unfiltered-web-dev.json` and `unfiltered-web-test-without-answers.json` (else
+`web-train.json` and so on of the archive "rc"),
 
     {"Data": [{"Question": "...", "QuestionId": "tc_1", "QuestionSource": "...",
       "Answer": {"Value": "...", "Aliases": ["..."], "NormalizedAliases": ["..."], "NormalizedValue": "...", "Type": "..."},
       "EntityPages": [{"DocSource": "TagMe", "Filename": "A_page.txt", "Title": "A page"}],
-      "SearchResults": [{"Description": "...", "Filename": "1/1_2.txt", "Rank": 0, "Title": "...", "Url": "..."}]}], "Split": "train", ...}
+      "SearchResults": [{"Description": "...", "Filename": "1/1_2.txt", "Rank": 0, "Title": "...", "Url": "..."}]}], ...}
 
 and the documents, `evidence/wikipedia/FILENAME` and `evidence/web/FILENAME` of the archive "rc".
 
-The gold answers are the value and its aliases. The context is the first document that is there, Wikipedia's pages first, else the
-descriptions of the search results; what the authors took cannot be told. The file's name tells the split: `dev` is the validation part (66
-causal questions in the paper); the test part has no answers and only counts. The paper's 109,767 questions are the unfiltered files'.
+The gold answers are the value and its aliases. The context is the first document that is there, Wikipedia's pages
+first, else the descriptions of the search results; what the authors took cannot be told. The file's name tells the
+split: `dev` is the validation part (66 causal questions in the paper); the test part has no answers and only counts.
+The paper's 109,767 questions are the unfiltered files'.
 """
 
 import os
@@ -21,12 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
 from ifqa.benchmarks.causalqa.publishers.reading import (
     Causal,
     Found,
     Layout,
-    Part,
-    Reading,
     Rest,
     Unit,
     any_text,
@@ -34,12 +35,11 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     in_member,
     json_elements,
     mapping,
-    matching,
     objects,
     split_of,
     strings,
 )
-from ifqa.storage.files import LONGEST_LINE, text_field
+from ifqa.storage.files import LONGEST_LINE, field
 
 _FILES = r"web-(train|dev|test-without-answers)\.json"
 _PLACES = {"EntityPages": "wikipedia", "SearchResults": "web"}
@@ -67,10 +67,10 @@ def _found(evidence: Path | None, split: str, record: dict[str, Any], where: str
         answers: list[str] = []
         if "Answer" in record:
             answer = mapping(record["Answer"], f"{where}: 'Answer'")
-            answers = list(dict.fromkeys([text_field(answer, "Value", where), *strings(answer, "Aliases", where)]))
+            answers = list(dict.fromkeys([field(answer, "Value", str, where), *strings(answer, "Aliases", where)]))
         return Rest(identifier(record, "QuestionId", where), _context(evidence, record, where), answers, split)
 
-    return (Found(text_field(record, "Question", where), rest),)
+    return (Found(field(record, "Question", str, where), rest),)
 
 
 def _context(evidence: Path | None, record: dict[str, Any], where: str) -> str:
