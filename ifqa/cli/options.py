@@ -122,6 +122,12 @@ def with_options(
     return decorate
 
 
+def show_help(context: typer.Context) -> None:
+    """Show the help of a group of verbs if no verb is given; this is no error."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
 def refuse_broken_text(arguments: Sequence[str]) -> None:
     """Raise IfqaError for an argument that is not UTF-8: Python reads it as half a surrogate pair, which cannot be written."""
     for number, one in enumerate(arguments, start=1):

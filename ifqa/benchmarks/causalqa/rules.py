@@ -20,9 +20,10 @@ from ifqa.errors import IfqaError
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: the paper's words for it, a pattern for each reading, and how the notebook's differs from the others."""
+    """One rule: a short name, the paper's words, a pattern for each reading, and how the readings differ."""
 
     name: str
+    short: str
     words: str
     notebook: str
     table3: str
@@ -35,6 +36,7 @@ class Rule:
 TABLE = (
     Rule(
         "R1",
+        "why",
         "[why]",
         notebook=r"\Awhy|(?=\Aif)(?=.*why )|(?=\Awhen)(?=.*why )| and why | why is \w+ | is \w+ why ",
         table3=r"\bwhy\b",
@@ -48,6 +50,7 @@ TABLE = (
     ),
     Rule(
         "R2",
+        "cause",
         "[cause(s)?]",
         notebook=r"\Acause.{0,1} | cause.{0,1} |because of what",
         table3=r"\bcauses?\b",
@@ -60,6 +63,7 @@ TABLE = (
     ),
     Rule(
         "R3",
+        "how come, how did",
         "[how come|how did]",
         notebook=r"\s*how come |\s*how did ",
         table3=r"\bhow (?:come|did)\b",
@@ -68,6 +72,7 @@ TABLE = (
     ),
     Rule(
         "R4",
+        "effect, affect",
         "[effect(s)?|affect(s)?]",
         notebook=r"^(?!.*dopplar).*effect.{0,1} .*$| affect{0,1} ",
         table3=r"\b(?:effects?|affects?)\b",
@@ -81,6 +86,7 @@ TABLE = (
     ),
     Rule(
         "R5",
+        "lead to",
         "[lead(s)? to]",
         notebook=r" lead to",
         table3=r"\bleads? to\b",
@@ -92,6 +98,7 @@ TABLE = (
     ),
     Rule(
         "R6",
+        "what happens if",
         "[what (will|might)? happen(s)?] and [if|when]",
         notebook=r"\A(?:(?=.*what happens)(?=.*if)|(?=.*what will happen)(?=.*if)|(?=.*what might happen)(?=.*if)|"
         "\\\n"  # the bug: a backslash at the end of a line of a raw string asks for a line break
@@ -106,6 +113,7 @@ TABLE = (
     ),
     Rule(
         "R7",
+        "what to do if",
         "[what (to do|should be done)] and [if|to|when]",
         notebook=r"\Awhat to do if |\Awhat to do when |\Awhat to do to |"
         r"\Awhat should be done if |\Awhat should be done when |\Awhat should be done to ",
