@@ -11,6 +11,7 @@ from ifqa.storage.files import LONGEST_LINE
 
 _CHUNK = 1 << 20  # bytes
 _BLANKS = " \t\n\r"
+_AFTER = _BLANKS + ",:]}"  # what may stand after a value
 
 
 class JsonStream:
@@ -84,9 +85,13 @@ class JsonStream:
             except (RecursionError, ValueError) as error:
                 raise self._broken(f"not JSON that can be read ({error})", self._at) from error
             else:
-                if end < len(self._text) or self._ended:  # else a number may go on
+                after = self._text[end : end + 1]
+                if self._ended or (after and after in _AFTER):
                     self._at = end
                     return found
+                if len(self._text) - self._at > self._longest:
+                    raise self._broken(f"not JSON (found {after!r} after a value)", end)
+                # the last piece may end within a number: "1." or "1e" of "1.5" and "1e9"
             self._read(max(_CHUNK, len(self._text) - self._at))  # doubled, so that a long value is not tried too often
 
     def _inside(self, opens: str, closes: str) -> Iterator[str]:

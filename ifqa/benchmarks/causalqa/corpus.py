@@ -15,6 +15,7 @@ but for chance (PAQ: 76,961 ± 263). The authors' own draw cannot be rebuilt.
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -23,7 +24,7 @@ from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.output import SPLITS, Output, Tally
 from ifqa.benchmarks.causalqa.publishers import LAYOUTS
 from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, parts
-from ifqa.benchmarks.causalqa.publishers.reading import Causal, Rest, Unit
+from ifqa.benchmarks.causalqa.publishers.reading import Causal, Rest, Units
 from ifqa.benchmarks.causalqa.rules import RULES, matched
 from ifqa.benchmarks.large import download
 from ifqa.errors import IfqaError, unknown
@@ -50,7 +51,7 @@ class Source(NamedTuple):
     layout: str
     parts: Sequence[Part]
     size: int
-    units: Callable[[Reading, Sequence[Part], Causal], Iterator[Unit]]
+    units: Callable[[Reading, Sequence[Part], Causal], Units]
     inputs: dict[str, object]
 
 
@@ -161,8 +162,11 @@ def _fill(output: Output, source: Source, rules: str, seed: int) -> None:
     number, seen, kept = 0, 0.0, time.monotonic()
     handles = output.open()
     try:
-        with Reading() as reading, bar(name, source.size, unit="bytes") as advance:
-            units = source.units(reading, source.parts, lambda question: bool(matched(question, rules)))
+        with (
+            bar(name, source.size, unit="bytes") as advance,
+            Reading() as reading,
+            closing(source.units(reading, source.parts, lambda question: bool(matched(question, rules)))) as units,
+        ):
             for number, unit in enumerate(units, start=1):
                 if number % 1024 == 0:
                     advance(reading.position - seen)

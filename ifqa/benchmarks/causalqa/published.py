@@ -9,7 +9,7 @@ class Published(NamedTuple):
     Attributes:
         questions: all questions that the rules were tried on.
         causal: those that a rule matches, with an answer.
-        share: causal questions, in percent of all, without an answer too.
+        share: these, in percent of all.
         question_words: mean words of a causal question.
         answer_words: mean words of its answer.
         original: causal questions of the original validation part, the N of Table 4.

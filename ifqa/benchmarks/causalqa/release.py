@@ -17,12 +17,12 @@ split.
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, parts
-from ifqa.benchmarks.causalqa.publishers.reading import Causal, Found, Rest, Unit
+from ifqa.benchmarks.causalqa.publishers.reading import Causal, Found, Rest, Units
 from ifqa.errors import IfqaError
 from ifqa.storage.files import LONGEST_LINE
 
@@ -68,7 +68,7 @@ def has_texts(chosen: Sequence[Part]) -> bool:
     raise IfqaError(f"{chosen[0]} is empty; fetch the release again")
 
 
-def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     """A unit for each row of a dataset's parts."""
     csv.field_size_limit(LONGEST_LINE)
     for part in chosen:

@@ -15,7 +15,7 @@ There is no context. The paper's 272,634 questions are the training part alone, 
 131,033 causal ones: so only the training part is read, and the random split stands for the original one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
@@ -25,7 +25,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Layout,
     Parse,
     Rest,
-    Unit,
+    Units,
     any_text,
     identifier,
     json_lines,
@@ -40,7 +40,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return matching(found, r"train_eli5\.jsonl?", r"eli5-train-kilt\.jsonl")
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     def parse(part: Part) -> Parse:
         return _kilt if "kilt" in part.base else _reddit
 

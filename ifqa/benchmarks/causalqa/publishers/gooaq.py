@@ -12,7 +12,7 @@ whether of dev or of test, which is as large, cannot be told). Those in `test` o
 alone, as is everything without `split.json`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Layout,
     Parse,
     Rest,
-    Unit,
+    Units,
     any_text,
     identifier,
     json_lines,
@@ -40,7 +40,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return questions + matching(found, r"split\.json") if questions else []
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     questions, *splits = chosen
     of_ids = _splits(reading, splits[0]) if splits else bytearray()
 

@@ -12,7 +12,7 @@ in the paper, and as many by the rules); the test part has no answers and only c
 train's 90,447 and three times 7,405: it seems to count dev in both settings, which this does not.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Found,
     Layout,
     Rest,
-    Unit,
+    Units,
     any_text,
     identifier,
     json_elements,
@@ -38,7 +38,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return [*matching(found, r"hotpot_train_v1\.1\.json"), *dev, *test]
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     for part in chosen:
         with reading.json(part) as stream:
             yield from json_elements(stream, part, partial(_found, split_of(part.base)))

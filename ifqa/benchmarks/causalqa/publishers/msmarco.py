@@ -28,7 +28,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Layout,
     Parse,
     Rest,
-    Unit,
+    Units,
     any_text,
     identifier,
     json_lines,
@@ -47,7 +47,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return matching(found, r"(train|dev)_v2\.1\.jsonl?|eval_v2\.1_public\.jsonl?")
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     def parse(part: Part) -> Parse:
         return partial(_found, split_of(part.base))
 
@@ -58,7 +58,7 @@ def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator
             yield from _rows(reading, part, causal, split_of(part.base))
 
 
-def _rows(reading: Reading, part: Part, causal: Causal, split: str) -> Iterator[Unit]:
+def _rows(reading: Reading, part: Part, causal: Causal, split: str) -> Units:
     rows: dict[str, dict[str, Any]] = {}
     for _, row, stream in _columns(reading, part, "query"):
         query = stream.value()

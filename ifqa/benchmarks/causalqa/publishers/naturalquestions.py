@@ -16,7 +16,7 @@ paper's 315,203 questions are train and dev.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Layout,
     Parse,
     Rest,
-    Unit,
+    Units,
     identifier,
     json_lines,
     mapping,
@@ -46,7 +46,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return train + matching(found, _PREFIX + r"(simplified-nq-dev|nq-dev-all)\.jsonl", r"nq-dev-\d\d\.jsonl")
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     def parse(part: Part) -> Parse:
         return partial(_found, split_of(part.base.replace("simplified", "")))
 

@@ -19,7 +19,7 @@ workers'. The context is the story. `dev` is the validation part (29 causal ques
 import csv
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Found,
     Layout,
     Rest,
-    Unit,
+    Units,
     in_member,
     json_elements,
     mapping,
@@ -47,7 +47,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return stories + matching(found, r"(train|dev|test)_story_ids\.csv") if stories else []
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     part, *lists = chosen
     if part.base.endswith(".csv"):
         splits = {story: split_of(one.base) for one in lists for _, story in reading.lines(one)}
@@ -80,7 +80,7 @@ def _span(text: str, first: int, last: int, where: str) -> str:
     return text[first:last]
 
 
-def _rows(reading: Reading, part: Part, splits: Mapping[str, str]) -> Iterator[Unit]:
+def _rows(reading: Reading, part: Part, splits: Mapping[str, str]) -> Units:
     csv.field_size_limit(LONGEST_LINE)
     rows = csv.DictReader(f"{line}\n" for _, line in reading.lines(part))
     try:
@@ -88,8 +88,10 @@ def _rows(reading: Reading, part: Part, splits: Mapping[str, str]) -> Iterator[U
             raise IfqaError(
                 f"{part}:1: column {min(missing)!r} is missing; found {', '.join(rows.fieldnames or ())[:80]}"
             )
-        for number, row in enumerate(rows):
-            yield partial(_row, row, number, splits, f"{part}:{rows.line_num}")
+        asked: Counter[str] = Counter()  # questions of each story so far
+        for row in rows:
+            yield partial(_row, row, asked[row["story_id"]], splits, f"{part}:{rows.line_num}")
+            asked[row["story_id"]] += 1
     except csv.Error as error:
         raise IfqaError(f"{part}:{rows.line_num}: not comma-separated values ({error})") from error
 

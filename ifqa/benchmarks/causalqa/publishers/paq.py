@@ -16,7 +16,7 @@ original one.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from csv import reader
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Layout,
     Parse,
     Rest,
-    Unit,
+    Units,
     any_text,
     identifier,
     json_lines,
@@ -47,9 +47,9 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return questions + matching(found, r"psgs_w100\.tsv") if questions else []
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     questions, *tables = chosen
-    passages = Passages(tables[0]) if tables else None
+    passages = Passages(reading, tables[0]) if tables else None
 
     def parse(part: Part) -> Parse:
         return partial(_found, passages)
@@ -75,7 +75,7 @@ def _found(passages: "Passages | None", record: dict[str, Any], where: str) -> I
 class Passages:
     """Texts of DPR's passages by id, read from their places in the file. The ids count from 1, as the lines after the head do."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, reading: Reading, part: Part) -> None:
         """Find every 16th line.
 
         Raises:
@@ -86,7 +86,7 @@ class Passages:
                 f"{part}: passages are looked up in an unpacked file; unpack it beside, and remove this one"
             )
         self._path = part.path
-        self._handle = open(part.path, "rb")  # noqa: SIM115  (open as long as the build)
+        self._handle = reading.hold(part.path)
         self._places = array("Q", [0])
         place, lines = 0, 0
         with bar(f"lines of {part.path.name}", part.size, unit="bytes") as advance:

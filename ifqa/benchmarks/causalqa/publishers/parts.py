@@ -56,7 +56,7 @@ def parts(folder: Path) -> list[Part]:
             path = Path(place, file)
             if not file.startswith(".") and path.is_file():
                 found += list(_members(path, folder)) if file.endswith(".zip") else [_part(path, folder)]
-    return sorted(found, key=lambda part: part.name)
+    return sorted(found, key=lambda part: (part.name, str(part)))
 
 
 def _part(path: Path, folder: Path) -> Part:
@@ -130,6 +130,10 @@ class Reading:
         finally:
             self._now = lambda: 0
             self._done += part.size
+
+    def hold(self, path: Path) -> BufferedReader:
+        """A handle for look-ups in an unpacked file, open until the reading ends; what it reads is not counted."""
+        return self._stack.enter_context(open(path, "rb"))
 
     def _handle(self, part: Part) -> BufferedReader:
         if not part.member:

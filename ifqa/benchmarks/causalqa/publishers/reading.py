@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ class Found(NamedTuple):
 
 #: A piece of a file that was not parsed yet. A build that goes on passes over units without parsing them.
 Unit = Callable[[], Iterable[Found]]
+Units = Generator[Unit, None, None]
 Causal = Callable[[str], bool]
 
 
@@ -52,7 +53,7 @@ class Layout(NamedTuple):
     title: str
     wanted: str
     choose: Callable[[Sequence[Part]], list[Part]]
-    units: Callable[[Reading, Sequence[Part], Causal], Iterator[Unit]]
+    units: Callable[[Reading, Sequence[Part], Causal], Units]
     aside: Callable[[Path], Iterable[str]] = lambda folder: ()
     reads: Callable[[Part], int] = lambda part: 1
 
@@ -60,7 +61,7 @@ class Layout(NamedTuple):
 Parse = Callable[[dict[str, Any], str], Iterable[Found]]  # of a record and its place, "file:line"
 
 
-def json_lines(reading: Reading, chosen: Sequence[Part], parse: Callable[[Part], Parse]) -> Iterator[Unit]:
+def json_lines(reading: Reading, chosen: Sequence[Part], parse: Callable[[Part], Parse]) -> Units:
     """A unit for each line of parts in JSON lines; `parse` gives the function for a part's records."""
     for part in chosen:
         function, name = parse(part), str(part)
@@ -80,7 +81,7 @@ def _parsed(parse: Parse, line: str, name: str, number: int) -> Iterable[Found]:
     return parse(mapping(record, where), where)
 
 
-def json_elements(stream: JsonStream, part: Part, parse: Parse) -> Iterator[Unit]:
+def json_elements(stream: JsonStream, part: Part, parse: Parse) -> Units:
     """A unit for each element of the array at the stream's cursor."""
     for _ in stream.elements():
         where = f"{part}:{stream.line}"

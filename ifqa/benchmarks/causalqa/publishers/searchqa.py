@@ -14,22 +14,13 @@ its 780, so the authors' choice cannot be told. Questions of `test` are in the r
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import PurePosixPath
 
 from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading
-from ifqa.benchmarks.causalqa.publishers.reading import (
-    Causal,
-    Found,
-    Layout,
-    Rest,
-    Unit,
-    any_text,
-    mapping,
-    objects,
-)
+from ifqa.benchmarks.causalqa.publishers.reading import Causal, Found, Layout, Rest, Units, any_text, mapping, objects
 from ifqa.errors import IfqaError
 from ifqa.storage.files import field
 
@@ -50,7 +41,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return chosen
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     for part in chosen:
         yield partial(_found, reading, part)
 

@@ -10,7 +10,7 @@ answered have none. The context is the paragraph. `dev` is the validation part (
 the paper); the test part is not published. The paper's 142,192 questions are train's 130,319 and dev's 11,873.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Found,
     Layout,
     Rest,
-    Unit,
+    Units,
     any_text,
     identifier,
     in_member,
@@ -35,7 +35,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return matching(found, r"(train|dev)-v2\.0\.json")
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     for part in chosen:
         with reading.json(part) as stream:
             for _ in in_member(stream, part, "data"):

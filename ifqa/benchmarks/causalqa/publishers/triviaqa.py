@@ -29,7 +29,7 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     Found,
     Layout,
     Rest,
-    Unit,
+    Units,
     any_text,
     identifier,
     in_member,
@@ -49,7 +49,7 @@ def _choose(found: Sequence[Part]) -> list[Part]:
     return matching(found, "unfiltered-" + _FILES, _FILES)
 
 
-def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Iterator[Unit]:
+def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
     for part in chosen:
         evidence = _evidence(part.path.parent)
         with reading.json(part) as stream:
