@@ -22,12 +22,12 @@ from typing import NamedTuple, cast
 
 from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.output import SPLITS, Output, Tally
-from ifqa.benchmarks.causalqa.publishers import LAYOUTS
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, parts
-from ifqa.benchmarks.causalqa.publishers.reading import Causal, Rest, Units
 from ifqa.benchmarks.causalqa.rules import RULES, matched
 from ifqa.benchmarks.large import download
 from ifqa.errors import IfqaError, unknown
+from ifqa.formats.publishers import LAYOUTS
+from ifqa.formats.publishers.parts import Part, Reading, parts
+from ifqa.formats.publishers.reading import Causal, Rest, Units
 from ifqa.progress import bar
 from ifqa.storage.artifacts import identity, make, read_manifest
 from ifqa.storage.files import json_line, known_sha256, write

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, parts
-from ifqa.benchmarks.causalqa.publishers.reading import Causal, Found, Rest, Units
 from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading, parts
+from ifqa.formats.publishers.reading import Causal, Found, Rest, Units
 from ifqa.storage.files import LONGEST_LINE
 
 URL = "https://zenodo.org/record/7186761/files/Webis-CausalQA-22-v-1.0.zip"

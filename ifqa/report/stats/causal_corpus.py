@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ifqa.benchmarks.causalqa.corpus import facts_of
 from ifqa.benchmarks.causalqa.output import SPLITS
 from ifqa.benchmarks.causalqa.published import ALL, PUBLISHED, Published
-from ifqa.benchmarks.causalqa.publishers import LAYOUTS
 from ifqa.errors import IfqaError
+from ifqa.formats.publishers import LAYOUTS
 from ifqa.progress import bar
 from ifqa.storage.files import field, read_jsonl, texts_field
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ifqa.benchmarks.causalqa import corpus, output
 from ifqa.benchmarks.causalqa.corpus import build, splits_of
-from ifqa.benchmarks.causalqa.publishers.reading import Rest
 from ifqa.errors import IfqaError
+from ifqa.formats.publishers.reading import Rest
 
 
 def content(root):

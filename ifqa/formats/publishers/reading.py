@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading
 from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading
 from ifqa.storage.json_stream import JsonStream
 
 

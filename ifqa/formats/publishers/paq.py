@@ -21,8 +21,9 @@ from csv import reader
 from functools import partial
 from typing import Any
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
-from ifqa.benchmarks.causalqa.publishers.reading import (
+from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.formats.publishers.reading import (
     Causal,
     Found,
     Layout,
@@ -35,7 +36,6 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     objects,
     strings,
 )
-from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.storage.files import field
 

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
-from ifqa.benchmarks.causalqa.publishers.reading import (
+from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.formats.publishers.reading import (
     Causal,
     Found,
     Layout,
@@ -28,7 +29,6 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     json_elements,
     split_of,
 )
-from ifqa.errors import IfqaError
 from ifqa.storage.files import field
 
 

@@ -20,8 +20,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
-from ifqa.benchmarks.causalqa.publishers.reading import (
+from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.formats.publishers.reading import (
     Causal,
     Found,
     Layout,
@@ -34,7 +35,6 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     objects,
     split_of,
 )
-from ifqa.errors import IfqaError
 from ifqa.storage.files import field
 
 _TAG = re.compile(r"</?[A-Za-z][^ ]*>")

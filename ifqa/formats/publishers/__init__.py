@@ -1,6 +1,6 @@
-"""How the publishers of the ten datasets lay out their files: a module for each, and the table of them."""
+"""Question sets as their publishers lay them out: the ten datasets of CausalQA, a module for each, and the table of them."""
 
-from ifqa.benchmarks.causalqa.publishers import (
+from ifqa.formats.publishers import (
     eli5,
     gooaq,
     hotpotqa,

@@ -23,8 +23,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
-from ifqa.benchmarks.causalqa.publishers.reading import (
+from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.formats.publishers.reading import (
     Causal,
     Found,
     Layout,
@@ -36,7 +37,6 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     objects,
     split_of,
 )
-from ifqa.errors import IfqaError
 from ifqa.storage.files import LONGEST_LINE, field, text_field
 
 _COLUMNS = {"story_id", "question", "answer_char_ranges", "validated_answers", "story_text"}

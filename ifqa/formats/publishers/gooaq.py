@@ -16,8 +16,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
-from ifqa.benchmarks.causalqa.publishers.reading import (
+from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.formats.publishers.reading import (
     Causal,
     Found,
     Layout,
@@ -28,7 +29,6 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     identifier,
     json_lines,
 )
-from ifqa.errors import IfqaError
 from ifqa.storage.files import field
 
 _LARGEST = 1 << 27  # of an id; the release's go up to about 8 million

@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
-from ifqa.benchmarks.causalqa.publishers.reading import (
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.formats.publishers.reading import (
     Causal,
     Found,
     Layout,

@@ -18,8 +18,8 @@ There is no context. The paper's 272,634 questions are the training part alone, 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
-from ifqa.benchmarks.causalqa.publishers.reading import (
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.formats.publishers.reading import (
     Causal,
     Found,
     Layout,

@@ -19,9 +19,9 @@ from functools import partial
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading
-from ifqa.benchmarks.causalqa.publishers.reading import Causal, Found, Layout, Rest, Units, any_text, mapping, objects
 from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading
+from ifqa.formats.publishers.reading import Causal, Found, Layout, Rest, Units, any_text, mapping, objects
 from ifqa.storage.files import field
 
 

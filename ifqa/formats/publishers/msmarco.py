@@ -21,8 +21,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from ifqa.benchmarks.causalqa.publishers.parts import Part, Reading, matching
-from ifqa.benchmarks.causalqa.publishers.reading import (
+from ifqa.errors import IfqaError
+from ifqa.formats.publishers.parts import Part, Reading, matching
+from ifqa.formats.publishers.reading import (
     Causal,
     Found,
     Layout,
@@ -36,7 +37,6 @@ from ifqa.benchmarks.causalqa.publishers.reading import (
     split_of,
     strings,
 )
-from ifqa.errors import IfqaError
 from ifqa.storage.files import field
 from ifqa.storage.json_stream import JsonStream
 
