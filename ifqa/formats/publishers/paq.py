@@ -59,15 +59,15 @@ def _units(reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
 
 def _found(passages: "Passages | None", record: dict[str, Any], where: str) -> Iterable[Found]:
     question = field(record, "question", str, where)
-    if "answers" in record:
-        answers, places = [any_text(record, "answer", where)], objects(record, "answers", where)
-    else:
-        answers, places = strings(record, "answer", where), []
 
     def rest() -> Rest:
         number = where.rpartition(":")[2]
-        context = passages.text(identifier(places[0], "passage_id", where), where) if passages and places else ""
-        return Rest(number, context, answers, "both")
+        if "answers" not in record:
+            return Rest(number, "", strings(record, "answer", where), "both")
+        places, context = objects(record, "answers", where), ""
+        if passages and places:
+            context = passages.text(identifier(places[0], "passage_id", where), where)
+        return Rest(number, context, [any_text(record, "answer", where)], "both")
 
     return (Found(question, rest),)
 
