@@ -54,12 +54,12 @@ def _table(*columns: str) -> "Table":
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column else "left", no_wrap=True)
+        table.add_column(column, justify="right" if column else "left", no_wrap=not column)
     return table
 
 
 def _rules(found: Measured) -> "Table":
-    table = _table("", *found.tallies, *(["paper, all datasets"] if found.in_paper else []))
+    table = _table("", *found.tallies, *(["the paper"] if found.in_paper else []))
     for name in NAMES:
         cells = [_cell(tally.matched[name], found.total) for tally in found.tallies.values()]
         table.add_row(_TITLES[name], *cells, *([_cell(PAPER_RULES[name], PAPER_READ)] if found.in_paper else []))
@@ -67,11 +67,11 @@ def _rules(found: Measured) -> "Table":
 
 
 def _cell(matched: int, of: int) -> str:
-    return f"{matched:,} {100 * matched / of:6.2f}%"
+    return f"{matched:,} {100 * matched / of:.2f}%"
 
 
 def _datasets(found: Measured) -> "Table":
-    table = _table("", "questions", *found.tallies, "paper's questions", "paper")
+    table = _table("", "questions", *found.tallies, "the paper's", "percent")
     for dataset, number in found.questions.items():
         shares = [f"{100 * found.causal[one][dataset] / number:.2f}" for one in found.tallies]
         read, percent = PAPER_DATASETS.get(dataset, (None, None))

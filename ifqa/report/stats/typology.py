@@ -116,15 +116,11 @@ def _labels(path: Path, wanted: set[Key]) -> dict[str, dict[Key, str | None]]:
 
 def stats_json(found: Measured) -> dict[str, object]:
     """The counts as JSON data, with kappa, and the labeller's coverage and precision as (share, low, high)."""
-    result: dict[str, object] = {
-        "counts": {
-            name: {
-                aspect: {one: own[one] for one in (*ASPECTS[aspect], "") if own[one] or one}
-                for aspect, own in aspects.items()
-            }
-            for name, aspects in found.counts.items()
-        }
+    counts = {
+        name: {aspect: {one: own[one] for one in _rows(found, aspect)} for aspect, own in aspects.items()}
+        for name, aspects in found.counts.items()
     }
+    result: dict[str, object] = {"counts": counts}
     if found.kappas:
         differing = {
             aspect: [{"classes": pair, "questions": number} for pair, number in own.most_common()]
@@ -194,18 +190,14 @@ def _table(*columns: str) -> "Table":
 
 def _counts(found: Measured, aspect: str) -> "Table":
     table = _table("", *map(plain, found.counts))
-    for name in (
-        *ASPECTS[aspect],
-        *(
-            [
-                "",
-            ]
-            if "labeller" in found.counts
-            else []
-        ),
-    ):
+    for name in _rows(found, aspect):
         table.add_row(name or "(abstains)", *(f"{own[aspect][name]:,}" for own in found.counts.values()))
     return table
+
+
+def _rows(found: Measured, aspect: str) -> list[str]:
+    """The classes, and "" for the labeller's abstentions."""
+    return [*ASPECTS[aspect], *([""] if "labeller" in found.counts else [])]
 
 
 def _judged(aspects: Mapping[str, Mapping[str, Judged]]) -> "Table":
