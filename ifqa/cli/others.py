@@ -66,12 +66,32 @@ def clean(
 def data(
     benchmark: Annotated[str, typer.Argument(help="Benchmark to fetch.")] = "ifqa",
     source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
+    rules: Annotated[
+        str | None,
+        typer.Option(
+            help="For causalqa: rules that choose its questions: notebook, table3, fixed. [default: notebook]"
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="For causalqa: seed of its random split. [default: 0]")
+    ] = None,
 ) -> None:
-    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256."""
+    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256; or build causalqa.
+
+    For causalqa, --from is a folder with a folder for each of its ten datasets, in its publisher's layout, or with the authors'
+    release. Without --from the release is fetched.
+    """
+    from ifqa.benchmarks.causalqa.corpus import build
     from ifqa.benchmarks.downloads import fetch
     from ifqa.plugins import open_benchmark
 
-    for line in fetch(open_benchmark(benchmark), source):
+    if benchmark == "causalqa":
+        lines = build(Path(), source, rules or "notebook", seed or 0)
+    elif rules is not None or seed is not None:
+        raise IfqaError(f"--rules and --seed are for causalqa, not for {benchmark}; leave them out")
+    else:
+        lines = fetch(open_benchmark(benchmark), source)
+    for line in lines:
         print_line(line)
 
 

@@ -90,6 +90,15 @@ def stats_causal(
     print_json(causal.stats_json(found)) if json else causal_tables.show(found)
 
 
+@stats.command("causal-corpus")
+def stats_causal_corpus(json: Json = False) -> None:
+    """Count data/causalqa by dataset and split: questions, causal ones, words; beside the paper's Tables 1, 2 and 4."""
+    from ifqa.report.stats import causal_corpus
+
+    found = causal_corpus.measure(Path("data/causalqa"))
+    print_json(causal_corpus.stats_json(found)) if json else causal_corpus.show(found)
+
+
 @stats.command("typology")
 def stats_typology(
     files: Annotated[
