@@ -180,7 +180,7 @@ def group_folders(checkpoint: str, root: Path = Path()) -> Mapping[str, str]:
     before, *after = str(root / checkpoint).split(GROUP)
     if len(after) > 1:
         raise IfqaError(f"checkpoint {checkpoint}: wanted {GROUP} once, found it {len(after)} times")
-    places = sorted(glob.glob(f"{glob.escape(before)}*{glob.escape(after[0])}"))
+    places = sorted(glob.glob(f"{glob.escape(before)}*{glob.escape(after[0])}"))  # noqa: PTH207 - of an escaped, whole path
     found = {one[len(before) : len(one) - len(after[0])]: one for one in places if Path(one).is_dir()}
     if not found:
         raise IfqaError(
