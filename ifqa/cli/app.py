@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ifqa.cli import others
+from ifqa.cli import others, trainings
 from ifqa.cli.options import (
     CorpusName,
     ExperimentName,
@@ -198,9 +198,9 @@ def check(
 
 for name, verb in others.MORE.items():
     app.command(name)(verb)
-app.add_typer(others.train, name="train")
+app.add_typer(trainings.train, name="train")
 app.add_typer(stats, name="stats")
-for group in (app, others.train, stats):
+for group in (app, trainings.train, stats):
     for command in group.registered_commands:
         assert command.callback is not None
         command.callback = quietly(command.callback)

@@ -1,4 +1,4 @@
-"""The other verbs of the command line: list, doctor, clean, data, convert, compare, report and train."""
+"""The other verbs of the command line: list, doctor, clean, data, convert, compare and report."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -7,15 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ifqa.cli.options import Given, Json, print_json, print_line, settings_of_flags, show_help, with_options
+from ifqa.cli.options import Json, print_json, print_line
 from ifqa.cli.process import in_words
 from ifqa.errors import IfqaError
-
-train = typer.Typer(
-    help="Train a model; weights and manifest go to a folder.",
-    invoke_without_command=True,
-    callback=show_help,
-)
 
 
 def list_all(json: Json = False) -> None:
@@ -162,76 +156,6 @@ def report(
 
     for path in publish(into, experiments or [], check, pages):
         print_line(path)
-
-
-def _training(folder: str, corpus: str = "ifqa-gold-train") -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator with the options of every training; the verb gets them as `given`, for `ifqa.pipeline.train.train`."""
-    options = {
-        "benchmark": (Annotated[str, typer.Option(help="Benchmark to train on.")], "ifqa"),
-        "split": (Annotated[str, typer.Option(help="Its training split.")], "full-train"),
-        "corpus": (
-            Annotated[str, typer.Option(help="Corpus whose BM25 index the training passages come from.")],
-            corpus,
-        ),
-        "folder": (
-            Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")],
-            Path(folder),
-        ),
-        "seed": Annotated[
-            int | None, typer.Option(help="Seed of initialisation, order and draws; else the training's default.")
-        ],
-        "settings": Annotated[
-            list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
-        ],
-    }
-    return with_options(options, lambda given: {"given": given | {"settings": settings_of_flags(given["settings"])}})
-
-
-@train.command("extractive")
-@_training("models/extractive")
-def train_extractive(given: Given) -> None:
-    """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
-    _train("extractive", given)
-
-
-@train.command("rerank")
-@_training("models/rerank")
-def train_rerank(given: Given) -> None:
-    """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2."""
-    _train("rerank", given)
-
-
-@train.command("dense")
-@_training("models/dense")
-def train_dense(
-    given: Given,
-    recipe: Annotated[
-        str, typer.Option(help="small (one encoder, fits a CPU) or dpr (as published; needs a GPU).")
-    ] = "small",
-) -> None:
-    """Train a dense retriever with in-batch negatives and hard negatives from BM25."""
-    _train("dense", given, recipe)
-
-
-@train.command("fid")
-@_training("models/fid", corpus="ifqa-gold")
-def train_fid(
-    given: Given,
-    recipe: Annotated[str, typer.Option(help="ifqa (one GPU; not tuned) or published (FiD-large's).")] = "ifqa",
-    dev: Annotated[
-        str, typer.Option(help="Split of the same family that chooses the best checkpoint; '' for none.")
-    ] = "full-dev",
-    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")] = "",
-) -> None:
-    """Train Fusion-in-Decoder, a T5, on retrieved passages; torchrun -m ifqa for several GPUs."""
-    _train("fid", given | {"dev": dev, "experiment": experiment}, recipe)
-
-
-def _train(what: str, given: Given, recipe: str = "") -> None:
-    from ifqa.pipeline.train import train as make
-
-    settings = ({"recipe": recipe} if recipe else {}) | given.pop("settings")
-    print_line(make(what, **given, settings=settings))
 
 
 MORE: dict[str, Callable[..., None]] = {

@@ -16,7 +16,8 @@ from ifqa.llms.replay import recording
 from ifqa.models.hub import is_here, partner
 from ifqa.pipeline.upstream import sources_of
 from ifqa.plugins import load_indexed, open_benchmark
-from ifqa.reading.fid.checkpoint import DEFAULT, MEND
+from ifqa.reading.t5.checkpoint import DEFAULT, mend_of
+from ifqa.reading.unifiedqa import group_folders
 from ifqa.settings import settings_of
 from ifqa.storage.artifacts import MANIFEST
 
@@ -102,7 +103,7 @@ def _encoders(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
 
 def _named(table: Mapping[str, object], root: Path) -> Iterator[Need]:
     """What the table of a retriever, reader or language model of this package names: models, files, a server."""
-    name, path, model = table.get("name"), str(table.get("path", "")), str(table.get("model", ""))
+    name, path, model = str(table.get("name", "")), str(table.get("path", "")), str(table.get("model", ""))
     if name in ("run", "predictions"):
         yield Need(path, "" if (root / path).exists() else "no such file; put it there or name another")
     elif name == "replay":
@@ -112,15 +113,23 @@ def _named(table: Mapping[str, object], root: Path) -> Iterator[Need]:
             yield Need(f"the recording {path}", str(error))
         else:
             yield Need(f"the recording {path}")
-    elif name == "fid":
-        checkpoint = str(table.get("checkpoint") or DEFAULT)
-        yield Need(f"the checkpoint {checkpoint}", "" if _model(checkpoint, root).here else MEND)
+    elif name in DEFAULT:
+        yield _checkpoint(str(table.get("checkpoint") or DEFAULT[name]), name, root)
     elif name == "extractive" and table.get("weights"):
         yield _model(str(table["weights"]), root)
     elif name == "hf" or (name == "rerank" and model != "ifqa"):
         yield _model(model, root)
     elif name == "openai":
         yield from _key(str(table.get("base_url", "")))
+
+
+def _checkpoint(checkpoint: str, reader: str, root: Path) -> Need:
+    what = f"the checkpoint {checkpoint}"
+    try:
+        here = all(_model(one, root).here for one in group_folders(checkpoint, root).values())
+    except IfqaError as error:
+        return Need(what, str(error).removeprefix(f"checkpoint {checkpoint}: "))
+    return Need(what, "" if here else mend_of(reader))
 
 
 def _model(name: str, root: Path) -> Need:

@@ -60,3 +60,11 @@ def test_an_api_key_is_needed_only_for_remote_servers(monkeypatch):
     assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
     monkeypatch.setenv("IFQA_KEYS", "api.example.com=OPENAI_API_KEY")
     assert missing(closed_book(base_url="https://api.example.com/v1")) == []
+
+
+def test_a_model_of_any_dataset_will_do_until_the_questions_are_read():
+    table = {"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}
+    experiment = parse_experiment("x", {"benchmark": "sample", "split": "dev", "reader": table}, "x")
+    assert missing(experiment) == ["the checkpoint models/unifiedqa-{group}"]
+    Path("models/unifiedqa-hotpotqa").mkdir(parents=True)
+    assert missing(experiment) == []
