@@ -99,8 +99,9 @@ class CausalQA(Benchmark):
         found: list[Question] = []
         for path in self.files(split):
             stat = path.stat()
+            as_it_is = (path.resolve(), stat.st_size, stat.st_mtime_ns)
             prefix = split if own else split.partition("/")[0]
-            found += _read(path, f"{self.name}/{prefix}", "" if own else path.stem, stat.st_size, stat.st_mtime_ns)
+            found += _read(path, f"{self.name}/{prefix}", "" if own else path.stem, as_it_is)
         return found
 
     def family(self, split: str) -> str:
@@ -114,7 +115,7 @@ class CausalQA(Benchmark):
 
 
 @lru_cache(maxsize=len(DATASETS))  # each stage asks for the split; a file that changed is read again
-def _read(path: Path, prefix: str, dataset: str, size: int, modified: int) -> tuple[Question, ...]:
+def _read(path: Path, prefix: str, dataset: str, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
     questions, seen = [], set()
     for question in _lines(path, prefix, dataset):
         if question.id in seen:
