@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.progress import counted
 from ifqa.protocols import Benchmark
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
@@ -84,7 +85,7 @@ class CausalQA(Benchmark):
             there = "+".join(one for one in paths if one not in absent)
             some = f", or take what is there: split = {f'{part}/{there}'!r}" if there else ""
             raise IfqaError(
-                f"{self.name} {split}: wanted {len(paths)} datasets in {self.folder / part}, "
+                f"{self.name} {split}: wanted {counted(len(paths), 'dataset')} in {self.folder / part}, "
                 f"missing are {', '.join(absent)}; {self.missing}{some}"
             )
         return list(paths.values())

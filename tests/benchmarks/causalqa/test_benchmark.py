@@ -44,7 +44,7 @@ def test_datasets_that_are_missing_are_all_named():
     missing = ", ".join(one for one in DATASETS if one not in ("paq", "squad2"))
     with pytest.raises(IfqaError, match=rf"missing are {missing}; run: .*split = 'original-valid/paq\+squad2'"):
         CausalQA().questions("original-valid")
-    with pytest.raises(IfqaError, match="wanted 1 datasets in .*missing are eli5; run: ifqa data causalqa$"):
+    with pytest.raises(IfqaError, match=r"wanted 1 dataset in .*missing are eli5; run: ifqa data causalqa$"):
         CausalQA().files("original-valid/eli5")
 
 

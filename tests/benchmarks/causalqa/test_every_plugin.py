@@ -47,6 +47,7 @@ READERS = {
     "fid": {"checkpoint": "tiny"},
     "llm": {"prompt": "open-book"},
     "predictions": {"path": "answers.jsonl"},
+    "unifiedqa": {"checkpoint": "tiny"},
 }
 
 
@@ -78,13 +79,20 @@ def run(name, retriever, reader=None):
 def test_a_retriever_finds_passages_for_causal_questions(work, name):
     scores = read_json(run(f"by-{name}", {"name": name, "k": 3, **RETRIEVERS[name]}) / "scores.json")
     assert set(scores["groups"]) == {"cause"}
-    own = name in ("context", "gold", "rerank")  # they rank the question's own paragraph; the corpus has others
+    own = name in (
+        "context",
+        "fusion",
+        "gold",
+        "rerank",
+    )  # these rank the question's own paragraph; the corpus has others
     assert scores["measures"]["gold_any@1"]["value"] == (100.0 if own else 0.0)
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_answers_causal_questions(work, name):
-    scores = read_json(run(f"with-{name}", {"name": "context", "k": 1}, {"name": name, **READERS[name]}) / "scores.json")
+    scores = read_json(
+        run(f"with-{name}", {"name": "context", "k": 1}, {"name": name, **READERS[name]}) / "scores.json"
+    )
     assert scores["questions"] == 2
     assert 0 <= scores["measures"]["ROUGE-L"]["value"] <= 100
     if name in ("llm", "predictions"):  # they say the same
