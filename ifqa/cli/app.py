@@ -26,6 +26,7 @@ from ifqa.cli.options import (
     show_help,
 )
 from ifqa.cli.process import each, run_process
+from ifqa.cli.stats import stats
 from ifqa.errors import IfqaError
 from ifqa.progress import be_quiet
 from ifqa.version import __version__
@@ -190,8 +191,8 @@ def check(
 for name, verb in others.MORE.items():
     app.command(name)(verb)
 app.add_typer(trainings.train, name="train")
-app.add_typer(others.stats, name="stats")
-for group in (app, trainings.train, others.stats):
+app.add_typer(stats, name="stats")
+for group in (app, trainings.train, stats):
     for command in group.registered_commands:
         assert command.callback is not None
         command.callback = quietly(command.callback)

@@ -1,4 +1,4 @@
-"""The other verbs of the command line: list, doctor, clean, data, convert, compare, report and stats."""
+"""The other verbs of the command line: list, doctor, clean, data, convert, compare and report."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ifqa.cli.options import CorpusName, Json, print_json, print_line, show_help
+from ifqa.cli.options import Json, print_json, print_line
 from ifqa.cli.process import in_words
 from ifqa.errors import IfqaError
-
-stats = typer.Typer(help="Statistics of a corpus or a benchmark.", invoke_without_command=True, callback=show_help)
 
 
 def list_all(json: Json = False) -> None:
@@ -137,63 +135,6 @@ def report(
 
     for path in publish(into, experiments or [], check, pages):
         print_line(path)
-
-
-Figure = Annotated[Path | None, typer.Option(help="Also draw the statistics: a file .svg, .png or .pdf.")]
-
-
-@stats.command("passages")
-def stats_passages(
-    corpus: CorpusName,
-    splits: Annotated[
-        list[str] | None,
-        typer.Option("--split", help="Also look for the gold passages of this split: full-dev. Repeatable."),
-    ] = None,
-    benchmark: Annotated[str, typer.Option(help="Benchmark of the splits.")] = "ifqa",
-    figure: Figure = None,
-    json: Json = False,
-    workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
-) -> None:
-    """Count a corpus's pages, passages and words, their lengths, and the gold passages of a benchmark in it."""
-    from ifqa.config.corpus import load_corpus
-    from ifqa.plugins import open_benchmark
-    from ifqa.report.stats import passages as report
-
-    _check_written(figure)
-    gold = {split: open_benchmark(benchmark).questions(split) for split in splits or []}
-    stats = report.measure(load_corpus(corpus), gold, workers)
-    print_json(report.stats_json(stats)) if json else report.show(corpus, stats)
-    if figure:
-        report.draw(stats, figure)
-
-
-@stats.command("questions")
-def stats_questions(
-    benchmark: Annotated[str, typer.Option(help="Benchmark of the questions.")] = "ifqa",
-    splits: Annotated[
-        list[str] | None,
-        typer.Option("--split", help="A split: full-dev. Repeatable; none: all that are there."),
-    ] = None,
-    figure: Figure = None,
-    json: Json = False,
-) -> None:
-    """Count lengths, kinds of answers, question words, and questions that splits share, beside the paper's values."""
-    from ifqa.report.stats import questions as report
-
-    _check_written(figure)
-    measured = report.measure(benchmark, splits or ())
-    print_json(report.stats_json(measured)) if json else report.show(measured)
-    if figure:
-        report.draw(measured, figure)
-
-
-def _check_written(figure: Path | None) -> None:
-    from ifqa.report.figures import check_figure
-
-    if figure:
-        check_figure(figure)
-        if figure.is_dir() or not figure.parent.is_dir():
-            raise IfqaError(f"{figure} cannot be written: it is a folder, or its folder does not exist")
 
 
 MORE: dict[str, Callable[..., None]] = {

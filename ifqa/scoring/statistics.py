@@ -1,8 +1,8 @@
-"""Bootstrap intervals of means over questions, and a randomisation test of two systems on the same questions.
+"""Intervals of means and shares over questions, and a randomisation test of two systems on the same questions.
 
-Both methods resample questions, or units of several related questions (such as those on one paragraph): a unit is drawn, or
-changes its sign, as a whole. Scores have few distinct values (0, 1 and some fractions), so a round draws the count of each
-distinct value instead of single values: the same distribution with a hundredth of the draws.
+The bootstrap and the test resample questions, or units of several related questions (such as those on one paragraph): a unit
+is drawn, or changes its sign, as a whole. Scores have few distinct values (0, 1 and some fractions), so a round draws the count
+of each distinct value instead of single values: the same distribution with a hundredth of the draws.
 """
 
 import math
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _DRAWS_AT_ONCE = 2_000_000  # 8 bytes each
 _MANY = 1_000  # above so many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
+_Z = 1.959963984540054  # the normal distribution's quantile at 0.975
 _DIGITS = 9  # a unit's sum is rounded to so many, so that units with the same score have equal sums
 
 Interval = tuple[float, float, float]  # a mean and the ends of its interval
@@ -54,6 +55,22 @@ def mean_interval(
         means += of_group * (size / len(values))
     low, high = np.quantile(means, (0.025, 0.975))
     return math.fsum(values) / len(values), float(low), float(high)
+
+
+def share_interval(hits: int, of: int) -> Interval | None:
+    """A share and the ends of its 95% interval (Wilson 1927), for counts without questions to resample; None of nothing.
+
+    Raises:
+        IfqaError: there are more hits than cases, or fewer than none.
+    """
+    if not 0 <= hits <= of:
+        raise IfqaError(f"found {hits} hits of {of}, wanted from none to all")
+    if not of:
+        return None
+    share, spread = hits / of, _Z * _Z / of
+    middle = (share + spread / 2) / (1 + spread)
+    half = _Z * math.sqrt(share * (1 - share) / of + spread / (4 * of)) / (1 + spread)
+    return share, max(0.0, middle - half), min(1.0, middle + half)
 
 
 def macro_interval(
