@@ -25,7 +25,11 @@ Interval = tuple[float, float, float]  # a mean and the ends of its interval
 
 
 def mean_interval(
-    values: Sequence[float], seed: int = 0, resamples: int = 10_000, units: Sequence[str] = ()
+    values: Sequence[float],
+    seed: int = 0,
+    resamples: int = 10_000,
+    units: Sequence[str] = (),
+    strata: Sequence[str] = (),
 ) -> Interval:
     """Mean over questions and the ends of its 95% percentile bootstrap interval (Efron 1979), on the scale of `values`.
 
@@ -37,6 +41,8 @@ def mean_interval(
         resamples: number of resamples.
         units: the unit of each question, which is drawn as a whole; a resample's mean is over all questions of the drawn
             units. Empty: each question is a unit.
+        strata: the group of each question, if units are drawn within each group; a resample then has as many questions of
+            each group as there are, and its mean weighs each group by its size. Empty: units are drawn from all.
 
     Raises:
         IfqaError: `values` is empty.
@@ -44,7 +50,9 @@ def mean_interval(
     import numpy as np
 
     _require_values(values)
-    means = _resampled_means(np.random.default_rng(seed), values, units, resamples)
+    means = np.zeros(resamples)
+    for size, of_group in _by_group(values, strata or [""] * len(values), seed, resamples, units):
+        means += of_group * (size / len(values))
     low, high = np.quantile(means, (0.025, 0.975))
     return math.fsum(values) / len(values), float(low), float(high)
 
@@ -85,16 +93,33 @@ def macro_interval(
     import numpy as np
 
     _require_values(values)
-    places: dict[str, list[int]] = {}
+    total, mean, count = np.zeros(resamples), 0.0, len(set(groups))
+    for _, means in _by_group(values, groups, seed, resamples, units):
+        total += means
+    for group in _places(groups).values():
+        mean += math.fsum(values[place] for place in group) / len(group)
+    low, high = np.quantile(total / count, (0.025, 0.975))
+    return mean / count, float(low), float(high)
+
+
+def _by_group(
+    values: Sequence[float], groups: Sequence[str], seed: int, resamples: int, units: Sequence[str]
+) -> "Iterator[tuple[int, Array]]":
+    """The number of questions of each group, by name, and the means of its resamples; (resamples,)."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    for own in _places(groups).values():
+        several = [units[place] for place in own] if units else ()
+        yield len(own), _resampled_means(rng, [values[place] for place in own], several, resamples)
+
+
+def _places(groups: Sequence[str]) -> dict[str, list[int]]:
+    """The places of each group's questions, the groups by name."""
+    places: dict[str, list[int]] = {group: [] for group in sorted(set(groups))}
     for place, group in enumerate(groups):
-        places.setdefault(group, []).append(place)
-    rng, total, mean = np.random.default_rng(seed), np.zeros(resamples), 0.0
-    for group in sorted(places):
-        own = [values[place] for place in places[group]]
-        total += _resampled_means(rng, own, [units[place] for place in places[group]] if units else (), resamples)
-        mean += math.fsum(own) / len(own)
-    low, high = np.quantile(total / len(places), (0.025, 0.975))
-    return mean / len(places), float(low), float(high)
+        places[group].append(place)
+    return places
 
 
 def paired_randomization(
