@@ -9,7 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-_AUX = r"(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would|may|might|must|should)\b(?!['’])"
+_BE = r"(?:is|are|was|were)\b"
+_AUX = rf"(?:{_BE}|do|does|did|has|have|had|can|could|will|would|may|might|must|should)\b(?!['’])"
+_AUXES = rf"(?: {_AUX}){{0,2}}"
 _NOUN = rf"(?: (?!{_AUX})[\w’'-]+){{1,5}}"
 _START = r"(?:^\W*|(?<=[,;:.?!] )|(?<=\band ))"
 _KIND = (
@@ -40,17 +42,17 @@ FORMS = (
     Form("R4", "effect", rf"{_START}(?:what(?:['’]s| {_AUX}) )?{_KIND}effects? (?:of|on)\b"),
     Form("R4", "effect", rf"{_START}(?:what|which) {_KIND}effects? {_AUX}", r"\bhave\b"),
     Form("R4", "effect", rf"{_START}how {_AUX}", r"\b(?:affect|affected by)\b"),
-    Form("R4", "effect", rf"{_START}(?:what|which)\b(?: {_AUX})?", r"\baffect\W*$"),
-    Form("R4", "cause", rf"{_START}what (?:{_AUX} )?affect(?:s|ed)?\b"),
-    Form("R5", "cause", rf"{_START}what (?:{_AUX} )?(?:leads?|led) to\b"),
+    Form("R4", "effect", rf"{_START}(?:what|which)\b(?! {_BE}){_AUXES}", r"\baffect\W*$"),
+    Form("R4", "cause", rf"{_START}what{_AUXES} affect(?:s|ed)?\b"),
+    Form("R5", "cause", rf"{_START}what{_AUXES} (?:leads?|led) to\b"),
     Form("R5", "effect", rf"{_START}what {_AUX}", r"\blead to\b"),
     Form("R5", "cause", rf"{_START}(?:what|which)(?={_NOUN} (?:leads?|led) to\b)", r"\b(?:leads?|led) to\b"),
     Form("R2", "cause", rf"{_START}(?:what(?:['’]s| {_AUX}) )?{_KIND}causes? (?:of|for|behind)\b"),
-    Form("R2", "cause", rf"{_START}what (?:{_AUX} )?cause[sd]?\b"),
+    Form("R2", "cause", rf"{_START}what{_AUXES} cause[sd]?\b"),
     Form("R2", "cause", rf"{_START}because of what\b(?: {_AUX})?"),
     Form("R2", "cause", r"\bcaused by what\b"),
     Form("R2", "cause", rf"{_START}what {_AUX}", r"\bcaused by\b"),
-    Form("R2", "effect", rf"{_START}(?:what|which)\b(?: {_AUX})?", r"\bcause\W*$"),
+    Form("R2", "effect", rf"{_START}(?:what|which)\b(?! {_BE}){_AUXES}", r"\bcause\W*$"),
     Form("R2", "cause", rf"{_START}(?:what|which)(?={_NOUN} cause[sd]?\b)", r"\bcause[sd]?\b"),
     Form("R3", "cause", rf"{_START}how (?:come|did)\b(?!['’])"),
     Form("R1", "cause", rf"{_START}why\b(?: (?:is|was) it that\b| {_AUX}|['’]s\b)?"),
