@@ -92,7 +92,9 @@ def indexed(causes: Mapping[str, str], folder: Path, dense: bool) -> Retriever:
 
 def own_ranks(retriever: Retriever, questions: Sequence[Question]) -> list[int]:
     """The rank of each question's own cause, from 1; 0 where it is not among the first K."""
-    return [rank_of(question.id, hits) for question, hits in zip(questions, retriever.search(questions, K), strict=True)]
+    return [
+        rank_of(question.id, hits) for question, hits in zip(questions, retriever.search(questions, K), strict=True)
+    ]
 
 
 def rank_of(passage_id: str, hits: Sequence[Hit]) -> int:
