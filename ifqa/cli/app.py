@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ifqa.cli import others
+from ifqa.cli import others, trainings
 from ifqa.cli.options import (
     CorpusName,
     ExperimentName,
@@ -23,8 +23,10 @@ from ifqa.cli.options import (
     print_line,
     quietly,
     refuse_broken_text,
+    show_help,
 )
 from ifqa.cli.process import each, run_process
+from ifqa.cli.stats import stats
 from ifqa.errors import IfqaError
 from ifqa.progress import be_quiet
 from ifqa.version import __version__
@@ -188,9 +190,9 @@ def check(
 
 for name, verb in others.MORE.items():
     app.command(name)(verb)
-app.add_typer(others.train, name="train")
-app.add_typer(others.stats, name="stats")
-for group in (app, others.train, others.stats):
+app.add_typer(trainings.train, name="train")
+app.add_typer(stats, name="stats")
+for group in (app, trainings.train, stats):
     for command in group.registered_commands:
         assert command.callback is not None
         command.callback = quietly(command.callback)
@@ -238,7 +240,7 @@ def options(
 ) -> None:
     """Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score."""
     be_quiet(quiet)
-    others.show_help(context)
+    show_help(context)
 
 
 def main() -> None:

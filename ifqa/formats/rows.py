@@ -11,7 +11,7 @@ Files may be packed: `.xz`, `.gz`, `.bz2`. A `.json` that is no list is read as 
 """
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 
@@ -98,7 +98,7 @@ def _question(row: dict[str, object], where: str, number: int) -> Question:
     return Question(row_id(row, where) or str(number), text, group=group or "", labels=labels)
 
 
-def row_id(row: dict[str, object], where: str) -> str:
+def row_id(row: Mapping[str, object], where: str) -> str:
     """The id of a row; empty if it has none.
 
     Raises:

@@ -14,6 +14,8 @@ from ifqa.llms.keys import address_of, key_for
 from ifqa.models.hub import is_here
 from ifqa.pipeline.upstream import sources_of
 from ifqa.plugins import open_benchmark
+from ifqa.reading.t5.checkpoint import DEFAULT
+from ifqa.reading.unifiedqa import group_folders
 from ifqa.storage.artifacts import MANIFEST
 
 
@@ -38,9 +40,10 @@ def _missing(experiment: Experiment) -> Iterator[str]:
         yield from _missing_of_corpus(experiment)
     reader: Mapping[str, object] = experiment.reader or {}
     llm: Mapping[str, object] = experiment.llm or {}
-    checkpoint = str(reader.get("checkpoint", ""))
-    if reader.get("name") == "fid" and not is_here(checkpoint):
-        yield f"the checkpoint {checkpoint}"
+    if reader.get("name") in DEFAULT:
+        yield from _missing_checkpoint(
+            str(reader.get("checkpoint", "") or DEFAULT[str(reader["name"])]), experiment.root
+        )
     if llm.get("name") == "hf" and not is_here(str(llm.get("model", ""))):
         yield str(llm.get("model"))
     if llm.get("name") == "openai":
@@ -48,6 +51,15 @@ def _missing(experiment: Experiment) -> Iterator[str]:
             key_for(address_of(str(llm.get("base_url", ""))))
         except IfqaError:
             yield "an API key"
+
+
+def _missing_checkpoint(checkpoint: str, root: Path) -> Iterator[str]:
+    try:
+        there = all(map(is_here, group_folders(checkpoint, root).values()))
+    except IfqaError:  # no folder has such a name
+        there = False
+    if not there:
+        yield f"the checkpoint {checkpoint}"
 
 
 def _missing_of_corpus(experiment: Experiment) -> Iterator[str]:

@@ -15,7 +15,7 @@ from ifqa.protocols import SetMeasure
 from ifqa.records import Question
 from ifqa.report.scores import html_table
 from ifqa.report.terminal import drawn, plain
-from ifqa.scoring.declared import Declared, declared, units
+from ifqa.scoring.declared import Declared, declared, strata, units
 from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.scoring.stored import read_rows
@@ -218,9 +218,10 @@ def _difference(
     key: str, by: Declared, rows: Rows, others: Rows, questions: Mapping[str, Question], seed: int
 ) -> Difference:
     both = _both(key, rows, others)
-    of = units(by.measure(key), [questions[one] for one, _, _ in both])
+    measure, asked = by.measure(key), [questions[one] for one, _, _ in both]
+    of, within = units(measure, asked), strata(measure, by, asked)
     first, second = [a for _, a, _ in both], [b for _, _, b in both]
-    more, low, high = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of)
+    more, low, high = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of, strata=within)
     p = paired_randomization(first, second, seed, units=of)
     counts = won_lost_tied(second, first) if by.best(key) else won_lost_tied(first, second)
     a, b, more, low, high = _percents(sum(first) / len(both), sum(second) / len(both), more, low, high)

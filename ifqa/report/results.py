@@ -25,6 +25,8 @@ from ifqa.storage.artifacts import identity, is_made, read_manifest
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources, plain_name
 
+_WEIGHTS = {"fid": "a trained FiD", "unifiedqa": "UnifiedQA's weights"}  # reader -> what it needs
+
 
 @dataclass(frozen=True)
 class Result:
@@ -164,11 +166,11 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
-    trained = experiment.reader is not None and experiment.reader["name"] == "fid"
+    weights = _WEIGHTS.get(experiment.reader["name"]) if experiment.reader else None
     llm: Mapping[str, object] = experiment.llm or {}
     found += ["a model of the hub"] if hub or llm.get("name") == "hf" else []
-    found += ["a trained FiD"] if trained else []
-    found += ["a GPU"] if hub or trained else []
+    found += [weights] if weights else []
+    found += ["a GPU"] if hub or weights else []
     if llm.get("name") == "openai":
         found.append("a language model's server" if llm.get("base_url") else "a key")
     return tuple(found)

@@ -128,11 +128,12 @@ def damaged(folder: Path, files: Mapping[str, str]) -> str:
 
 
 def identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:
-    """SHA-256 of the training data: questions with answers and gold passages, and the ranked passages."""
+    """SHA-256 of the training data: questions with choices, answers and gold passages, and the ranked passages."""
     digest = hashlib.sha256()
     for question, ranking in zip(questions, rankings, strict=True):
         texts = [[one.title, one.text] for one in ranking]
-        digest.update(json.dumps([question.text, question.answers, question.gold_passages, texts]).encode())
+        several = [question.text, question.answers, question.gold_passages, texts]
+        digest.update(json.dumps([*several, *([question.choices] if question.choices else [])]).encode())
     return digest.hexdigest()
 
 

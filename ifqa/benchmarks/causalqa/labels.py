@@ -25,10 +25,18 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How often a labeller gives a class, and how often the annotation agrees; of how many annotated questions."""
+    """A labeller beside annotations of `of` questions.
+
+    Attributes:
+        given: questions to which the labeller gives the class.
+        right: of these, questions that are annotated with it.
+        annotated: questions that are annotated with it.
+        of: all annotated questions.
+    """
 
     given: int
     right: int
+    annotated: int
     of: int
 
 
@@ -88,10 +96,10 @@ def kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None
     return 1 - total * disagreeing / expected if expected else None
 
 
-def judged(
+def judge(
     labels: Mapping[Key, str | None], annotations: Mapping[Key, str], classes: Sequence[str]
 ) -> dict[str, Judged]:
-    """A labeller's classes beside annotated ones: over "all" classes, and for each class that it gives.
+    """A labeller's classes beside annotated ones: over "all" classes, and for each.
 
     Args:
         labels: question -> the labeller's class; None where it abstains.
@@ -99,6 +107,8 @@ def judged(
         classes: all classes, in order.
     """
     given = Counter(labels.get(key) for key in annotations)
+    annotated = Counter(annotations.values())
     right = Counter(name for key, name in annotations.items() if labels.get(key) == name)
-    found = {"all": Judged(sum(given[name] for name in classes), right.total(), len(annotations))}
-    return found | {name: Judged(given[name], right[name], len(annotations)) for name in classes}
+    total = len(annotations)
+    every = {"all": Judged(sum(given[name] for name in classes), right.total(), total, total)}
+    return every | {name: Judged(given[name], right[name], annotated[name], total) for name in classes}

@@ -1,23 +1,25 @@
-"""Opens checkpoints for Fusion-in-Decoder: this project's, any T5 of the hub, and those of facebookresearch/FiD."""
+"""Opens checkpoints of T5: this project's, any T5 of the hub, and those of facebookresearch/FiD."""
 
+import hashlib
 import pickle
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import model_folder, open_tokenizer, quiet
-from ifqa.reading.fid.text import Conventions
+from ifqa.models.hub import model_folder, open_tokenizer, quiet, weights_identity
+from ifqa.reading.t5.text import CONVENTIONS, Conventions
 from ifqa.storage.files import read_json
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ifqa.reading.fid.model import FusionInDecoder
+    from ifqa.reading.t5.model import FusionInDecoder
 
-DEFAULT = "google/flan-t5-base"
+#: Reader -> the model that it reads with if no checkpoint is named. UnifiedQA's is CausalQA's (coling22-benchmark-for-causal-
+#: question-answering finetuning/train_unifiedqa.py:11).
+DEFAULT = {"fid": "google/flan-t5-base", "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200"}
 TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reader.py:89)
-MEND = "name one of yours with --checkpoint DIR, or train one with: ifqa train fid"
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
 
@@ -27,7 +29,7 @@ class Checkpoint:
     """A network ready to read, in evaluation mode on the CPU, float32.
 
     `family` and `sources` name the training data: a split family such as "ifqa/full", and the SHA-256 of the questions'
-    files. Both are empty if `ifqa train fid` did not make the model.
+    files. Both are empty if `ifqa train` did not make the model.
     """
 
     model: "FusionInDecoder"
@@ -37,45 +39,60 @@ class Checkpoint:
     sources: frozenset[str] = frozenset()
 
 
-def checkpoint_folder(name: str) -> Path:
-    """The folder of a checkpoint: a folder, or a model of the hub; empty for google/flan-t5-base.
+def checkpoint_folder(name: str, reader: str = "fid") -> Path:
+    """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's own (see `DEFAULT`).
 
     Raises:
         IfqaError: the checkpoint does not exist, is not a T5, or its training is not finished.
     """
     if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
-        raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train fid` again")
-    folder = model_folder(
-        name or DEFAULT, MEND if name else f"reader 'fid' uses this model if no checkpoint is named: {MEND}"
-    )
+        raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train {reader}` again")
+    mend = _mend(reader)
+    alone = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
+    folder = model_folder(name or DEFAULT[reader], mend if name else alone)
     config = read_json(folder / "config.json")
     kind = config.get("model_type") if isinstance(config, dict) else None
     if kind != "t5":
-        raise IfqaError(f"{folder} is no checkpoint for reader 'fid': wanted a model of type t5, found {kind}; {MEND}")
+        raise IfqaError(
+            f"{folder} is no checkpoint for reader {reader!r}: wanted a model of type t5, found {kind}; {mend}"
+        )
     return folder
 
 
-def family_of(folder: Path) -> str:
-    """The split family a checkpoint was trained on, as "ifqa/full"; empty if `ifqa train fid` did not make it."""
-    return _training_of(folder / "manifest.json")[1]
+def family_of(folder: Path, reader: str = "fid") -> str:
+    """The split family a checkpoint was trained on, as "ifqa/full"; empty if `ifqa train` did not make it."""
+    return _training_of(folder / "manifest.json", reader)[1]
 
 
-def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
+def sources_of(folder: Path, reader: str = "fid") -> frozenset[str]:
+    """SHA-256 of the files of a checkpoint's training questions; empty if `ifqa train` did not make it."""
+    return _training_of(folder / "manifest.json", reader)[2]
+
+
+def identity(folder: Path, tokenizer: str = "") -> str:
+    """SHA-256 over a checkpoint's files, and the tokenizer's files if they are in another folder."""
+    other = tokenizer_folder(folder, tokenizer)
+    files = [weights_identity(folder), *([weights_identity(other)] if other != folder else [])]
+    return hashlib.sha256("".join(files).encode()).hexdigest()
+
+
+def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid") -> Checkpoint:
     """Load a checkpoint without running any code from it.
 
     Args:
         name: see `checkpoint_folder`.
         tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none (the published
             readers have none).
+        reader: "fid" or "unifiedqa": decides the default model and `CONVENTIONS`, and what a message says.
 
     Raises:
         IfqaError: the checkpoint is missing, incomplete, or of another architecture.
     """
     quiet()
-    folder = checkpoint_folder(name)
-    known, family, sources = _training_of(folder / "manifest.json")
-    model, published = _load(folder)
-    conventions = replace(Conventions(encoder_eos=not published), **known)
+    folder = checkpoint_folder(name, reader)
+    known, family, sources = _training_of(folder / "manifest.json", reader)
+    model, published = _load(folder, _mend(reader))
+    conventions = replace(replace(CONVENTIONS[reader], encoder_eos=not published), **known)
     texts = open_tokenizer(tokenizer_folder(folder, tokenizer))
     if len(texts) > model.config.vocab_size:
         raise IfqaError(
@@ -85,30 +102,34 @@ def open_checkpoint(name: str, tokenizer: str = "") -> Checkpoint:
     return Checkpoint(model, texts, conventions, family, sources)
 
 
-def _training_of(manifest: Path) -> tuple[dict[str, Any], str, frozenset[str]]:
-    """Conventions, family and sources in the manifest of `ifqa train fid`; all empty without a manifest."""
-    read = read_json(manifest) if manifest.exists() else {}
+def _mend(reader: str) -> str:
+    return f"name one of yours with --checkpoint DIR, or train one with: ifqa train {reader}"
+
+
+def _training_of(manifest: Path, reader: str) -> tuple[dict[str, Any], str, frozenset[str]]:
+    """Conventions, family and sources in the manifest of `ifqa train`; all empty without a manifest."""
+    read, mend = read_json(manifest) if manifest.exists() else {}, _mend(reader)
     if not isinstance(read, dict):
-        raise IfqaError(f"{manifest}: wanted a table, found {type(read).__name__}; {MEND}")
+        raise IfqaError(f"{manifest}: wanted a table, found {type(read).__name__}; {mend}")
     conventions, family, sources = read.get("conventions", {}), read.get("family", ""), read.get("sources", {})
     kinds = {one.name: one.type for one in fields(Conventions)}
     if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
         wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))
         found = str(conventions)[:100]
-        raise IfqaError(f"{manifest}: 'conventions' must be a table of {wanted}, found {found}; {MEND}")
+        raise IfqaError(f"{manifest}: 'conventions' must be a table of {wanted}, found {found}; {mend}")
     if not isinstance(family, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
-        raise IfqaError(f"{manifest}: 'family' must be text and 'sources' a table of texts; {MEND}")
+        raise IfqaError(f"{manifest}: 'family' must be text and 'sources' a table of texts; {mend}")
     return conventions, family, frozenset(sources.values())
 
 
-def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
+def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
     """The model, and whether its file is in the layout of facebookresearch/FiD."""
     import torch
     from huggingface_hub.errors import StrictDataclassError
     from safetensors import SafetensorError
     from transformers import GenerationConfig, T5Config
 
-    from ifqa.reading.fid.model import FusionInDecoder
+    from ifqa.reading.t5.model import FusionInDecoder
 
     try:
         config = T5Config.from_pretrained(str(folder))
@@ -127,10 +148,10 @@ def _load(folder: Path) -> tuple["FusionInDecoder", bool]:
     except (
         OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError, StrictDataclassError
     ) as error:  # fmt: skip
-        raise IfqaError(f"{folder} does not load as a T5: {' '.join(str(error).split())[:200]}; {MEND}") from error
+        raise IfqaError(f"{folder} does not load as a T5: {' '.join(str(error).split())[:200]}; {mend}") from error
     if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
         raise IfqaError(
-            f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {MEND}"
+            f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {mend}"
         )
     # generate would take missing settings (beams, penalties, lengths) from the folder's generation_config
     model.generation_config = GenerationConfig(

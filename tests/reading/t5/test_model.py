@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_t5 import SHAPES, flat, padded_forward, plain, questions_of_ids, small
 
-from ifqa.reading.fid.model import fuse
+from ifqa.reading.t5.model import fuse
 
 model = functools.cache(lambda shape: small(gain=1.5, **SHAPES[shape]))
 shapes = st.sampled_from(list(SHAPES))

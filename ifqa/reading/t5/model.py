@@ -47,7 +47,8 @@ class FusionInDecoder(T5ForConditionalGeneration):
 
     def forward(
         self, passage_ids: Tensor | None = None, passage_mask: Tensor | None = None, counts: Tensor | None = None,
-        encoder_outputs: Any = None, attention_mask: Tensor | None = None, labels: Tensor | None = None, **inputs: Any,
+        encoder_outputs: Any = None, attention_mask: Tensor | None = None, labels: Tensor | None = None,
+        weights: Tensor | None = None, **inputs: Any,
     ) -> Any:  # fmt: skip
         """T5's outputs for questions with passages, with a loss if `labels` are given; otherwise T5's own.
 
@@ -60,6 +61,7 @@ class FusionInDecoder(T5ForConditionalGeneration):
             counts: passages of each question, [questions].
             encoder_outputs, attention_mask: T5's, given instead of passages; `generate` looks for these names.
             labels: token ids of the answers, padded with -100, [questions, tokens].
+            weights: of the questions in the loss's mean, [questions]; all 1 if not given.
             inputs: further arguments of T5's `forward`.
         """
         if passage_ids is None:
@@ -80,7 +82,8 @@ class FusionInDecoder(T5ForConditionalGeneration):
         outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, **inputs)
         if labels is not None:
             losses = F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
-            outputs.loss = (losses.sum(1) / (labels != -100).sum(1)).mean()
+            means = losses.sum(1) / (labels != -100).sum(1)
+            outputs.loss = (means if weights is None else means * weights).mean()
         return outputs
 
     def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:

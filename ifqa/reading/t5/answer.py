@@ -1,4 +1,4 @@
-"""Fusion-in-Decoder's inference: encodes passages in batches of similar length, then decodes many questions at once."""
+"""Inference of T5 with Fusion-in-Decoder: encodes passages in batches of similar length, then decodes many questions at once."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ from ifqa.progress import say
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from ifqa.reading.fid.model import FusionInDecoder
+    from ifqa.reading.t5.model import FusionInDecoder
 
 _WIDTH = 8  # lengths are padded to a multiple of this: attention kernels need it of their bias
 _DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
@@ -67,7 +67,7 @@ def read(
 
     Args:
         model: on its device.
-        features: of all passages of all questions, in order, as `ifqa.reading.fid.text.tokenise` gives them.
+        features: of all passages of all questions, in order, as `ifqa.reading.t5.text.tokenise` gives them.
         counts: passages of each question, at least one.
         max_answer_tokens: most tokens of an answer, including the token that starts decoding.
         beams: 1 for greedy decoding, as FiD's.

@@ -1,10 +1,7 @@
 """Reader 'fid': Fusion-in-Decoder encodes each passage alone, attends to all of them, and generates the answer."""
 
-import hashlib
-import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -13,9 +10,9 @@ from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Positive, Precision, YesNo, checked
 
 if TYPE_CHECKING:
-    from ifqa.reading.fid.answer import Reading
+    from ifqa.reading.t5.answer import Reading
 
-_CHOICE = {"auto": None, "yes": True, "no": False}
+MAX_ANSWER = 50  # tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46)
 
 
 class Fid(Reader):
@@ -59,34 +56,22 @@ class Fid(Reader):
         max_tokens: Natural = 0,
         titles: YesNo = "auto",
         encoder_eos: YesNo = "auto",
-        max_answer_tokens: Annotated[int, Field(ge=2)] = 50,
+        max_answer_tokens: Annotated[int, Field(ge=2)] = MAX_ANSWER,
         beams: Positive = 1,
         device: str = "auto",
         precision: Precision = "auto",
         batch_tokens: Natural = 0,
     ) -> None:
-        import torch
+        from ifqa.reading.t5.checkpoint import DEFAULT
+        from ifqa.reading.t5.opened import opened
 
-        from ifqa.models.devices import half_precision, resolve_device
-        from ifqa.reading.fid.answer import budget
-        from ifqa.reading.fid.checkpoint import DEFAULT, open_checkpoint
-        from ifqa.reading.fid.text import check
-
-        device = resolve_device(device)
-        opened = open_checkpoint(checkpoint, tokenizer)
-        self.family, self.trained_on = opened.family, opened.sources
-        self.label = "" if self.family else f"{checkpoint or DEFAULT} is not trained on IfQA"
-        given: dict[str, Any] = {
-            "max_tokens": max_tokens or None,
-            "titles": _CHOICE[titles],
-            "encoder_eos": _CHOICE[encoder_eos],
-        }
-        self.conventions = replace(opened.conventions, **{key: one for key, one in given.items() if one is not None})
-        check(self.conventions)
-        dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
-        self.tokenizer, self.model = opened.tokenizer, opened.model.to(device=device, dtype=dtype)
-        self.max_answer_tokens, self.beams = max_answer_tokens, beams
-        self.room = budget(self.model, beams, batch_tokens)
+        self._t5 = opened(
+            "fid", checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
+            max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
+            batch_tokens=batch_tokens,
+        )  # fmt: skip
+        self.conventions, self.family, self.trained_on = self._t5.conventions, self._t5.family, self._t5.sources
+        self.label = "" if self.family else f"{checkpoint or DEFAULT['fid']} is not trained on IfQA"
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -98,55 +83,48 @@ class Fid(Reader):
         Raises:
             IfqaError: a single question does not fit into the memory.
         """
-        from ifqa.reading.fid.answer import read
-        from ifqa.reading.fid.text import passage_inputs, tokenise
-
-        if not questions:  # batch_decode gives one text for an empty batch
-            return []
         texts = [
             passage_inputs(question.text, several, self.conventions.titles)
             for question, several in zip(questions, passages, strict=True)
         ]
-        readings = read(
-            self.model, tokenise(self.tokenizer, [text for several in texts for text in several], self.conventions),
-            [len(several) for several in texts], max_answer_tokens=self.max_answer_tokens, beams=self.beams,
-            room=self.room,
-        )  # fmt: skip
-        answers = self.tokenizer.batch_decode([one.tokens for one in readings], skip_special_tokens=True)
+        answers = self._t5.answer(texts)
         advance(len(questions))
         return [
             _prediction(question, several, reading, text)
-            for question, several, reading, text in zip(questions, passages, readings, answers, strict=True)
+            for question, several, (reading, text) in zip(questions, passages, answers, strict=True)
         ]
 
     def pace(self) -> float:
         """Passages per second, measured now, for `ifqa check`."""
-        question, passages = (
-            Question("check", "If " + "it were so, " * 5 + "how long?"),
-            [Passage("", "", "words " * 100)] * 8,
-        )
-        self.answer([question], [passages[:1]])
-        start = time.perf_counter()
-        self.answer([question], [passages])
-        return len(passages) / (time.perf_counter() - start)
+        from ifqa.reading.t5.opened import measured_pace
+
+        return measured_pace(self)
 
     @classmethod
     def trained(cls, checkpoint: str = "", **_: object) -> str:
         """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
-        from ifqa.reading.fid.checkpoint import checkpoint_folder, family_of
+        from ifqa.reading.t5.checkpoint import checkpoint_folder, family_of
 
         return family_of(checkpoint_folder(checkpoint))
 
     @classmethod
     def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: object) -> str:
         """SHA-256 over the checkpoint's files, and the tokenizer's files if they are in another folder."""
-        from ifqa.models.hub import weights_identity
-        from ifqa.reading.fid.checkpoint import checkpoint_folder, tokenizer_folder
+        from ifqa.reading.t5.checkpoint import checkpoint_folder, identity
 
-        folder = checkpoint_folder(checkpoint)
-        other = tokenizer_folder(folder, tokenizer)
-        files = [weights_identity(folder), *([weights_identity(other)] if other != folder else [])]
-        return hashlib.sha256("".join(files).encode()).hexdigest()
+        return identity(checkpoint_folder(checkpoint), tokenizer)
+
+
+def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
+    """The input texts of a question's passages, best first; without passages, the question alone.
+
+    `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114). Without passages FiD's code would read the
+    question alone, but that code is never reached (src/data.py:46-51).
+    """
+    asked = f"question: {question}"
+    if not passages:
+        return [asked]
+    return [f"{asked} title: {one.title if titles else ''} context: {one.text}" for one in passages]
 
 
 def _prediction(question: Question, passages: Sequence[Passage], reading: "Reading", text: str) -> Prediction:

@@ -19,10 +19,10 @@ from tiny_t5 import TEXTS, config, flat, model, plain, save, tokenizer
 from transformers import BertConfig, BertForMaskedLM, ByT5Tokenizer
 
 from ifqa.errors import IfqaError
-from ifqa.reading.fid.answer import Budget, read
-from ifqa.reading.fid.checkpoint import checkpoint_folder, open_checkpoint, tokenizer_folder
-from ifqa.reading.fid.reader import Fid
-from ifqa.reading.fid.text import Conventions
+from ifqa.reading.fid import Fid
+from ifqa.reading.t5.answer import Budget, read
+from ifqa.reading.t5.checkpoint import checkpoint_folder, open_checkpoint, tokenizer_folder
+from ifqa.reading.t5.text import Conventions
 from ifqa.records import Passage, Question
 
 HEADS, LAYERS, WIDTH = 4, 3, 40

@@ -1,4 +1,4 @@
-"""Fusion-in-Decoder's inputs: the question and one passage each, as token ids (FiD src/data.py)."""
+"""How a reader's texts become token ids, by the conventions of a checkpoint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,10 +6,8 @@ from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.batches import CHUNK, Features
-from ifqa.records import Passage
 
-MAX_TOKENS = 250  # of question and passage together, as the published readers were trained (FiD README:121)
-MAX_ANSWER = 50  # tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46)
+MAX_TOKENS = 250  # of question and passage together, as FiD's published readers were trained (FiD README:121)
 
 
 @dataclass(frozen=True)
@@ -29,16 +27,9 @@ class Conventions:
     encoder_eos: bool = True
 
 
-def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
-    """The input texts of a question's passages, best first; without passages, the question alone.
-
-    `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114). Without passages FiD's code would read the
-    question alone, but that code is never reached (src/data.py:46-51).
-    """
-    asked = f"question: {question}"
-    if not passages:
-        return [asked]
-    return [f"{asked} title: {one.title if titles else ''} context: {one.text}" for one in passages]
+#: Reader -> the conventions of a checkpoint that has none of its own. CausalQA trained UnifiedQA on 2048 tokens
+#: (coling22-benchmark-for-causal-question-answering finetuning/train_unifiedqa.py:18).
+CONVENTIONS = {"fid": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
 
 
 def tokenise(tokenizer: Any, texts: Sequence[str], conventions: Conventions) -> Features:

@@ -17,7 +17,7 @@ from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
 from ifqa.errors import IfqaError
-from ifqa.reading.fid.answer import Budget, budget, encode, read
+from ifqa.reading.t5.answer import Budget, budget, encode, read
 
 EOS = 1
 QUESTIONS = [

@@ -18,8 +18,8 @@ from tiny_t5 import model, save, tokenizer
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
-from ifqa.reading.fid.reader import Fid
-from ifqa.reading.fid.text import Conventions, passage_inputs, tokenise
+from ifqa.reading.fid import Fid, passage_inputs
+from ifqa.reading.t5.text import Conventions, tokenise
 from ifqa.records import Passage, Prediction, Question
 
 PASSAGES = [
@@ -275,7 +275,7 @@ class Without(importlib.machinery.PathFinder):
 sys.meta_path = [importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, Without]
 whole = importlib.metadata.packages_distributions  # transformers asks it what there is
 importlib.metadata.packages_distributions = lambda: {k: v for k, v in whole().items() if k not in blocked}
-from ifqa.reading.fid.reader import Fid
+from ifqa.reading.fid import Fid
 from ifqa.records import Passage, Question
 reader = Fid(sys.argv[2], device="cpu", precision="float32", max_answer_tokens=12)
 asked = Question("q/0", "If the bridge had been built in 1890, who would have opened it?")
@@ -293,7 +293,7 @@ def test_it_reads_with_nothing_but_torch_transformers_and_numpy(folder, reader):
     ]  # fmt: skip
     assert {"pyserini", "sentence_transformers", "scipy", "sklearn"} <= set(blocked)
     command = [sys.executable, "-c", _BARE, json.dumps(blocked), str(folder)]
-    root = str(Path(__file__).parents[3])
+    root = str(Path(__file__).parents[2])
     made = subprocess.run(
         command,
         capture_output=True,
