@@ -6,11 +6,13 @@
 FOLDER has WikiWhy (Ho et al., ICLR 2023) as `wikiwhy-question.json.xz` and `wikiwhy-cause.json.xz`: {"question": {ID: text}} and
 {"cause": {ID: text}}. Each cause is a passage, and a question's own cause is the one to find. The questions are split at
 random, by their ids, into two halves. `choose` scores every query on the first half and says which has the highest mean
-reciprocal rank. `report` scores them on the second half: run it once, after the choice. `--to` gets the passages and the index; vectors there are encoded once.
+reciprocal rank. `report` scores them on the second half: run it once, after the choice. `--to` gets the passages and the
+index; vectors there are encoded once.
 
 The columns are recall@1, @5, @20 and @100 and the mean reciprocal rank (0 beyond rank 100), in percent, with the 95%
 bootstrap interval, and p of a paired randomisation test of the reciprocal ranks against the question as it is and against
-"names". 44 causes have the same text as another one; a question's own is the one with its id.
+"names". Below each row stands its difference from the question's mean reciprocal rank. Some causes have the same text; a
+question's own is the one with its id.
 """
 
 import argparse
@@ -91,7 +93,9 @@ def indexed(causes: Mapping[str, str], folder: Path, dense: bool) -> Retriever:
 
 def own_ranks(retriever: Retriever, questions: Sequence[Question]) -> list[int]:
     """The rank of each question's own cause, from 1; 0 where it is not among the first K."""
-    return [rank_of(question.id, hits) for question, hits in zip(questions, retriever.search(questions, K), strict=True)]
+    return [
+        rank_of(question.id, hits) for question, hits in zip(questions, retriever.search(questions, K), strict=True)
+    ]
 
 
 def rank_of(passage_id: str, hits: Sequence[Hit]) -> int:
