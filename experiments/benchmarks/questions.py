@@ -102,7 +102,11 @@ def main() -> None:
                 assert found.status == 0, (folder / "stderr.txt").read_text()
                 sums.setdefault(stage, sha256(made / stage / FILES[stage]))
                 same = sums[stage] == sha256(made / stage / FILES[stage])
-                show(f"{stage:9} {way if stage != 'score' else '-':4}", found, "the same bytes" if same else "OTHER BYTES")
+                show(
+                    f"{stage:9} {way if stage != 'score' else '-':4}",
+                    found,
+                    "the same bytes" if same else "OTHER BYTES",
+                )
         ways = [way for way in arguments.ways if way != "1"] or arguments.ways
         for stage in arguments.kill:
             size = (made / stage / FILES[stage]).stat().st_size
@@ -113,7 +117,11 @@ def main() -> None:
             again = measure(folder, command(stage, made.name, ways[0]))
             said = [line for line in (folder / "stderr.txt").read_text().splitlines() if "going on" in line]
             same = sums[stage] == sha256(made / stage / FILES[stage])
-            show(f"{stage:9} {ways[0]:4}", again, f"{'the same bytes' if same else 'OTHER BYTES'}: {said[0] if said else ''}")
+            show(
+                f"{stage:9} {ways[0]:4}",
+                again,
+                f"{'the same bytes' if same else 'OTHER BYTES'}: {said[0] if said else ''}",
+            )
 
 
 def command(stage: str, name: str, way: str) -> list[str]:
@@ -139,7 +147,11 @@ def prepare(folder: Path, count: int) -> None:
             words = chance.choice(texts)
             start = chance.randrange(max(1, len(words) - 8))
             asked = words[start : start + 5] + chance.choices(words, k=3)
-            record = {"id": f"{split.stem}/{number}", "question": f"If {' '.join(asked)}?", "answers": chance.sample(words, 2)}
+            record = {
+                "id": f"{split.stem}/{number}",
+                "question": f"If {' '.join(asked)}?",
+                "answers": chance.sample(words, 2),
+            }
             out.write(json.dumps(record) + "\n")
 
 
