@@ -5,8 +5,9 @@
 
 The questions are words of the sample's passages, asked over the sample's corpus with BM25. A reader from outside the package
 answers each with a word of its best passage. A way is a number of processes, or "ray" with as many as there are cores.
-Memory is the highest resident memory: of the command's own process, of its largest other process (a worker), and of all
-together. `--kill` kills a stage (SIGKILL) at half its output in the first way with workers, and runs the same command again.
+Printed are seconds, CPU seconds of all processes, and the highest resident memory: of the command's own process, of its largest
+other process (a worker), and of all together. `--kill` kills a stage (SIGKILL) at half its output in the first way with
+workers, and runs the same command again.
 """
 
 import argparse
@@ -66,12 +67,13 @@ passages = 5
 
 @dataclass
 class Measured:
-    """Seconds of a command, its exit status, and the highest resident memory in bytes."""
+    """Exit status of a command, its seconds, CPU seconds, and the highest resident memory in bytes."""
 
     status: int
     seconds: float
     own: int
-    memory: dict[int, int] = field(default_factory=dict)  # process -> its highest
+    memory: dict[int, int] = field(default_factory=dict)  # another process -> its highest
+    cpu: dict[int, float] = field(default_factory=dict)  # process -> its CPU seconds
     together: int = 0
 
     @property
@@ -163,6 +165,7 @@ def measure(folder: Path, arguments: list[str], grows: Path | None = None, until
         found = Measured(0, 0.0, 0)
         while process.poll() is None:
             resident = {one: memory(one) for one in family(process.pid)}
+            found.cpu |= {one: max(found.cpu.get(one, 0.0), cpu(one)) for one in resident}
             found.own = max(found.own, *resident.pop(process.pid, (0, 0)))
             for one, (highest, _) in resident.items():
                 found.memory[one] = max(found.memory.get(one, 0), highest)
@@ -195,6 +198,15 @@ def memory(process: int) -> tuple[int, int]:
     return sizes.get("VmHWM", 0), sizes.get("VmRSS", 0)
 
 
+def cpu(process: int) -> float:
+    """CPU seconds of a process so far; 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def sha256(path: Path) -> str:
     """Hex SHA-256 of a file."""
     with open(path, "rb") as handle:
@@ -205,7 +217,7 @@ def show(what: str, found: Measured, note: str) -> None:
     """Print a line of the table."""
     sizes = ", ".join(f"{part} {size / 1e6:,.0f} MB" for part, size in (
         ("own", found.own), ("largest other", found.largest), ("all", found.together)))  # fmt: skip
-    print(f"{what} {found.seconds:8.1f} s  {sizes}  {note}", flush=True)
+    print(f"{what} {found.seconds:8.1f} s, {sum(found.cpu.values()):8.1f} s of CPU  {sizes}  {note}", flush=True)
 
 
 if __name__ == "__main__":

@@ -119,9 +119,7 @@ def retrieve(
 @app.command()
 @with_workers
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
-def read(
-    changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False
-) -> None:
+def read(changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages

@@ -109,7 +109,7 @@ def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
 def test_a_prediction_is_read_back_as_it_was_written(experiment):
     whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b")
     write_jsonl(experiment.folder / "read" / "predictions.jsonl", [asdict(whole)])
-    assert list(predictions_of(experiment, QUESTIONS))[0] == whole
+    assert next(predictions_of(experiment, QUESTIONS)) == whole
 
 
 def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from outside_plugins import GOLD, LAST, PLUGINS, WORDS, corpus, experiment, five_questions, outside, question
+from outside_plugins import GOLD, PLUGINS, WORDS, corpus, experiment, five_questions, outside, question
 from scored_experiments import benchmark
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline import asking, stages
-from ifqa.pipeline.asking import added, negated
+from ifqa.pipeline.counts import added, negated
 from ifqa.storage.artifacts import read_manifest
 from ifqa.workers.tasks import Workers
 
@@ -144,14 +144,6 @@ def test_a_plugin_with_a_language_model_works_in_this_process_alone(eleven, caps
 def test_a_readers_chunk_is_set_on_its_class(eleven):
     with pytest.raises(IfqaError, match="sets chunk = 3 on itself; set it on its class"):
         stages.read(experiment(reader={"name": "outside_of_stages:Moody"}))
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_error_in_a_worker_is_one_line(eleven, workers):
-    outside(PLUGINS, "class Wrong(Last):\n    'Wrong.'\n    chunk = 2\n    def answer(self, questions, passages): return []\n")
-    with pytest.raises(IfqaError, match="must give one prediction a question"):
-        stages.read(experiment(reader={"name": "outside_of_stages:Wrong"}), None, Workers(workers))
-    assert not Path("experiments/mine/read").exists()
 
 
 @pytest.mark.parametrize(

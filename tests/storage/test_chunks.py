@@ -39,8 +39,7 @@ def test_whole_chunks_are_kept_after_a_cut_at_any_byte(tmp_path_factory, chunks,
     assert again.kept == [{"number": number} for number in range(kept)]
     assert content(folder) == whole(chunks[:kept])
     if kept < len(chunks):  # the first that is missing was damaged
-        damaged = LOG == cut or len(whole(chunks[: kept + 1])[cut]) > at
-        assert damaged
+        assert cut == LOG or len(whole(chunks[: kept + 1])[cut]) > at
     for number, parts in enumerate(chunks[kept:], start=kept):
         again.add(parts, {"number": number})
     again.finish("a")
