@@ -145,7 +145,7 @@ def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
 def test_the_mean_over_questions_resamples_within_groups():
     questions, scored = grouped("a", "b", "b"), rows(1.0, 0.0, 0.0)
     pooled = summarise(scored, questions, BY, None, seed=0)["measures"]["EM"]
-    within = summary.summarise(scored, questions, replace(BY, groups="dataset"), None, seed=0)["measures"]["EM"]
+    within = summarise(scored, questions, replace(BY, groups="dataset"), None, seed=0)["measures"]["EM"]
     assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
     assert (within["value"], within["low"], within["high"]) == (33.33, 33.33, 33.33)
 
