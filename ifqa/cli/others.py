@@ -75,12 +75,35 @@ def clean(
 def data(
     benchmark: Annotated[str, typer.Argument(help="Benchmark to fetch.")] = "ifqa",
     source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
+    graphs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--questions-from",
+            metavar="GRAPHS",
+            help="For wiqa: make questions from this file of influence graphs, or sample-wiqa. Repeatable.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="For wiqa's made questions: seed of their draws. [default: 0]")
+    ] = None,
 ) -> None:
-    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256."""
+    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256; or make wiqa's questions.
+
+    With --questions-from nothing is fetched: data/wiqa/made-train.jsonl, made-dev.jsonl and made-test.jsonl are written.
+    """
     from ifqa.benchmarks.downloads import fetch
+    from ifqa.benchmarks.wiqa.made import make
     from ifqa.plugins import open_benchmark
 
-    for line in fetch(open_benchmark(benchmark), source):
+    if graphs and benchmark == "wiqa" and source is None:
+        lines = make(Path(), graphs, seed or 0)
+    elif graphs or seed is not None:
+        raise IfqaError(
+            "--questions-from and --seed make questions: ifqa data wiqa --questions-from GRAPHS, without --from"
+        )
+    else:
+        lines = fetch(open_benchmark(benchmark), source)
+    for line in lines:
         print_line(line)
 
 

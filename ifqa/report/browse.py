@@ -116,7 +116,9 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
         "measures": _measures(by, [entry for card in cards.values() for entry in card["e"]]),
         "subsets": [{"name": one.name, "told": int(one.in_tables)} for one in by.subsets],
         "experiments": [*map(_about, experiments)],
-        "figures": [one.encode("utf-8", "replace").decode() for one in figures][1:],  # half a surrogate pair has no address
+        "figures": [one.encode("utf-8", "replace").decode() for one in figures][
+            1:
+        ],  # half a surrogate pair has no address
         "questions": [*cards.values()],
     }
 
