@@ -292,6 +292,22 @@ def stats_questions(
         report.draw(measured, figure)
 
 
+@stats.command("wiqa")
+def stats_wiqa(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files of questions, a folder of them, or sample-wiqa. [default: data/wiqa]"),
+    ] = None,
+    graphs: Annotated[Path | None, typer.Option(help="File of graphs: hold each label against its path.")] = None,
+    json: Json = False,
+) -> None:
+    """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table 1."""
+    from ifqa.report.stats import wiqa as report
+
+    found = report.measure(sources or ["data/wiqa"], graphs)
+    print_json(report.stats_json(found)) if json else report.show(found, published=sources != ["sample-wiqa"])
+
+
 def _check_written(figure: Path | None) -> None:
     from ifqa.report.figures import check_figure
 
