@@ -3,6 +3,7 @@
 Each folder of plugins lists them in a table of strings, PLUGINS. So loading a plugin does not import the others.
 """
 
+import ast
 import hashlib
 import importlib
 import inspect
@@ -195,7 +196,7 @@ def _find(kind: str, name: str) -> object:
         )
     target = name if ":" in name else names(kind).get(name)
     if target is None:
-        raise unknown(kind, name, names(kind))
+        raise IfqaError(f"{unknown(kind, name, names(kind))}{_in_a_file_here(kind, name)}")
     module_name, _, attribute = target.partition(":")
     if not re.fullmatch(r"[\w.]*\w:\w+", target) or target.startswith("."):
         raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}")
@@ -218,6 +219,26 @@ def _find(kind: str, name: str) -> object:
     if attribute not in vars(module):
         raise IfqaError(f"{kind} {name!r}: module {module_name!r} has no {attribute!r}")
     return vars(module)[attribute]
+
+
+def _in_a_file_here(kind: str, name: str) -> str:
+    """The hint for a module's name without a class: what its file in the working directory defines. It is not imported."""
+    module = name.removesuffix(".py")
+    path = Path(f"{module}.py")
+    if not re.fullmatch(r"\w+", module) or not path.is_file():
+        return ""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OSError):
+        body = []
+    if kind == "measure":
+        targets = [one for node in body if isinstance(node, ast.Assign) for one in node.targets]
+        defined = [one.id for one in targets if isinstance(one, ast.Name)]
+    else:
+        defined = [node.name for node in body if isinstance(node, ast.ClassDef)]
+    wanted = f"module:{'MEASURE' if kind == 'measure' else 'Class'}"
+    such_as = f", as {' or '.join(f'{module}:{one}' for one in defined[:5])}" if defined else ""
+    return f"; {path} lies here: give {wanted}{such_as}"
 
 
 @cache

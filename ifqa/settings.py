@@ -48,6 +48,26 @@ class Table(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
+class Stored(Table, extra="allow"):
+    """A JSON object that this program wrote; unknown keys, as of a later version, are ignored."""
+
+
+def check_stored(model: type[_Table], value: object, where: str, mend: str = "") -> _Table:
+    """A value that this program wrote as its model; `where` begins the error, and `mend` ends it.
+
+    Raises:
+        IfqaError: a key is missing, or has the wrong type or range; the message names its place.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"])) or "all of it"
+        raise IfqaError(
+            f"{where}: not as ifqa writes it ({place}: {first['msg']})" + (f"; {mend}" if mend else "")
+        ) from error
+
+
 def check_table(model: type[_Table], table: object, where: str) -> _Table:
     """A table of a file as its model; `where` names the table at the start of an error.
 

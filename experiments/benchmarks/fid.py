@@ -48,7 +48,7 @@ import fid_ways as ways
 import torch
 import transformers
 
-from ifqa.reading.fid.answer import budget
+from ifqa.reading.t5.answer import budget
 
 
 def main(given: Sequence[str] | None = None) -> None:
@@ -233,7 +233,7 @@ def measure_training(
 
 def peak(device: torch.device, kind: torch.dtype) -> float:
     """FLOP/s of a large matrix product, the best of a few."""
-    size, times = (8192, 10) if device.type == "cuda" else (2048, 3)
+    size, times = (8192, 10) if device.type == "cuda" else (1024, 3)
     left = torch.randn(size, size, device=device, dtype=kind)
     return 2 * size**3 / min(_seconds(device, lambda: left @ left) for _ in range(times))
 

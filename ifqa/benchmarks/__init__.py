@@ -1,6 +1,8 @@
 """Benchmarks by name: classes with a method `questions(split)` that declare their measures."""
 
 PLUGINS = {
+    "causalqa": "ifqa.benchmarks.causalqa.benchmark:CausalQA",
     "ifqa": "ifqa.benchmarks.ifqa:IfQA",
     "sample": "ifqa.benchmarks.sample:Sample",
+    "sample-causal": "ifqa.benchmarks.causalqa.sample:SampleCausal",
 }

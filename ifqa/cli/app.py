@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ifqa.cli import others
+from ifqa.cli import others, trainings
 from ifqa.cli.options import (
     CorpusName,
     ExperimentName,
@@ -23,8 +23,10 @@ from ifqa.cli.options import (
     print_line,
     quietly,
     refuse_broken_text,
+    show_help,
 )
 from ifqa.cli.process import each, run_process
+from ifqa.cli.stats import stats
 from ifqa.errors import IfqaError
 from ifqa.progress import be_quiet
 from ifqa.version import __version__
@@ -172,15 +174,23 @@ def check(
     verify: Annotated[bool, typer.Option("--verify", help="Also hash every file of the results.")] = False,
     json: Json = False,
 ) -> None:
-    """Dry run: check names, settings and files, and estimate disk, memory, time and cost."""
+    """Dry run: list what is needed and missing, check settings, and estimate disk, memory, time and cost."""
     from ifqa.pipeline.check import check as check_all
+    from ifqa.pipeline.findings import as_json
 
     def check_one(name: str) -> int:
+        found, problem = [], None
+        try:
+            for one in check_all(name, changes, verify):
+                found.append(one)
+                if not json:
+                    print_line(one.line)  # each as it comes: with a dump they take a while
+        except IfqaError as error:
+            problem = error
         if json:
-            print_json({"name": name, "lines": [line.strip() for line in check_all(name, changes, verify)]})
-            return 0
-        for line in check_all(name, changes, verify):  # each as it comes: with a dump they take a while
-            print_line(line)
+            print_json(as_json(name, found, str(problem or "")))
+        if problem:
+            raise problem
         return 0
 
     raise typer.Exit(each(names, check_one, names))
@@ -188,9 +198,9 @@ def check(
 
 for name, verb in others.MORE.items():
     app.command(name)(verb)
-app.add_typer(others.train, name="train")
-app.add_typer(others.stats, name="stats")
-for group in (app, others.train, others.stats):
+app.add_typer(trainings.train, name="train")
+app.add_typer(stats, name="stats")
+for group in (app, trainings.train, stats):
     for command in group.registered_commands:
         assert command.callback is not None
         command.callback = quietly(command.callback)
@@ -238,7 +248,7 @@ def options(
 ) -> None:
     """Open-domain counterfactual question answering: dump -> passages -> index -> retrieve -> read -> score."""
     be_quiet(quiet)
-    others.show_help(context)
+    show_help(context)
 
 
 def main() -> None:

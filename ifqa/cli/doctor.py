@@ -4,8 +4,10 @@ import importlib.util
 import os
 import platform
 import shutil
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.llms.keys import KEY
@@ -28,58 +30,79 @@ _PARTS = (
 )
 
 
-def examine() -> tuple[list[str], list[str]]:
-    """(lines, problems): a line for each part, with version and purpose; and the problems that stop `ifqa run sample`."""
-    memory = total_memory() or float("nan")
-    lines = [
-        f"ifqa {__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
-        f"{os.cpu_count()} cores, {memory / 1e9:.0f} GB memory, {shutil.disk_usage(Path.cwd()).free / 1e9:.0f} GB disk free"
-    ]
-    for name, purpose in _PARTS:
-        lines.append(f"{name:20} {_version(name):16} {purpose}")
+def examine() -> dict[str, Any]:
+    """The installation as JSON data; `problems` are those that stop `ifqa run sample`, which is `ready` without any."""
+    memory = total_memory()
+    found: dict[str, Any] = {
+        "ifqa": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "memory": memory,
+        "disk_free": shutil.disk_usage(Path.cwd()).free,
+        "packages": [{"name": name, "version": _version(name), "purpose": purpose} for name, purpose in _PARTS],
+    }
     problems = []
-    if _version("faiss-cpu") != "not installed" and _version("faiss-gpu") != "not installed":
+    if _version("faiss-cpu") and _version("faiss-gpu"):
         problems.append("faiss-cpu and faiss-gpu are both installed and hide each other: pip uninstall one of them")
-    for part in (_java, _encoder):
+    for name, part in (("java", _java), ("encoder", _encoder)):
+        found[name] = None
         try:
-            lines.append(part())
+            found[name] = part()
         except IfqaError as error:
             problems.append(str(error))
-    lines.append(_accelerator())
     offline = [name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)]
-    hub = f"off ({', '.join(offline)})" if offline else "asked for models that are not on this machine"
-    lines.append(f"model hub: {hub}")
-    lines.append(f"language models: {KEY} is {'set' if os.environ.get(KEY) else 'not set'}")
-    return lines, problems
+    found |= {"accelerator": _accelerator(), "hub_off": offline, "api_key": bool(os.environ.get(KEY))}
+    return {**found, "problems": problems, "ready": not problems}
 
 
-def _version(name: str) -> str:
+def lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What `examine` found, as lines: a line for each part, with version and purpose, and a verdict."""
+    memory = found["memory"] or float("nan")
+    yield (
+        f"ifqa {found['ifqa']}, Python {found['python']}, {found['system']}, {found['cores']} cores, "
+        f"{memory / 1e9:.0f} GB memory, {found['disk_free'] / 1e9:.0f} GB disk free"
+    )
+    for one in found["packages"]:
+        yield f"{one['name']:20} {one['version'] or 'not installed':16} {one['purpose']}"
+    if found["java"]:
+        yield f"Java: {found['java']['version']} from {found['java']['home']}"
+    if found["encoder"]:
+        yield f"all-MiniLM-L6-v2: {found['encoder']}"
+    yield f"accelerator: {found['accelerator'] or 'none, models run on the CPU'}"
+    off = f"off ({', '.join(found['hub_off'])})"
+    yield f"model hub: {off if found['hub_off'] else 'asked for models that are not on this machine'}"
+    yield f"language models: {KEY} is {'set' if found['api_key'] else 'not set'}"
+    ready = "ready: BM25, dense retrieval and the default reader can run here"
+    yield f"verdict: {ready if found['ready'] else 'not ready; see below'}"
+
+
+def _version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return None
 
 
-def _java() -> str:
+def _java() -> dict[str, str]:
     from ifqa.retrieval.jvm import java
 
     system = java().autoclass("java.lang.System")
-    return f"Java: {system.getProperty('java.version')} from {system.getProperty('java.home')}"
+    return {"version": system.getProperty("java.version"), "home": system.getProperty("java.home")}
 
 
 def _accelerator() -> str:
+    """The accelerator that models run on; empty for none."""
     if importlib.util.find_spec("torch") is None:
-        return "accelerator: torch is not installed"
+        return ""
     import torch
 
     if torch.cuda.is_available():
-        return f"accelerator: {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
-    if torch.backends.mps.is_available():
-        return "accelerator: Apple MPS"
-    return "accelerator: none, models run on the CPU"
+        return f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"
+    return "Apple MPS" if torch.backends.mps.is_available() else ""
 
 
 def _encoder() -> str:
     from ifqa.models.hub import encoder_folder
 
-    return f"all-MiniLM-L6-v2: {encoder_folder()}"
+    return str(encoder_folder())

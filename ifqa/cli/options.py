@@ -93,6 +93,12 @@ def quietly(verb: Callable[..., None]) -> Callable[..., None]:
     return with_options({"quiet": (Quiet, False)}, heed)(verb)
 
 
+def show_help(context: typer.Context) -> None:
+    """Show the help of a group of verbs if no verb is given; this is no error."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
 def with_options(
     options: dict[str, object], arguments: Callable[[Given], dict[str, object]]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

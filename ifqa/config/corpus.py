@@ -62,6 +62,7 @@ class Corpus:
     engine: Engine = "local"
     workers: int = 0
     root: Path = Path()
+    about: str = ""
 
     @property
     def folder(self) -> Path:
@@ -102,4 +103,4 @@ def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
         check_settings("build setting", plugin.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
         table |= with_fractions(plugin.build, own)
     sources, indexes = cast(list[Source], passages.sources), cast(dict[str, IndexSettings], file.index)
-    return Corpus(name, tuple(sources), indexes, passages.engine, passages.workers, root)
+    return Corpus(name, tuple(sources), indexes, passages.engine, passages.workers, root, file.about)

@@ -51,7 +51,7 @@ def read_ctxs(path: Path) -> Iterator[tuple[Question, list[tuple[Passage, float]
     """
     refuse_pickle(path)
     known: dict[str, str] = {}
-    for number, entry in enumerate(_entries(path), start=1):
+    for number, entry in enumerate(entries(path), start=1):
         where = f"{path}: entry {number}"
         if missing := [key for key in ("question", "ctxs") if key not in entry]:
             found = ", ".join(map(repr, list(entry)[:8])) or "no keys"
@@ -107,6 +107,15 @@ def is_ctxs(path: Path) -> bool:
         IfqaError: the file is missing, or its compressed data is broken.
     """
     return _head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"[", b"{"))
+
+
+def starts_list(path: Path) -> bool:
+    """Whether a file, compressed or not, begins as a JSON list.
+
+    Raises:
+        IfqaError: as `is_ctxs`.
+    """
+    return _head(path).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def refuse_pickle(path: Path) -> None:
@@ -176,8 +185,12 @@ def _score(value: object, where: str) -> float | None:
     return score
 
 
-def _entries(path: Path) -> Iterator[dict[str, object]]:
-    """The objects of a JSON list, or of JSON lines, each as soon as it is complete."""
+def entries(path: Path) -> Iterator[dict[str, object]]:
+    """The objects of a JSON list, or of JSON lines, each as soon as it is complete.
+
+    Raises:
+        IfqaError: the file is missing or cut short, not JSON, or an entry is no object; the message has its number, from 1.
+    """
     text, count = _Text(_chunks(path)), 0
     is_list = text.next() == "["
     text.at += is_list

@@ -162,19 +162,28 @@ def _topics(path: Path) -> Iterator[Question]:
 
 
 def _json(path: Path) -> Iterator[Question]:
-    try:
-        value = json.loads("\n".join(_lines(path)))
-    except json.JSONDecodeError as error:
-        raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
-    except (ValueError, RecursionError) as error:
-        raise IfqaError(f"{path}: not JSON that can be read ({error})") from error
+    value = read_value(path)
     if isinstance(value, list):
         for number, record in enumerate(value, start=1):
             yield _record(record, number, f"{path}: question {number}")
     elif isinstance(value, dict) and isinstance(value.get("data"), list):
-        yield from _squad(value["data"], str(path))
+        yield from squad(value["data"], str(path))
     else:
         raise IfqaError(f"{path}: wanted a list of questions, or SQuAD's object with a list 'data'; found neither")
+
+
+def read_value(path: Path) -> object:
+    """The value of a JSON file, compressed or not, of bounded length.
+
+    Raises:
+        IfqaError: the file is missing, too long or not JSON.
+    """
+    try:
+        return json.loads("\n".join(_lines(path)))
+    except json.JSONDecodeError as error:
+        raise IfqaError(f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno})") from error
+    except (ValueError, RecursionError) as error:
+        raise IfqaError(f"{path}: not JSON that can be read ({error})") from error
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -189,7 +198,12 @@ def _lines(path: Path) -> Iterator[str]:
         yield line
 
 
-def _squad(data: list[object], path: str) -> Iterator[Question]:
+def squad(data: list[object], path: str) -> Iterator[Question]:
+    """The questions of SQuAD's list of articles; `path` names the file in messages.
+
+    Raises:
+        IfqaError: an article has another layout.
+    """
     for number, article in enumerate(data, start=1):
         where = f"{path}: article {number}"
         for paragraph in field(_object(article, where), "paragraphs", list, where):

@@ -1,6 +1,7 @@
 """TREC runs: the ranking of each question, in the format that all retrieval tools read."""
 
 import math
+from collections import Counter
 from pathlib import Path
 
 from ifqa.errors import IfqaError
@@ -20,9 +21,16 @@ def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
     with create(path) as handle:
         for question_id, hits in rankings.items():
             scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
-            if scores != sorted(scores, reverse=True) or len({hit.passage_id for hit in hits}) < len(hits):
+            for rank in range(1, len(scores)):
+                if scores[rank] > scores[rank - 1]:
+                    raise IfqaError(
+                        f"ranking of {question_id}: the score rises from {scores[rank - 1]!r} to {scores[rank]!r} at rank "
+                        f"{rank + 1}; wanted the best passage first"
+                    )
+            passage_id, times = next(iter(Counter(hit.passage_id for hit in hits).most_common(1)), ("", 0))
+            if times > 1:
                 raise IfqaError(
-                    f"ranking of {question_id}: scores rise, or a passage appears twice; wanted the best first, once"
+                    f"ranking of {question_id}: passage {passage_id} is there {times} times; wanted it once"
                 )
             for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
                 write(handle, f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n".encode())

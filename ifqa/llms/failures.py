@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from ifqa.progress import CONTROLS
+
 if TYPE_CHECKING:
     import openai
 
@@ -22,7 +24,6 @@ _ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|managem
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
 _SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")  # a terminal would obey them
 _LOOKED_AT = 10_000  # characters of a server's message that are searched; some hundred are usual
 LONGEST_WORDS = 300  # characters of a server's message that are shown
 
@@ -51,7 +52,7 @@ class Failure:
 def scrub(text: str, key: str) -> str:
     """A text as one line, shortened, without the key and without what looks like a key, in full or in stars."""
     text = blot(text, key)[:_LOOKED_AT]  # in this order, as a cut key is not found
-    text = " ".join(_CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
+    text = " ".join(CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
     return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
 
 

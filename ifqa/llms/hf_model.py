@@ -1,11 +1,10 @@
 """Loads a causal language model of transformers and its tokenizer from a folder, without running code from it."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import open_tokenizer
+from ifqa.models.hub import loading, open_tokenizer
 
 MEND = "wanted a causal language model, such as Qwen/Qwen2.5-1.5B-Instruct"
 WINDOW = 4096  # tokens; of a model whose files do not say
@@ -22,8 +21,6 @@ def load_model(folder: Path, device: str, precision: str) -> Any:
         IfqaError: it does not load, lacks weights, is no causal language model, or is too large for the device.
     """
     import torch
-    from huggingface_hub.errors import StrictDataclassError
-    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
@@ -32,19 +29,12 @@ def load_model(folder: Path, device: str, precision: str) -> Any:
     device = resolve_device(device)
     dtype = half_precision(device) if precision == "auto" else getattr(torch, precision)
     here: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-    try:
+    with loading(str(folder), folder, "a causal language model", MEND):
         config = AutoConfig.from_pretrained(str(folder), **here)
         _check_kind(folder, config, [*MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()])
         model, report = AutoModelForCausalLM.from_pretrained(
             str(folder), config=config, dtype=dtype, weights_only=True, output_loading_info=True, **here
         )
-    except (
-        OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError, pickle.UnpicklingError, EOFError,
-        StrictDataclassError,
-    ) as error:  # fmt: skip
-        raise IfqaError(
-            f"{folder} does not load as a causal language model: {' '.join(str(error).split())[:200]}; {MEND}"
-        ) from error
     if wrong := sorted(map(str, {*report["missing_keys"], *report["mismatched_keys"]})):
         raise IfqaError(
             f"{folder} lacks weights of a causal language model: {len(wrong)} are missing or of another shape, such as "

@@ -113,7 +113,12 @@ def question_model(model: str, query_model: str = "") -> str:
         raise IfqaError(f"{path}: wanted a table, found {type(config).__name__}")
     if config.get("model_type") != "dpr":
         return ""
-    return query_model or "question_encoder".join(model.rsplit("ctx_encoder", 1))
+    return query_model or partner(model)
+
+
+def partner(model: str) -> str:
+    """The name of the question encoder that was trained with DPR's context encoder; other names are left as they are."""
+    return "question_encoder".join(model.rsplit("ctx_encoder", 1))
 
 
 def quiet() -> None:
@@ -126,13 +131,14 @@ def quiet() -> None:
 
 
 @contextmanager
-def loading(model: str, folder: Path, kind: str) -> Iterator[None]:
-    """Turn an error of the libraries that load a model into one line.
+def loading(model: str, folder: Path, kind: str, mend: str = "") -> Iterator[None]:
+    """Turn an error of the libraries that load a model or a tokenizer into one line.
 
     Args:
         model: the model's name in the message.
         folder: the model's files. Their JSON is checked first, because the libraries read it unchecked.
         kind: what the model loads as, with its article, such as "a cross-encoder".
+        mend: ends the message.
 
     Raises:
         IfqaError: the model does not load.
@@ -148,7 +154,8 @@ def loading(model: str, folder: Path, kind: str) -> Iterator[None]:
         StrictDataclassError, pickle.UnpicklingError, EOFError,
     ) as error:  # fmt: skip
         reason = " ".join(str(error).split())[:200]
-        raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason})") from error
+        end = f"; {mend}" if mend else ""
+        raise IfqaError(f"{model} does not load as {kind} ({type(error).__name__}: {reason}){end}") from error
 
 
 def open_tokenizer(folder: Path) -> Any:
@@ -159,12 +166,8 @@ def open_tokenizer(folder: Path) -> Any:
     """
     from transformers import AutoTokenizer
 
-    try:
+    with loading(f"the tokenizer of {folder}", folder, "one of transformers"):
         return AutoTokenizer.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
-    except (  # TypeError and AttributeError come from JSON of another shape
-        OSError, ValueError, KeyError, TypeError, AttributeError, ImportError,
-    ) as error:  # fmt: skip
-        raise IfqaError(f"{folder}: its tokenizer does not load: {' '.join(str(error).split())[:200]}") from error
 
 
 def refuse_missing(model: str, report: Mapping[str, Collection[object]], unused: str = "\0") -> None:

@@ -1,45 +1,41 @@
-"""`ifqa check`: validate an experiment or a corpus, and estimate its time, disk, memory and cost.
+"""`ifqa check`: validate an experiment or a corpus, list what it needs, and estimate its time, disk, memory and cost.
 
 The number of passages is estimated from a sample of the sources. The other rates were measured on a corpus of 410,612 passages
 on two cores. They tell minutes from days; every estimate is printed with "about".
 """
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 
-from ifqa.config.corpus import Corpus, build_settings, load_corpus
+from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment, load_experiment, retriever_tables, search_settings
 from ifqa.config.variants import override
-from ifqa.corpus.forecast import forecast
 from ifqa.errors import IfqaError, unknown
+from ifqa.pipeline.corpus_check import check_corpus
+from ifqa.pipeline.findings import Finding, all_of, forecasted, found_needs
 from ifqa.pipeline.opening import opened, refuse_other_families
 from ifqa.pipeline.provenance import (
     fingerprint,
-    inputs_of_index,
-    inputs_of_passages,
     inputs_of_read,
     inputs_of_retrieve,
     inputs_of_score,
     up_to_date,
 )
+from ifqa.pipeline.ready import needs, needs_of_corpus
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of, sources_of
+from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.pipeline.verify import verify
-from ifqa.plugins import load, load_indexed, takes
+from ifqa.plugins import load, takes
 from ifqa.progress import counted, duration
 from ifqa.records import Passage, Question, Request
 from ifqa.retrieval.queries import rewrite
-from ifqa.storage import artifacts
 from ifqa.storage.resources import find_resource, list_resources
-from ifqa.workers.machine import cores, total_memory
 
 
-def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thorough: bool = False) -> Iterator[str]:
-    """Check an experiment or a corpus, and yield lines that say what its work will take; nothing is written.
+def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thorough: bool = False) -> Iterator[Finding]:
+    """Check an experiment or a corpus, and yield what its work will take and what it needs; nothing is written.
 
     Args:
         name: the experiment or corpus.
@@ -47,7 +43,7 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thoro
         thorough: also hash every file of the artifacts that are there.
 
     Raises:
-        IfqaError: nothing has that name; or, after the lines on the other parts, something is unknown, missing or too large
+        IfqaError: nothing has that name; or, after the lines on all parts, something is unknown, missing or too large
             for this machine.
     """
     if find_resource(f"indexes/{name}.toml") and not find_resource(f"experiments/{name}.toml"):
@@ -56,8 +52,8 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thoro
                 f"{min(changes)} belongs to an experiment, and {name} is a corpus; change its indexes/{name}.toml"
             )
         corpus = load_corpus(name)
-        yield from _corpus(corpus)
-        yield from verify(corpus) if thorough else ()
+        parts = [lambda: check_corpus(corpus), lambda: found_needs(needs_of_corpus(corpus, corpus.indexes))]
+        yield from all_of(*parts, *([lambda: _verified(corpus)] if thorough else []))
         return
     try:
         experiment = load_experiment(name)
@@ -68,83 +64,38 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thoro
         known = {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
         raise unknown("experiment or corpus", name, known) from error
     changed = override(experiment, changes)
-    yield from _experiment(changed)
-    yield from verify(changed) if thorough else ()
+    yield from all_of(lambda: _experiment(changed), *([lambda: _verified(changed)] if thorough else []))
 
 
-def _corpus(corpus: Corpus) -> Iterator[str]:
-    found = sources_of(corpus)
-    folder = corpus.folder / "passages"
-    workers = corpus.workers or cores()
-    disk = seconds = memory = count = 0.0
-    manifest = artifacts.read_manifest(folder)
-    if manifest and artifacts.is_made(
-        folder, inputs_of_passages(corpus)
-    ):  # inputs_of_passages hashes, so only if needed
-        count = manifest["record"]["passages"]
-        yield f"corpus {corpus.name}: {counted(count, 'passage')}, built"
-    elif (expected := forecast(found)) is None:
-        yield f"corpus {corpus.name}: passages to build from a pipe; their number is known once it has been read"
-    else:
-        count, disk = expected.passages, expected.disk
-        seconds, memory = expected.seconds(workers), expected.memory(workers)
-        yield (
-            f"corpus {corpus.name}: about {counted(expected.pages, 'page')} and {counted(count, 'passage')} to build "
-            f"from {counted(len(corpus.sources), 'source')}, estimated from {expected.seen:.1%} of the input"
-        )
-        yield (
-            f"  passages: about {_size(disk)} of disk, {_size(memory)} of memory, {duration(seconds)} with "
-            f"{counted(workers, 'process', 'processes')}"
-        )
-    for name in corpus.indexes:
-        if up_to_date(corpus.folder / name, partial(inputs_of_index, corpus, name)):
-            yield f"  index {name}: built"
-        else:
-            table = corpus.indexes[name]
-            taken = load_indexed(table["retriever"]).forecast(round(count), **build_settings(table))
-            if taken is None:
-                yield f"  index {name}: to build; time, disk and memory are unknown"
-                continue
-            yield (
-                f"  index {name}: to build, about {_size(taken.disk)} of disk, {_size(taken.memory)} of memory, "
-                f"{duration(taken.seconds)}{taken.about}"
-            )
-            disk, seconds, memory = disk + taken.disk, seconds + taken.seconds, max(memory, taken.memory)
-    free = shutil.disk_usage(Path.cwd()).free
-    if disk:
-        yield (
-            f"  in all about {_size(disk)} of disk ({_size(free)} free), {_size(memory)} of memory, {duration(seconds)}"
-        )
-    if disk > free:
-        raise IfqaError(
-            f"corpus {corpus.name} needs about {_size(disk)} of disk, {_size(free)} is free in {Path.cwd()}; "
-            "make room or work on a larger disk"
-        )
-    if (here := total_memory()) and memory > here:
-        raise IfqaError(
-            f"corpus {corpus.name} needs about {_size(memory)} of memory, this machine has {_size(here)}; "
-            "use fewer workers: [passages] workers = 1"
-        )
+def _verified(of: Experiment | Corpus) -> Iterator[Finding]:
+    for line, fields in verify(of):
+        yield Finding(line, "verified", fields)
 
 
-def _experiment(experiment: Experiment) -> Iterator[str]:
-    questions = questions_of(experiment)
-    yield f"experiment {experiment.name}: {counted(len(questions), 'question')} of {experiment.benchmark} {experiment.split}"
-    missing, system = [], System(experiment)
-    for part in (_its_corpus, _its_retriever, _its_reader, _its_models):
-        try:
-            yield from part(system, questions)
-        except IfqaError as error:  # the other parts are still checked
-            missing.append(str(error))
+def _experiment(experiment: Experiment) -> Iterator[Finding]:
+    what, questions, problems = f"{experiment.benchmark} {experiment.split}", list[Question](), []
+    try:
+        questions = questions_of(experiment)
+        yield Finding(f"experiment {experiment.name}: {counted(len(questions), 'question')} of {what}")
+    except IfqaError as error:  # the other parts are still checked
+        problems.append(str(error))
+        yield Finding(f"experiment {experiment.name}: questions of {what}, which cannot be read")
+    system = System(experiment)
+    parts = [partial(part, system, questions) for part in (_its_corpus, _its_retriever, _its_reader, _its_models)]
+    try:
+        yield from all_of(*parts)
+    except IfqaError as error:
+        problems.append(str(error))
     inputs_of = {"retrieve": inputs_of_retrieve, "read": inputs_of_read, "score": inputs_of_score}
     for stage in (*experiment.stages, "score"):
         made = up_to_date(experiment.folder / stage, partial(inputs_of[stage], experiment))
-        yield f"  {stage}: {'made' if made else 'to do'}"
-    if missing:
-        raise IfqaError("; ".join(dict.fromkeys(missing)))
+        yield Finding(f"  {stage}: {'made' if made else 'to do'}", "stages", {"stage": stage, "made": made})
+    yield from found_needs(needs(experiment))
+    if problems:
+        raise IfqaError("; ".join(dict.fromkeys(problems)))
 
 
-def _its_corpus(system: System, questions: Sequence[Question]) -> Iterator[str]:
+def _its_corpus(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
     experiment = system.experiment
     if not experiment.corpus:
         return
@@ -155,34 +106,43 @@ def _its_corpus(system: System, questions: Sequence[Question]) -> Iterator[str]:
                 f"corpus {corpus.name} has no [index.{index}]; it has: {', '.join(corpus.indexes) or 'none'}"
             )
     needed = replace(corpus, indexes={index: corpus.indexes[index] for index in experiment.indexes})
-    yield from ("  " + line for line in _corpus(needed))
+    for found in check_corpus(needed):
+        yield found._replace(line=f"  {found.line}")
 
 
-def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[str]:
+def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
     experiment = system.experiment
     if not experiment.retriever:
         return
-    yield f"  retriever {experiment.retriever['name']}, {counted(experiment.retriever['k'], 'passage')} a question"
+    name, k = experiment.retriever["name"], experiment.retriever["k"]
+    yield forecasted(f"  retriever {name}, {counted(k, 'passage')} a question", f"retriever {name}")
     fingerprint("retriever", experiment)
     if experiment.asks_llm("retriever"):
-        yield f"    {_asking(system, _to_retrieve(system, questions))}"
+        yield _asking(system, _to_retrieve(system, questions) if questions else None, "retriever")
 
 
-def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[str]:
+def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
     experiment = system.experiment
     if not experiment.reader:
         return
-    reader = system.reader
+    name, each = experiment.reader["name"], counted(experiment.reader["passages"], "passage")
+    line = f"  reader {name}, {each} a question"
+    try:
+        reader = system.reader
+    except IfqaError:
+        yield forecasted(line, f"reader {name}")
+        raise
     passages = len(questions) * experiment.reader["passages"]
-    rate = reader.pace()
+    rate = reader.pace() if questions else None
     taken = f": about {duration(passages / rate)}, no money" if rate else ""
-    each = counted(experiment.reader["passages"], "passage")
-    yield f"  reader {experiment.reader['name']}, {each} a question{taken}"
+    known = {"seconds": passages / rate, "cost": 0.0} if rate else {}
+    yield forecasted(line + taken, f"reader {name}", **known)
     if experiment.asks_llm("reader"):
-        yield f"    {_asking(system, reader.requests(questions, _to_read(system, questions)))}"
+        requests = reader.requests(questions, _to_read(system, questions)) if questions else None
+        yield _asking(system, requests, "reader")
 
 
-def _its_models(system: System, questions: Sequence[Question]) -> Iterator[str]:
+def _its_models(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
     experiment = system.experiment
     refuse_other_families(experiment)
     if experiment.llm:
@@ -215,31 +175,31 @@ def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 
 
-def _asking(system: System, requests: Sequence[Request]) -> str:
-    """The calls, tokens and money that requests to the language model will take, as text."""
+def _asking(system: System, requests: Sequence[Request] | None, asker: str) -> Finding:
+    """The calls, tokens and money that requests to the language model will take; None for requests that are unknown."""
     experiment = system.experiment
     assert experiment.llm is not None
     llm, name = system.session.llm(experiment), f"{experiment.llm['name']} {experiment.llm.get('model', '')}".strip()
+    line, what = f"    llm {name}: ", f"llm {name} of the {asker}"
+    if requests is None:
+        return forecasted(f"{line}what it is asked is known once the questions can be read", what)
     taken = llm.estimate(requests)
+    known = {
+        "calls": taken.calls,
+        "prompt_tokens": taken.prompt_tokens,
+        "completion_tokens": taken.completion_tokens,
+        "cost": taken.cost if taken.calls else 0.0,
+    }
     if not taken.calls:
         kept = counted(len(requests), "completion is", "completions are")
-        return f"llm {name}: nothing to ask, {kept} kept from before"
+        return forecasted(f"{line}nothing to ask, {kept} kept from before", what, made=True, **known)
     money = (
         "at an unknown price: add the model to a prices.toml here"
         if taken.cost is None
         else f"up to ${taken.cost:,.2f}"
     )
-    return (
-        f"llm {name}: {counted(taken.calls, 'call')}, about {counted(taken.prompt_tokens, 'token')} of prompts and up to "
+    line += (
+        f"{counted(taken.calls, 'call')}, about {counted(taken.prompt_tokens, 'token')} of prompts and up to "
         f"{taken.completion_tokens:,} of answers, {money}"
     )
-
-
-def _size(count: float) -> str:
-    if round(count) < 1000:  # round first: 999.6 kB is 1 MB
-        return counted(count, "byte")
-    for unit in ("kB", "MB", "GB"):
-        count /= 1000
-        if round(count) < 1000:
-            return f"{count:.0f} {unit}"
-    return f"{count / 1000:.1f} TB"
+    return forecasted(line, what, **known)

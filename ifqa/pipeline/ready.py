@@ -1,25 +1,56 @@
-"""What an experiment still needs before it can run here, for `ifqa list`.
+"""What an experiment or a corpus needs before it can run here: questions, sources, models, files and a key.
 
-The check looks at names and files only; it opens nothing.
+Only names and files are looked at; nothing is opened or fetched.
 """
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment
+from ifqa.config.corpus import Corpus, load_corpus
+from ifqa.config.experiment import Experiment, retriever_tables
 from ifqa.errors import IfqaError
-from ifqa.llms.keys import address_of, key_for
-from ifqa.models.hub import is_here
+from ifqa.llms.keys import address_of, is_local, key_for
+from ifqa.llms.replay import recording
+from ifqa.models.hub import is_here, partner
 from ifqa.pipeline.upstream import sources_of
-from ifqa.plugins import open_benchmark
+from ifqa.plugins import load_indexed, open_benchmark
+from ifqa.reading.t5.checkpoint import DEFAULT, mend_of
+from ifqa.reading.unifiedqa import group_folders
+from ifqa.settings import settings_of
 from ifqa.storage.artifacts import MANIFEST
+
+_FETCHED = (
+    "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
+)
+
+
+@dataclass(frozen=True)
+class Need:
+    """A thing that is needed; `how` says how to get it, and is empty if the thing is here."""
+
+    what: str
+    how: str = ""
+
+    @property
+    def here(self) -> bool:
+        """Whether it is here."""
+        return not self.how
+
+
+def needs(experiment: Experiment) -> list[Need]:
+    """All that an experiment needs, each thing once."""
+    return list(dict.fromkeys(_needs(experiment)))
+
+
+def needs_of_corpus(corpus: Corpus, indexes: Collection[str]) -> list[Need]:
+    """All that a corpus needs with these of its indexes, each thing once."""
+    return list(dict.fromkeys([*_sources(corpus), *_encoders(corpus, indexes)]))
 
 
 def missing(experiment: Experiment) -> list[str]:
     """What is missing, each thing in a few words; empty if the experiment can run."""
-    return list(dict.fromkeys(_missing(experiment)))
+    return [need.what for need in needs(experiment) if not need.here]
 
 
 def is_scored(experiment: Experiment) -> bool:
@@ -27,38 +58,88 @@ def is_scored(experiment: Experiment) -> bool:
     return (experiment.folder / "score" / MANIFEST).exists()
 
 
-def _missing(experiment: Experiment) -> Iterator[str]:
-    try:
-        files = open_benchmark(experiment.benchmark, experiment.root).files(experiment.split)
-    except IfqaError:
-        files = [Path(os.devnull) / experiment.split]
-    if not all(path.exists() for path in files):
-        yield f"{experiment.benchmark} {experiment.split}"
+def _needs(experiment: Experiment) -> Iterator[Need]:
+    yield _split(experiment.benchmark, experiment.split, experiment.root)
     if experiment.corpus:
-        yield from _missing_of_corpus(experiment)
-    reader: Mapping[str, object] = experiment.reader or {}
-    llm: Mapping[str, object] = experiment.llm or {}
-    checkpoint = str(reader.get("checkpoint", ""))
-    if reader.get("name") == "fid" and not is_here(checkpoint):
-        yield f"the checkpoint {checkpoint}"
-    if llm.get("name") == "hf" and not is_here(str(llm.get("model", ""))):
-        yield str(llm.get("model"))
-    if llm.get("name") == "openai":
-        try:
-            key_for(address_of(str(llm.get("base_url", ""))))
-        except IfqaError:
-            yield "an API key"
+        yield from needs_of_corpus(load_corpus(experiment.corpus, experiment.root), experiment.indexes)
+    tables: list[Mapping[str, object]] = [*retriever_tables(experiment.retriever)] if experiment.retriever else []
+    for table in (*tables, experiment.reader or {}, experiment.llm or {}):
+        yield from _named(table, experiment.root)
 
 
-def _missing_of_corpus(experiment: Experiment) -> Iterator[str]:
-    corpus = load_corpus(experiment.corpus, experiment.root)
-    if not (corpus.folder / "passages" / MANIFEST).exists():
+def _split(benchmark: str, split: str, root: Path) -> Need:
+    what = f"{benchmark} {split}"
+    try:
+        files = open_benchmark(benchmark, root).files(split)
+    except IfqaError as error:
+        return Need(what, str(error).removeprefix(f"{what}: "))
+    lacking = [str(path) for path in files if not path.exists()]
+    return Need(what, f"{', '.join(lacking)} is not there; put it there" if lacking else "")
+
+
+def _sources(corpus: Corpus) -> Iterator[Need]:
+    for source in corpus.sources:
+        if source.get("format") == "gold" and source.get("splits"):
+            yield from (_split(source["benchmark"], split, corpus.root) for split in source["splits"])
+            continue
+        what = str(source.get("path", f"a source of {corpus.name}"))
         try:
-            sources_of(corpus)
-        except IfqaError:
-            yield f"the sources of {corpus.name}"
-    for name in experiment.indexes:
-        table = corpus.indexes.get(name)
-        model = str(table.get("model", "")) if table else ""
-        if model and not (corpus.folder / name / MANIFEST).exists() and not is_here(model):
-            yield model
+            sources_of(replace(corpus, sources=(source,)))
+        except IfqaError as error:
+            about = f" ({corpus.about.rstrip('.')})" if corpus.about else ""
+            yield Need(what, str(error).removeprefix("passage source not found: ").removeprefix(f"{what} ") + about)
+        else:
+            yield Need(what)
+
+
+def _encoders(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
+    for table in (corpus.indexes[name] for name in indexes if name in corpus.indexes):
+        settings = settings_of(load_indexed(table["retriever"]).build) | table
+        if model := str(settings.get("model", "")):
+            yield _model(model, corpus.root)
+            yield _model(str(settings.get("query_model") or partner(model)), corpus.root)
+
+
+def _named(table: Mapping[str, object], root: Path) -> Iterator[Need]:
+    """What the table of a retriever, reader or language model of this package names: models, files, a server."""
+    name, path, model = str(table.get("name", "")), str(table.get("path", "")), str(table.get("model", ""))
+    if name in ("run", "predictions"):
+        yield Need(path, "" if (root / path).exists() else "no such file; put it there or name another")
+    elif name == "replay":
+        try:
+            recording(str(root / path) if (root / path).exists() else path)
+        except IfqaError as error:
+            yield Need(f"the recording {path}", str(error))
+        else:
+            yield Need(f"the recording {path}")
+    elif name in DEFAULT:
+        yield _checkpoint(str(table.get("checkpoint") or DEFAULT[name]), name, root)
+    elif name == "extractive" and table.get("weights"):
+        yield _model(str(table["weights"]), root)
+    elif name == "hf" or (name == "rerank" and model != "ifqa"):
+        yield _model(model, root)
+    elif name == "openai":
+        yield from _key(str(table.get("base_url", "")))
+
+
+def _checkpoint(checkpoint: str, reader: str, root: Path) -> Need:
+    what = f"the checkpoint {checkpoint}"
+    try:
+        here = all(_model(one, root).here for one in group_folders(checkpoint, root).values())
+    except IfqaError as error:
+        return Need(what, str(error).removeprefix(f"checkpoint {checkpoint}: "))
+    return Need(what, "" if here else mend_of(reader))
+
+
+def _model(name: str, root: Path) -> Need:
+    return Need(name, "" if is_here(str(root / name)) or is_here(name) else _FETCHED)
+
+
+def _key(base_url: str) -> Iterator[Need]:
+    try:
+        address = address_of(base_url)
+        if not is_local(address):
+            key_for(address)
+            yield Need("an API key")
+    except IfqaError as error:
+        yield Need("an API key", str(error))

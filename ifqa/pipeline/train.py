@@ -22,16 +22,22 @@ from ifqa.settings import check_settings
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
 from ifqa.training.material import Material
-from ifqa.training.resume import world
+from ifqa.training.resume import INPUTS, refuse_strangers, world
 
 _MODULES = {
     "extractive": "ifqa.training.span.trainer",
     "fid": "ifqa.training.fid",
     "rerank": "ifqa.training.rerank",
     "dense": "ifqa.training.dense",
+    "unifiedqa": "ifqa.training.unifiedqa",
 }
 DEPTH = {"extractive": 20, "rerank": 20, "dense": 100}  # passages that a training question's negatives are drawn from
-_NEEDS = {"rerank": ("peft", "datasets", "accelerate"), "dense": ("datasets", "accelerate"), "fid": ("accelerate",)}
+_NEEDS = {
+    "rerank": ("peft", "datasets", "accelerate"),
+    "dense": ("datasets", "accelerate"),
+    "fid": ("accelerate",),
+    "unifiedqa": ("accelerate",),
+}
 GIVEN = ("material", "folder", "seed", "progress")
 Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # split, passages a question -> passages of each question
 
@@ -43,26 +49,27 @@ def train(
     """Train a reader, the reranker or a dense retriever on a split's questions and the passages retrieved for them.
 
     Args:
-        what: "extractive", "fid", "rerank" or "dense": the `train` function of `ifqa.training` to call.
+        what: "extractive", "fid", "unifiedqa", "rerank" or "dense": the `train` function of `ifqa.training` to call.
         benchmark, split: the training questions.
-        corpus: the corpus whose index named bm25 gives the passages.
+        corpus: the corpus whose index named bm25 gives the passages; empty for the texts that come with the questions.
         folder: where the weights are written.
         seed: seed of all random draws; None for the default, or the recipe's.
         settings: keyword arguments of that `train`.
-        dev: split by which "fid" chooses the best checkpoint; empty for none.
-        experiment: the experiment whose retriever gives the passages of "fid" instead; empty for BM25 over the corpus.
+        dev: split by which "fid" or "unifiedqa" chooses the best checkpoint; empty for none.
+        experiment: the experiment whose retriever gives their passages instead; empty for none.
 
     Raises:
         IfqaError: a setting is unknown, the corpus has no index named bm25, an extra is not installed, the folder holds
-            another training, or the two splits are of different split families.
+            another training or weights of somebody else, or the two splits are of different split families.
     """
     for library in _NEEDS.get(what, ()):
         if importlib.util.find_spec(library) is None:
             raise IfqaError(f"training needs {library}; install it with: pip install 'ifqa[train]'")
     module = importlib.import_module(_MODULES[what])
+    refuse_strangers(folder, getattr(module, "CHECKPOINT", INPUTS))  # before passages are retrieved, which takes long
     drawn = {} if seed is None else {"seed": seed}
     depth = DEPTH.get(what, 0)
-    if what in ("dense", "fid"):  # settings override those of a recipe
+    if what in ("dense", "fid", "unifiedqa"):  # settings override those of a recipe
         chosen = module.resolve(**settings, **drawn)
         depth = depth or chosen.passages
     else:
@@ -75,9 +82,10 @@ def train(
         )
     questions, files = source.questions(split), {str(path): sha256(path) for path in source.files(split)}
     with _first_alone():
-        retrieved = (
-            _by_experiment(experiment, benchmark) if experiment else _by_bm25(load_corpus(corpus), source, folder)
-        )
+        if experiment:
+            retrieved = _by_experiment(experiment, benchmark)
+        else:
+            retrieved = _by_bm25(load_corpus(corpus), source, folder) if corpus else _contexts(source, folder)
         rankings = retrieved(split, depth)
         given = {"dev": (source.questions(dev), retrieved(dev, depth))} if dev else {}
     with _lock(folder):
@@ -97,6 +105,20 @@ def _by_bm25(corpus: Corpus, source: Benchmark, folder: Path) -> Retrieve:
         say(f"{folder}: searching passages for {len(questions):,} questions of {split}")
         rankings = retriever.search(questions, depth)
         return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
+
+    return search
+
+
+def _contexts(source: Benchmark, folder: Path) -> Retrieve:
+    """A function that gives each question the text that comes with it, and no passage where there is none."""
+
+    def search(split: str, depth: int) -> list[list[Passage]]:
+        contexts = [question.context for question in source.questions(split)]
+        found = sum(1 for one in contexts if one.strip())
+        say(
+            f"{folder}: {found:,} of {len(contexts):,} questions of {split} come with a text; the others are read alone"
+        )
+        return [[Passage("", "", one)] if one.strip() else [] for one in contexts]
 
     return search
 

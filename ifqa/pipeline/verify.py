@@ -12,8 +12,8 @@ from ifqa.storage.artifacts import damaged, read_manifest, strangers
 from ifqa.storage.files import known_sha256
 
 
-def verify(of: Experiment | Corpus) -> Iterator[str]:
-    """Hash every file of an experiment and its corpus, or of a corpus with its sources; a line for each artifact.
+def verify(of: Experiment | Corpus) -> Iterator[tuple[str, dict[str, object]]]:
+    """Hash every file of an experiment and its corpus, or of a corpus with its sources; a line and fields for each artifact.
 
     Raises:
         IfqaError: a file is missing, or not as it was written, or a source is not as it was read; after the lines on
@@ -29,7 +29,8 @@ def verify(of: Experiment | Corpus) -> Iterator[str]:
         count = len(manifest["record"]["files"])
         others = strangers(folder)
         besides = f"; in no manifest, and not read: {', '.join(others[:5])}" + (" …" if len(others) > 5 else "")
-        yield f"  {folder}: {len(found) or 'none'} of {count:,} files damaged{besides if others else ''}"
+        line = f"  {folder}: {len(found) or 'none'} of {count:,} files damaged{besides if others else ''}"
+        yield line, {"what": str(folder), "files": count, "damaged": found, "strangers": others}
     if wrong:
         errors.append(f"not as they were written: {_few(wrong)}; remove their folders, and run the same command again")
     corpus = of if isinstance(of, Corpus) else load_corpus(of.corpus, of.root) if of.corpus else None
@@ -38,7 +39,9 @@ def verify(of: Experiment | Corpus) -> Iterator[str]:
         read = {str(facts[2]) for facts in manifest["record"].get("sources", {}).values()}
         paths = [path for source in sources_of(corpus) for path in files_of(source)]
         changed = [path for path in paths if known_sha256(path) not in read]
-        yield f"  sources of {corpus.folder / 'passages'}: {len(changed) or 'none'} of {len(paths):,} files changed"
+        what = f"sources of {corpus.folder / 'passages'}"
+        line = f"  {what}: {len(changed) or 'none'} of {len(paths):,} files changed"
+        yield line, {"what": what, "files": len(paths), "changed": [str(path) for path in changed]}
         if changed:
             errors.append(
                 f"not as they were when the passages were built: {_few(changed)}; bring back the files of then, or "

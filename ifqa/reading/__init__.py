@@ -2,7 +2,8 @@
 
 PLUGINS = {
     "extractive": "ifqa.reading.span.reader:Extractive",
-    "fid": "ifqa.reading.fid.reader:Fid",
+    "fid": "ifqa.reading.fid:Fid",
     "llm": "ifqa.reading.llm:Llm",
     "predictions": "ifqa.reading.predictions:Predictions",
+    "unifiedqa": "ifqa.reading.unifiedqa:UnifiedQA",
 }

@@ -1,6 +1,6 @@
 """Two experiments over the same questions: the difference in each measure with its interval and p-value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 
@@ -10,12 +10,13 @@ from rich.table import Table
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.provenance import finished, inputs_of_score
-from ifqa.pipeline.upstream import predictions_of, questions_of
+from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.protocols import SetMeasure
 from ifqa.records import Question
 from ifqa.report.scores import html_table
 from ifqa.report.terminal import drawn, plain
-from ifqa.scoring.declared import Declared, declared, units
+from ifqa.scoring.declared import Declared, declared, strata, units
+from ifqa.scoring.measures.gold_recall import first_rank
 from ifqa.scoring.sets import set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.scoring.stored import read_rows
@@ -91,6 +92,8 @@ class Comparison:
         differences: a difference for each measure.
         measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
         largest: questions with both rows of `per_question.jsonl`.
+        gold_ranks: for each of `largest`, the rank of the first gold passage in both runs; 0 if none was retrieved, None
+            without a run or without gold passages.
     """
 
     first: str
@@ -100,6 +103,7 @@ class Comparison:
     differences: list[Difference]
     measure: str
     largest: list[tuple[Question, Row, Row]]
+    gold_ranks: list[tuple[int | None, int | None]]
 
     def __getitem__(self, measure: str) -> Difference:
         for one in self.differences:
@@ -115,7 +119,10 @@ class Comparison:
             "measures": [asdict(one) for one in self.differences],
             "largest": {
                 "measure": self.measure,
-                "questions": [{"id": question.id, "a": row, "b": other} for question, row, other in self.largest],
+                "questions": [
+                    {"id": question.id, "a": row, "b": other, "gold_rank": {"a": rank, "b": its}}
+                    for (question, row, other), (rank, its) in zip(self.largest, self.gold_ranks, strict=True)
+                ],
             },
         }
 
@@ -138,13 +145,16 @@ class Comparison:
         console.print(self.table())
         note = f"{self.questions:,} questions; p of a paired randomisation test, intervals by bootstrap."
         console.print(note, soft_wrap=True)
-        for question, row, other in self.largest:
+        for (question, row, other), ranks in zip(self.largest, self.gold_ranks, strict=True):
             wanted = f"[dim]{plain(question.id)}, wanted: {plain(' / '.join(question.answers))}[/dim]"
             console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
-            for letter, values in (("A", row), ("B", other)):
+            for letter, values, rank in zip("AB", (row, other), ranks, strict=True):
                 answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
                 score = score_in(values, self.measure) or 0.0
-                console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}", soft_wrap=True)
+                gold = (
+                    "" if rank is None else f"  [dim]gold passage: {f'rank {rank}' if rank else 'not retrieved'}[/dim]"
+                )
+                console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}{gold}", soft_wrap=True)
 
     def __str__(self) -> str:
         return drawn(self.show)
@@ -164,7 +174,20 @@ def comparison(first: Experiment, second: Experiment, measure: str = "", count: 
     questions = {question.id: question for question in questions_of(first)}
     shown = largest_differences(first, second, chosen, count) if chosen else []
     largest = [(questions[one], row, other) for one, row, other in shown]
-    return Comparison(first.name, second.name, by, len(questions), differences, chosen, largest)
+    ranks = [_gold_ranks(one, [question for question, _, _ in largest]) for one in (first, second)]
+    return Comparison(
+        first.name, second.name, by, len(questions), differences, chosen, largest, list(zip(*ranks, strict=True))
+    )
+
+
+def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[int | None]:
+    """The rank of each question's first gold passage in the experiment's run."""
+    if not experiment.retriever or not questions:
+        return [None for _ in questions]
+    every = questions_of(experiment)
+    of = dict(zip([one.id for one in every], rankings_of(experiment, every), strict=True))
+    passages = passages_of(experiment, (of[question.id] for question in questions))
+    return [first_rank(one, [passage.text for passage in own]) for one, own in zip(questions, passages, strict=True)]
 
 
 def _declared(experiment: Experiment) -> Declared:
@@ -218,9 +241,10 @@ def _difference(
     key: str, by: Declared, rows: Rows, others: Rows, questions: Mapping[str, Question], seed: int
 ) -> Difference:
     both = _both(key, rows, others)
-    of = units(by.measure(key), [questions[one] for one, _, _ in both])
+    measure, asked = by.measure(key), [questions[one] for one, _, _ in both]
+    of, within = units(measure, asked), strata(measure, by, asked)
     first, second = [a for _, a, _ in both], [b for _, _, b in both]
-    more, low, high = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of)
+    more, low, high = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of, strata=within)
     p = paired_randomization(first, second, seed, units=of)
     counts = won_lost_tied(second, first) if by.best(key) else won_lost_tied(first, second)
     a, b, more, low, high = _percents(sum(first) / len(both), sum(second) / len(both), more, low, high)

@@ -9,9 +9,9 @@ from typing import NotRequired, TypedDict, cast
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.scoring.stored import Stored, check_stored, scores_in
+from ifqa.scoring.stored import scores_in
 from ifqa.scoring.summary import VERSION, Content
-from ifqa.settings import Natural, NotNegative
+from ifqa.settings import Natural, NotNegative, Stored, check_stored
 from ifqa.storage.files import json_line, read_jsonl, text_field, unicode_text
 
 RECORDS = Path("experiments/RESULTS.jsonl")

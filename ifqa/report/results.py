@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, load_experiment, parse_experiment
+from ifqa.config.names import bases
 from ifqa.config.variants import as_tables
 from ifqa.errors import IfqaError
 from ifqa.models.hub import is_packaged
@@ -24,6 +25,8 @@ from ifqa.scoring.summary import VERSION, Content
 from ifqa.storage.artifacts import identity, is_made, read_manifest
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources, plain_name
+
+_WEIGHTS = {"fid": "a trained FiD", "unifiedqa": "UnifiedQA's weights"}  # reader -> what it needs
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,15 @@ def gather(records: Mapping[str, Record]) -> list[Result]:
 
     An experiment whose file is wrong, or whose plugin is missing, is left out; a line on stderr says so.
     """
-    scored = [path.parent.parent.name for path in Path("experiments").glob("*+*/score/manifest.json")]
-    recorded = [name for name in records if "+" in name]
+    scored = [path.parent.parent.name for path in Path("experiments").glob("*/score/manifest.json")]
+    here = {*list_resources("experiments", ".toml"), *filter(bases, scored)}
     results = []
-    for name in sorted({*list_resources("experiments", ".toml"), *scored, *recorded}):
+    for name in sorted({*here, *records}):
         try:
-            no_file = name in recorded and name not in scored
-            experiment = _recorded_variant(records[name]) if no_file else load_experiment(name)
-            results.append(_result(experiment, records.get(name)))
+            if name in here:
+                results.append(_result(load_experiment(name), records.get(name)))
+            elif bases(plain_name(name, "experiment")):
+                results.append(_result(_recorded_variant(records[name]), records[name]))
         except IfqaError as error:
             say(f"experiment {name} is left out: {error}")
     return results
@@ -74,8 +78,8 @@ def _recorded_variant(record: Record) -> Experiment:
         IfqaError: its tables are wrong, or they name an outside plugin that the base experiment's file does not name.
             Loading such a plugin would run code because a file of results asks for it.
     """
-    name = plain_name(record["experiment"], "experiment")
-    base = list_resources("experiments", ".toml").get(name.partition("+")[0])
+    name, files = record["experiment"], list_resources("experiments", ".toml")
+    base = next((files[one] for one in bases(name) if one in files), None)
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
         raise IfqaError(
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
@@ -164,11 +168,11 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
-    trained = experiment.reader is not None and experiment.reader["name"] == "fid"
+    weights = _WEIGHTS.get(experiment.reader["name"]) if experiment.reader else None
     llm: Mapping[str, object] = experiment.llm or {}
     found += ["a model of the hub"] if hub or llm.get("name") == "hf" else []
-    found += ["a trained FiD"] if trained else []
-    found += ["a GPU"] if hub or trained else []
+    found += [weights] if weights else []
+    found += ["a GPU"] if hub or weights else []
     if llm.get("name") == "openai":
         found.append("a language model's server" if llm.get("base_url") else "a key")
     return tuple(found)

@@ -150,7 +150,9 @@ def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "")
         label = "[bold]In fact[/bold]   " if number == 0 else " " * 10
         title = f"{passage.title} · " if passage.title else ""
         console.print(f"{label}[dim]{plain(title)}{plain(passage.id)}[/dim]", soft_wrap=True)
-        console.print(f"          {mark(passage.text, answer.text)}", soft_wrap=True)
+        console.print(
+            f"          {mark(passage.text, answer.text, styled=console.color_system is not None)}", soft_wrap=True
+        )
     console.print()
 
 

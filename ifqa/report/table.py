@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
+from ifqa.config.names import bases
 from ifqa.progress import duration, printable
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
@@ -16,6 +17,7 @@ from ifqa.scoring.declared import GOLD_READ, MACRO, Declared, declared
 Cell = Callable[[Result], str]
 
 NOT_RUN, STALE = "not run", "stale"
+_MOST = 12  # expected values of an experiment that one cell lists; of more, those of groups stand by group
 _WIDTH = 127  # characters of a line of RESULTS.md's head
 _HEAD = """# Results
 
@@ -49,7 +51,7 @@ def grids(results: Sequence[Result]) -> list[Grid]:
         title = one.experiment.table or f"{one.experiment.benchmark} {one.experiment.split}"
         by_title.setdefault(title, []).append(one)
     order = sorted(by_title, key=lambda title: (not any(one.scores for one in by_title[title]), title))
-    tables = [_scores(title, by_title[title]) for title in order]
+    tables = [grid for title in order for grid in (_scores(title, by_title[title]), *_by_group(title, by_title[title]))]
     return [*tables, _made([one for title in order for one in by_title[title] if one.scores])]
 
 
@@ -93,6 +95,41 @@ def _scores(title: str, results: Sequence[Result]) -> Grid:
     return Grid(title, _sources(results), tuple(kept), tuple(zip(*kept.values(), strict=True)))
 
 
+def _by_group(title: str, results: Sequence[Result]) -> Iterator[Grid]:
+    """A table of scores by group beside the expected ones: a row for each measure of each experiment; none without groups."""
+    groups = list(dict.fromkeys(group for one in results for group in _groups(one)))
+    rows = []
+    for one in results if groups else ():
+        (by,) = _declared([one])
+        for key in by.shown([measure.name for measure in by.measures]):
+            rows.append((one.experiment.name, by.marked(key), *(_of_group(one, group, key) for group in groups)))
+        for ranking in by.rankings:
+            if ranking.tables:
+                depths = f"{_title(ranking)} @{' / @'.join(map(str, ranking.tables))}"
+                rows.append((one.experiment.name, depths, *(_depths(one, ranking, group) for group in groups)))
+    if groups:
+        kinds = dict.fromkeys(by.groups for by in _declared(results) if by.groups)
+        yield Grid(f"{title}, by {' or '.join(kinds)}", "", ("experiment", "measure", *groups), tuple(
+            row for row in rows if any(row[2:])
+        ))  # fmt: skip
+
+
+def _groups(one: Result) -> list[str]:
+    """The groups of an experiment: of its scores, or without any of its expected values."""
+    (by,) = _declared([one])
+    if not by.groups:
+        return []
+    others = {"", MACRO, GOLD_READ, *(subset.name for subset in by.subsets)}
+    expected = dict.fromkeys(each.measure.rpartition(".")[0] for each in one.experiment.expected)
+    return list(one.scores.get("groups", {})) if one.scores else [part for part in expected if part not in others]
+
+
+def _of_group(one: Result, group: str, key: str) -> str:
+    expected = [each for each in one.experiment.expected if each.measure == f"{group}.{key}"]
+    judged = [f"expected {each.value:g}" + (f" {verdict(one.scores, each)}" if one.scores else "") for each in expected]
+    return "; ".join(filter(None, [_mean(one, f"{group}.{key}"), *judged]))
+
+
 def _sources(results: Sequence[Result]) -> str:
     """The sources of a table's expected values; with the experiments' names if there are several sources."""
     names: dict[str, dict[str, None]] = {}
@@ -119,9 +156,12 @@ def verdict_of(one: Result) -> str:
 
 
 def _expectations(one: Result) -> str:
-    """The expected values, grouped by model; with the verdict on each if there are several."""
+    """The expected values, grouped by model; with the verdict on each if there are several. Many by group stand elsewhere."""
     models: dict[str, list[str]] = {}
+    groups = _groups(one) if len(one.experiment.expected) > _MOST else []
     for expected in one.experiment.expected:
+        if expected.measure.rpartition(".")[0] in groups:
+            continue
         subset, _, measure = expected.measure.rpartition(".")
         name = f"{measure} ({subset.replace('_', ' ')})" if subset else measure
         tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
@@ -190,8 +230,9 @@ def _title(measure: RankingMeasure) -> str:
     return (measure.title or measure.name) + (" ↓" if measure.best == "low" else "")
 
 
-def _depths(one: Result, measure: RankingMeasure) -> str:
-    means = [measured(one.scores, f"{measure.name}@{k}") if one.scores else None for k in measure.tables]
+def _depths(one: Result, measure: RankingMeasure, part: str = "") -> str:
+    at = f"{part}.{measure.name}" if part else measure.name
+    means = [measured(one.scores, f"{at}@{k}") if one.scores else None for k in measure.tables]
     return " / ".join(f"{mean['value']:.1f}" if mean else "-" for mean in means) if any(means) else ""
 
 
@@ -211,7 +252,8 @@ def _made(results: Sequence[Result]) -> Grid:
 
 def _how(one: Result) -> tuple[str, ...]:
     made = one.made
-    changed = one.experiment.name.partition("+")[2]
+    varied = bases(one.experiment.name, one.experiment.root)
+    changed = one.experiment.name.removeprefix(f"{varied[-1]}+") if varied else ""
     about = one.experiment.about + (f" Changed: {changed}." if changed else "")
     time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in made["seconds"].items())
     cost = "$0"

@@ -22,7 +22,12 @@ def drawn(show: Callable[[Console], None]) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def mark(text: str, answer: str) -> str:
-    """Text for the screen, as `plain`, with the answer in bold wherever it occurs as whole words."""
+def mark(text: str, answer: str, styled: bool = True) -> str:
+    """Text for the screen, as `plain`, with the answer marked wherever it occurs as whole words.
+
+    The mark is bold and green, or, where nothing can be styled (a pipe, a file), square brackets.
+    """
     parts = parted(text, answer)
+    if not styled:
+        return plain("".join(f"[{part}]" if n % 2 else part for n, part in enumerate(parts)))
     return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))

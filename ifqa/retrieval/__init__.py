@@ -2,6 +2,7 @@
 
 PLUGINS = {
     "bm25": "ifqa.retrieval.bm25:BM25",
+    "context": "ifqa.retrieval.context:Context",
     "dense": "ifqa.retrieval.dense:Dense",
     "fusion": "ifqa.retrieval.fusion:Fusion",
     "genread": "ifqa.retrieval.genread:GenRead",

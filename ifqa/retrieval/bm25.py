@@ -18,7 +18,7 @@ from ifqa.progress import bar
 from ifqa.protocols import Indexed
 from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.jvm import MEMORY, java, run
-from ifqa.settings import Natural, NotNegative, Share, checked
+from ifqa.settings import Natural, NotNegative, Share, Stored, check_stored, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
 _FACTS = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
@@ -26,10 +26,19 @@ _JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0"
 _BATCH = 64  # questions searched at once where `threads` is 0; bounds the memory of the rankings
 _BUFFER_MB = 256  # Lucene writes a segment when it holds this much; small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in a question; Lucene's own limit of 1,024 guards against generated queries
+_Stemmer = Literal["porter", "krovetz", "none"]
 _START, _PER_SECOND = 3, 20_000  # seconds until Java runs; passages indexed per second
 _BYTES, _INDEXING_MEMORY = 330, 500e6  # bytes on disk per passage; bytes of memory that Java and Python take to index
 _ADDED = re.compile(r": (\d+) docs added\.$")
 _NO_ROOM = ("No space left on device", "not enough space on the disk", "Disk quota exceeded", "File too large")
+
+
+class _Facts(Stored):
+    """bm25.json; its defaults are for an index that pyserini made."""
+
+    stemmer: _Stemmer = "porter"
+    title: bool = True
+    passages: Natural | None = None
 
 
 class BM25(Indexed):
@@ -68,20 +77,21 @@ class BM25(Indexed):
             IfqaError: the index is missing, damaged, or has no titles; a setting is out of range; Java cannot start.
         """
         self._index, self._batch = require(index, "BM25 index"), threads or _BATCH
-        facts = read_json(index / _FACTS) if (index / _FACTS).exists() else {}
+        path = index / _FACTS
+        facts = _Facts()
+        if path.exists():
+            facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         self._jnius = java(memory_gb)
         name = self._jnius.autoclass
         try:
-            analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(
-                facts.get("stemmer", "porter"), False, None
-            )
+            analyzer = name("io.anserini.analysis.DefaultEnglishAnalyzer").fromArguments(facts.stemmer, False, None)
             self._searcher: Any = name("io.anserini.search.SimpleSearcher")(str(index.resolve()), analyzer)
         except self._jnius.JavaException as error:
             raise self._damaged(error) from error
         self._count = self._searcher.get_total_num_docs()
-        if self._count != facts.get("passages", self._count):
-            raise IfqaError(f"{index} holds {self._count:,} of {facts['passages']:,} passages: damaged; build it again")
-        if title_weight and not facts.get("title", True):
+        if facts.passages not in (None, self._count):
+            raise IfqaError(f"{index} holds {self._count:,} of {facts.passages:,} passages: damaged; build it again")
+        if title_weight and not facts.title:
             raise IfqaError(f"{index} was built without titles: set title_weight to 0, or build it with title = true")
         self._searcher.set_bm25(float(k1), float(b))
         name("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_TERMS)
@@ -136,7 +146,7 @@ class BM25(Indexed):
         passages: Path,
         folder: Path,
         *,
-        stemmer: Literal["porter", "krovetz", "none"] = "porter",
+        stemmer: _Stemmer = "porter",
         title: bool = False,
         threads: Natural = 0,
         memory_gb: NotNegative = 0.0,

@@ -17,7 +17,7 @@ from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.vectors import encode
 from ifqa.retrieval.vectors.loading import EncoderSettings
 from ifqa.retrieval.vectors.store import Ids, Vectors
-from ifqa.settings import Natural, NotNegative, Precision, YesNo, checked
+from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
 from ifqa.workers.tasks import Engine
@@ -65,27 +65,28 @@ class Dense(Indexed):
             IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
                 is absent; faiss is needed and not installed.
         """
-        facts = read_json(require(index / _FACTS, "dense index"))
-        settings = {name: facts[name] for name in ("model", "max_tokens", "query_prefix", "passage_prefix")}
-        settings |= {"titles": "yes" if facts["titles"] else "no", "device": device}
-        settings |= {"query_model": facts["query_model"]} if facts.get("query_model") else {}
-        if (found := identity_of(facts["model"], facts.get("query_model", ""))) != facts["weights"]:
+        path = require(index / _FACTS, "dense index")
+        facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        settings = facts.model_dump(include={"model", "max_tokens", "query_prefix", "passage_prefix"})
+        settings |= {"titles": "yes" if facts.titles else "no", "device": device}
+        settings |= {"query_model": facts.query_model} if facts.query_model else {}
+        if (found := identity_of(facts.model, facts.query_model)) != facts.weights:
             raise IfqaError(
-                f"{index} was built with another {facts['model']} (the SHA-256 of its files was {facts['weights'][:8]}..., "
+                f"{index} was built with another {facts.model} (the SHA-256 of its files was {facts.weights[:8]}..., "
                 f"now it is {found[:8]}...); build it again: ifqa index CORPUS"
             )
-        precision = {"int8": "float32"}.get(facts["precision"], facts["precision"])
+        precision = {"int8": "float32"}.get(facts.precision, facts.precision)
         self.encoder = encode.encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
-        self.family = facts["family"]
-        self.trained_on = tuple(facts["trained_on"])
+        self.family = facts.family
+        self.trained_on = tuple(facts.trained_on)
         self._ids = Ids(index)
         where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search runs on no other device
-        if facts["factory"]:
+        if facts.factory:
             from ifqa.retrieval.vectors.approximate import Approximate
 
             self._searcher = Approximate(
                 index,
-                (facts["passages"], facts["dimension"]),
+                (facts.passages, facts.dimension or 0),
                 nprobe=nprobe,
                 ef_search=ef_search,
                 device=where,
@@ -209,6 +210,24 @@ class Dense(Indexed):
     def built_from(cls, model: str = NAME, query_model: str = "", **_: object) -> str:
         """SHA-256 of the files of the model that `build` uses."""
         return identity_of(model, question_model(model, query_model))
+
+
+class _Facts(Stored):
+    """What a searcher reads of dense.json."""
+
+    model: Text
+    query_model: str = ""
+    weights: str
+    titles: bool
+    max_tokens: int | None
+    query_prefix: str | None
+    passage_prefix: str | None
+    precision: str
+    dimension: int | None = None
+    passages: Natural
+    factory: str
+    family: str
+    trained_on: list[str]
 
 
 class _Stamp(TypedDict):

@@ -1,7 +1,8 @@
-"""The query of a retriever: the question, one of its clauses, or the question with its names and numbers repeated.
+"""The query of a retriever: the question, a part of it, or the question with its names and numbers repeated.
 
 A counterfactual question states what is not true, and the passage to be found states what is. `ifqa.retrieval.clauses`
-splits the question into its clauses.
+splits the question into its clauses. A causal question states an effect or a cause, and `ifqa.retrieval.causal_forms` takes
+its asking words away.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,9 +12,10 @@ from typing import cast
 from ifqa.errors import unknown
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question, Usage
+from ifqa.retrieval.causal_forms import asked, with_connectives
 from ifqa.retrieval.clauses import content_terms, split_question
 
-VERSION = 1  # raised when a question's clauses or names come out differently
+VERSION = 1  # raised when a question's clauses, names or causal form come out differently
 
 
 def _presupposition(text: str) -> str:
@@ -28,11 +30,22 @@ def _names(text: str) -> str:
     return " ".join([text, *content_terms(text)])
 
 
+def _causal(text: str) -> str:
+    return asked(text).stated
+
+
+def _causal_names(text: str) -> str:
+    return " ".join([asked(text).stated, *content_terms(text)])
+
+
 QUERIES: dict[str, Callable[[str], str]] = {
     "question": str,
     "presupposition": _presupposition,  # "Ann had not left"; the whole question where it has no if-clause
     "main": _main_clause,  # "who would lead?"
     "names": _names,  # the question, then its names, titles, dates and numbers again, which doubles their weight in BM25
+    "causal": _causal,  # "Rome fall" of "Why did Rome fall?"; a question of no causal form as it is
+    "causal-connectives": with_connectives,  # "Rome fall because due to caused by led to"
+    "causal-names": _causal_names,  # "Rome fall Rome"
 }
 
 

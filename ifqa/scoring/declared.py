@@ -173,3 +173,12 @@ def units(measure: AnyMeasure, questions: Sequence[Question]) -> list[str]:
             what = "group" if measure.unit == "group" else f"label {measure.unit!r}"
             raise IfqaError(f"measure {measure.name!r} resamples by {measure.unit}, and {one.id} has no {what}")
     return found
+
+
+def strata(measure: AnyMeasure, by: Declared, questions: Sequence[Question]) -> list[str]:
+    """The group of each question, within which the bootstrap of a measure draws questions; empty where it draws from all.
+
+    A benchmark with groups fixes how many questions each has, so a resample keeps these numbers. Larger units are drawn from
+    all questions, because a unit may have questions of several groups.
+    """
+    return [one.group for one in questions] if by.groups and measure.unit == "question" else []

@@ -1,8 +1,8 @@
-"""Bootstrap intervals of means over questions, and a randomisation test of two systems on the same questions.
+"""Intervals of means and shares over questions, and a randomisation test of two systems on the same questions.
 
-Both methods resample questions, or units of several related questions (such as those on one paragraph): a unit is drawn, or
-changes its sign, as a whole. Scores have few distinct values (0, 1 and some fractions), so a round draws the count of each
-distinct value instead of single values: the same distribution with a hundredth of the draws.
+The bootstrap and the test resample questions, or units of several related questions (such as those on one paragraph): a unit
+is drawn, or changes its sign, as a whole. Scores have few distinct values (0, 1 and some fractions), so a round draws the count
+of each distinct value instead of single values: the same distribution with a hundredth of the draws.
 """
 
 import math
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 
 _DRAWS_AT_ONCE = 2_000_000  # 8 bytes each
 _MANY = 1_000  # above so many distinct values, single values are drawn: 40,000 draws are faster than 40,000 counts
+_Z = 1.959963984540054  # the normal distribution's quantile at 0.975
 _DIGITS = 9  # a unit's sum is rounded to so many, so that units with the same score have equal sums
 
 Interval = tuple[float, float, float]  # a mean and the ends of its interval
 
 
 def mean_interval(
-    values: Sequence[float], seed: int = 0, resamples: int = 10_000, units: Sequence[str] = ()
+    values: Sequence[float],
+    seed: int = 0,
+    resamples: int = 10_000,
+    units: Sequence[str] = (),
+    strata: Sequence[str] = (),
 ) -> Interval:
     """Mean over questions and the ends of its 95% percentile bootstrap interval (Efron 1979), on the scale of `values`.
 
@@ -36,6 +41,8 @@ def mean_interval(
         resamples: number of resamples.
         units: the unit of each question, which is drawn as a whole; a resample's mean is over all questions of the drawn
             units. Empty: each question is a unit.
+        strata: the group of each question, if units are drawn within each group; a resample then has as many questions of
+            each group as there are, and its mean weighs each group by its size. Empty: units are drawn from all.
 
     Raises:
         IfqaError: `values` is empty.
@@ -43,9 +50,27 @@ def mean_interval(
     import numpy as np
 
     _require_values(values)
-    means = _resampled_means(np.random.default_rng(seed), values, units, resamples)
+    means = np.zeros(resamples)
+    for size, of_group in _by_group(values, strata or [""] * len(values), seed, resamples, units):
+        means += of_group * (size / len(values))
     low, high = np.quantile(means, (0.025, 0.975))
     return math.fsum(values) / len(values), float(low), float(high)
+
+
+def share_interval(hits: int, of: int) -> Interval | None:
+    """A share and the ends of its 95% interval (Wilson 1927), for counts without questions to resample; None of nothing.
+
+    Raises:
+        IfqaError: there are more hits than cases, or fewer than none.
+    """
+    if not 0 <= hits <= of:
+        raise IfqaError(f"found {hits} hits of {of}, wanted from none to all")
+    if not of:
+        return None
+    share, spread = hits / of, _Z * _Z / of
+    middle = (share + spread / 2) / (1 + spread)
+    half = _Z * math.sqrt(share * (1 - share) / of + spread / (4 * of)) / (1 + spread)
+    return share, max(0.0, middle - half), min(1.0, middle + half)
 
 
 def macro_interval(
@@ -68,16 +93,33 @@ def macro_interval(
     import numpy as np
 
     _require_values(values)
-    places: dict[str, list[int]] = {}
+    total, mean, count = np.zeros(resamples), 0.0, len(set(groups))
+    for _, means in _by_group(values, groups, seed, resamples, units):
+        total += means
+    for group in _places(groups).values():
+        mean += math.fsum(values[place] for place in group) / len(group)
+    low, high = np.quantile(total / count, (0.025, 0.975))
+    return mean / count, float(low), float(high)
+
+
+def _by_group(
+    values: Sequence[float], groups: Sequence[str], seed: int, resamples: int, units: Sequence[str]
+) -> "Iterator[tuple[int, Array]]":
+    """The number of questions of each group, by name, and the means of its resamples; (resamples,)."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    for own in _places(groups).values():
+        several = [units[place] for place in own] if units else ()
+        yield len(own), _resampled_means(rng, [values[place] for place in own], several, resamples)
+
+
+def _places(groups: Sequence[str]) -> dict[str, list[int]]:
+    """The places of each group's questions, the groups by name."""
+    places: dict[str, list[int]] = {group: [] for group in sorted(set(groups))}
     for place, group in enumerate(groups):
-        places.setdefault(group, []).append(place)
-    rng, total, mean = np.random.default_rng(seed), np.zeros(resamples), 0.0
-    for group in sorted(places):
-        own = [values[place] for place in places[group]]
-        total += _resampled_means(rng, own, [units[place] for place in places[group]] if units else (), resamples)
-        mean += math.fsum(own) / len(own)
-    low, high = np.quantile(total / len(places), (0.025, 0.975))
-    return mean / len(places), float(low), float(high)
+        places[group].append(place)
+    return places
 
 
 def paired_randomization(

@@ -4,19 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.summary import Content, Row
-from ifqa.settings import Natural, Share, Table, Text
+from ifqa.settings import Natural, Share, Stored, Text, check_stored
 from ifqa.storage.files import read_json, read_jsonl
 
 SCORES, ROWS = "scores.json", "per_question.jsonl"
 Percent = Annotated[float, Field(ge=0, le=100)]
-
-
-class Stored(Table, extra="allow"):
-    """A table that this program wrote; unknown keys, as of a later version, are ignored."""
 
 
 class _Mean(Stored):
@@ -99,17 +95,3 @@ def _row(record: Mapping[str, object], where: str) -> Row:
 
 def _is_share(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def check_stored(model: type[Stored], value: object, where: str) -> None:
-    """Refuse a value that does not have the shape of a model.
-
-    Raises:
-        IfqaError: a key is missing, or has the wrong type or range; the message names its place.
-    """
-    try:
-        model.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or "all of it"
-        raise IfqaError(f"{where}: not as ifqa writes it ({place}: {first['msg']})") from error

@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict, cast, final
 from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure, RankingMeasure
 from ifqa.records import Prediction, Question
-from ifqa.scoring.declared import GOLD_READ, MACRO, Declared, units
+from ifqa.scoring.declared import GOLD_READ, MACRO, Declared, strata, units
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
 from ifqa.scoring.sets import places_of, set_interval, set_macro
@@ -172,8 +172,9 @@ class _Scored:
         means: Means = {}
         for key in self.by.keys({name for row in self.rows for name in row}):
             values, questions = self._of(key)
-            of = units(self.by.measure(key), questions)
-            means[key] = _percent(mean_interval(values, self.seed, units=of))
+            measure = self.by.measure(key)
+            of, within = units(measure, questions), strata(measure, self.by, questions)
+            means[key] = _percent(mean_interval(values, self.seed, units=of, strata=within))
             if len(values) < len(self.rows):  # such as gold recall, of questions without gold passages; IfQA has none
                 means[key]["questions"] = len(values)
         means |= self._sets()

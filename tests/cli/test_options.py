@@ -149,7 +149,11 @@ def test_json_prints_each_result_on_one_line(answered):
     assert "sample" in json.loads(answered("list", "--json").out)["corpora"]
     checked = json.loads(answered("check", "one", "--json").out)
     assert checked["name"] == "one"
-    assert any("read: made" in line for line in checked["lines"])
+    assert {"stage": "read", "made": True} in checked["stages"]
+    Path("answers.jsonl").unlink()
+    lacking = answered("check", "one", "--json")
+    assert (lacking.code, "not found: answers.jsonl" in lacking.err) == (2, True)
+    assert [need["what"] for need in json.loads(lacking.out)["needs"] if not need["here"]] == ["answers.jsonl"]
 
 
 def test_a_variant_by_its_name_says_that_its_base_was_edited(answered):

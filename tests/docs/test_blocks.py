@@ -2,7 +2,8 @@
 
 All blocks of a page run in order in one folder. It holds the finished experiment `sample`, whose reader gets two passages, and
 nothing else. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
-file's name is saved as that file.
+file's name is saved as that file. A text block right below a shell block is what its commands print; a line `...` stands for any
+lines.
 """
 
 import os
@@ -50,6 +51,12 @@ def commands(text):
     return found
 
 
+def is_output(text, printed):
+    """Whether a text block is what was printed, but for the lines that its `...` stand for and blank lines at the end."""
+    lines = [r"(?:.*\n)*?" if line == "..." else f"{re.escape(line)}\n" for line in text.rstrip().splitlines()]
+    return re.fullmatch("".join(lines), printed.rstrip() + "\n") is not None
+
+
 def run_command(line):
     words = shlex.split(line.partition("\n")[0])
     if words[0] == "ifqa" and not {"|", "||", "&&", ">", ">>", "test"} & set(words):
@@ -93,17 +100,23 @@ def _own_folder(sample, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=lambda page: page.stem)
 @pytest.mark.usefixtures("_own_folder")
-def test_the_blocks_of_a_page_run_as_they_stand(page):
+def test_the_blocks_of_a_page_run_as_they_stand(page, capsys):
+    printed = None
     for why_not, kind, text in blocks(page):
         named = NAMED.match(text)
+        if kind == "text" and printed is not None:
+            assert is_output(text, printed), f"this is printed:\n{printed}"
+        printed = None
         if kind in ("python", "toml", "json") and named:
             Path(named[1]).parent.mkdir(parents=True, exist_ok=True)
             Path(named[1]).write_text(text, encoding="utf-8")
         elif kind == "python" and not why_not:
             subprocess.run([sys.executable, "-c", text], check=True, stdout=subprocess.DEVNULL)
         elif kind == "sh" and not why_not:
+            capsys.readouterr()
             for line in commands(text):
                 run_command(line)
+            printed = capsys.readouterr().out
 
 
 def test_what_is_generated_in_the_docs_is_not_stale():
@@ -116,6 +129,13 @@ def test_the_site_builds_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_text_block_that_differs_from_what_is_printed_is_found():
+    assert is_output("a\n...\nc (1)\n", "a\nb\nb\nc (1)\n\n")
+    assert is_output("a\n...\n", "a\nb\n")
+    assert not is_output("a\n...\nc\n", "a\nb\nc\nd\n")
+    assert not is_output("a\nb\n", "a\nx b\n")
 
 
 def test_a_comment_a_continued_line_and_a_reason_are_understood(tmp_path):

@@ -69,4 +69,4 @@ def test_it_needs_torch_transformers_and_ifqa_alone():
             several = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             for module in [node.module] if isinstance(node, ast.ImportFrom) else several:
                 known = sys.stdlib_module_names | {"torch", "transformers", "fid_ways"}
-                assert module.split(".")[0] in known or module.startswith("ifqa.reading.fid."), module
+                assert module.split(".")[0] in known or module.startswith("ifqa.reading.t5."), module

@@ -105,7 +105,7 @@ def test_entries_are_what_json_load_reads_for_any_chunks(tmp_path_factory, value
     path.write_text("\n".join(json.dumps(one) for one in values) if lines else json.dumps(values, indent=indent))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ctxs, "_CHUNK", chunk)
-        assert repr(list(ctxs._entries(path))) == repr(values)  # repr: nan is not nan
+        assert repr(list(ctxs.entries(path))) == repr(values)  # repr: nan is not nan
 
 
 @given(st.lists(JUNK, min_size=1, max_size=3))
@@ -243,7 +243,7 @@ def test_a_wrong_entry_is_named_with_what_was_wanted(tmp_path, wrong, complaint)
 def test_what_is_no_json_is_refused(tmp_path, text, complaint):
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(IfqaError, match=complaint):
-        list(ctxs._entries(tmp_path / "x.json"))
+        list(ctxs.entries(tmp_path / "x.json"))
 
 
 def test_an_endless_entry_is_refused_before_memory_is_full(tmp_path, monkeypatch):

@@ -51,3 +51,16 @@ def test_a_bad_line_of_a_run_is_named(tmp_path, line, complaint):
     path.write_text(f"q Q0 first 1 3.0 tag\n{line}\n")
     with pytest.raises(IfqaError, match=complaint):
         runs.read_run(path)
+
+
+@pytest.mark.parametrize(
+    ("hits", "complaint"),
+    [
+        ([Hit("a", 1.0), Hit("b", 2.5)], r"ranking of q: the score rises from 1\.0 to 2\.5 at rank 2"),
+        ([Hit("a", 3.0), Hit("b", 2.0), Hit("a", 1.0)], "ranking of q: passage a is there 2 times"),
+    ],
+)
+def test_a_ranking_that_cannot_be_a_run_is_refused_with_its_own_reason(tmp_path, hits, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        runs.write_run(tmp_path / "run.trec", {"q": hits}, "tag")
+    assert not (tmp_path / "run.trec").exists()

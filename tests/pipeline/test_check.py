@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sys
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from ifqa.corpus.forecast import Forecast
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import check
+from ifqa.pipeline.findings import as_json
 
 FILE = '[reader]\nname = "predictions"\npath = "answers.jsonl"\n'
 GOLD = '[retriever]\nname = "gold"\nk = 2\n'
@@ -134,8 +136,8 @@ def machine(tmp_path, monkeypatch):
     corpus()
     machine = SimpleNamespace(free=1e10, memory=1.6e10)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: machine)
-    monkeypatch.setattr("ifqa.pipeline.check.total_memory", lambda: machine.memory)
-    monkeypatch.setattr("ifqa.pipeline.check.cores", lambda: 2)
+    monkeypatch.setattr("ifqa.pipeline.corpus_check.total_memory", lambda: machine.memory)
+    monkeypatch.setattr("ifqa.pipeline.corpus_check.cores", lambda: 2)
     yield machine
     sys.modules.pop("outside_of_check", None)
 
@@ -144,7 +146,7 @@ def machine(tmp_path, monkeypatch):
 def forecast(monkeypatch):
     """A forecast of passages with round numbers: 1 GB, 30 s on two cores, 450 MB."""
     made = Forecast(pages=10, passages=2000, disk=1e9, reading=0.0, working=60.0, seen=0.5)
-    monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: made)
+    monkeypatch.setattr("ifqa.pipeline.corpus_check.forecast", lambda sources: made)
 
 
 def answers(*said):
@@ -171,15 +173,26 @@ def llm(model, more=""):
     return f'[llm]\nname = "outside_of_check:Model"\nmodel = "{model}"\n{more}\n'
 
 
-def checked(name="mine", **changes):
-    """The lines that `check` yields, and the error raised after them; empty for none."""
-    lines = []
+def findings(name="mine", **changes):
+    """What `check` yields, and the error raised after that; empty for none."""
+    found = []
     try:
-        for line in check(name, changes):
-            lines.append(line)
+        for one in check(name, changes):
+            found.append(one)
     except IfqaError as error:
-        return lines, str(error)
-    return lines, ""
+        return found, str(error)
+    return found, ""
+
+
+def checked(name="mine", **changes):
+    """The lines of what `check` yields before what is needed, and the error raised after all; empty for none."""
+    found, refused = findings(name, **changes)
+    return list(takewhile(lambda line: not line.startswith("  needs: "), [one.line for one in found])), refused
+
+
+def needed(name="mine"):
+    """The lines on what is needed."""
+    return [one.line for one in findings(name)[0] if one.kind == "needs" or "needs: " in one.line]
 
 
 # A corpus
@@ -266,7 +279,7 @@ def test_a_corpus_file_may_say_how_many_processes():
 
 
 def test_a_count_of_1_has_no_plural(monkeypatch):
-    monkeypatch.setattr("ifqa.pipeline.check.forecast", lambda sources: Forecast(1, 1, 1.0, 0.0, 60.0, 0.5))
+    monkeypatch.setattr("ifqa.pipeline.corpus_check.forecast", lambda sources: Forecast(1, 1, 1.0, 0.0, 60.0, 0.5))
     write("indexes/few.toml", "[passages]\nworkers = 1\n" + Path("indexes/few.toml").read_text())
     lines = checked("few")[0]
     assert (
@@ -343,7 +356,7 @@ def test_a_source_that_cannot_be_read_is_refused():
     assert checked("few")[1].startswith("unknown format of a passage source 'pasages'; did you mean 'passages'?")
     corpus()
     Path("few.jsonl").unlink()
-    assert checked("few") == ([], f"passage source not found: few.jsonl is not in {Path.cwd()}; put it there or name another in the corpus file")  # fmt: skip
+    assert checked("few") == (["corpus few: passages to build, when their sources can be read"], f"passage source not found: few.jsonl is not in {Path.cwd()}; put it there or name another in the corpus file")  # fmt: skip
 
 
 # Names
@@ -443,6 +456,72 @@ def test_everything_missing_is_reported_at_once_without_repeats():
         "recording not found: nowhere.jsonl does not exist",
     ]
     assert lines[-3:] == ["  retrieve: to do", "  read: to do", "  score: to do"]
+
+
+def test_what_is_needed_is_listed_with_how_to_get_it():
+    Path("data/ifqa/full_split/dev.json").unlink()
+    corpus('format = "gold"\nbenchmark = "ifqa"\nsplits = ["full-train", "full-dev"]\n[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"', dense='X')  # fmt: skip
+    index = '[index.dense]\nretriever = "dense"\nmodel = "facebook/dpr-ctx_encoder-single-nq-base"\n'
+    write("indexes/few.toml", Path("indexes/few.toml").read_text().partition("[index")[0] + index)
+    experiment('[retriever]\nname = "dense"\nk = 5\n', FILE, top='corpus = "few"')
+    lines, complaint = checked()
+    assert lines == [
+        "experiment mine: questions of ifqa full-dev, which cannot be read",
+        "  corpus few: passages to build, when their sources can be read",
+        "    index dense: to build; time, disk and memory are unknown",
+        "  retriever dense, 5 passages a question",
+        "  reader predictions, 5 passages a question",
+        "  retrieve: to do",
+        "  read: to do",
+        "  score: to do",
+    ]
+    assert "data/ifqa/full_split/dev.json is not there; run: ifqa data ifqa" in complaint
+    mend = "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
+    assert needed() == [
+        "  needs: 2 of 6 here, 4 missing",
+        "    missing  ifqa full-dev: data/ifqa/full_split/dev.json is not there; run: ifqa data ifqa",
+        "    missing  ifqa full-train: data/ifqa/full_split/train.json is not there; run: ifqa data ifqa",
+        "    here     few.jsonl",
+        f"    missing  facebook/dpr-ctx_encoder-single-nq-base: {mend}",
+        f"    missing  facebook/dpr-question_encoder-single-nq-base: {mend}",
+        "    here     answers.jsonl",
+    ]
+    assert needed("few")[0] == "  needs: 1 of 5 here, 4 missing"
+
+
+def test_a_language_model_is_unknown_in_cost_until_the_questions_are_here():
+    Path("data/ifqa/full_split/dev.json").unlink()
+    experiment(GOLD, ASKS, llm("without questions"))
+    assert checked()[0][2:4] == [
+        "  reader outside_of_check:Asks, 5 passages a question",
+        "    llm outside_of_check:Model without questions: what it is asked is known once the questions can be read",
+    ]
+
+
+def test_programs_get_fields_instead_of_lines():
+    corpus(priced='Priced"\ndisk = 5e9\nmemory = 9e9\nseconds = 60.0')
+    Path("few.jsonl").unlink()
+    experiment(PRICED, ASKS, llm("of fields"), top='corpus = "few"')
+    told = as_json("mine", *findings())
+    assert told["needs"] == [
+        {"what": "ifqa full-dev", "here": True, "how": ""},
+        {"what": "few.jsonl", "here": False, "how": f"is not in {Path.cwd()}; put it there or name another in the corpus file"},
+    ]  # fmt: skip
+    assert (told["missing"], told["problem"].split(":")[0]) == (1, "passage source not found")
+    unknown = dict.fromkeys(["seconds", "disk", "memory", "calls", "prompt_tokens", "completion_tokens", "cost"])
+    reader = {"calls": 2, "prompt_tokens": 1006, "completion_tokens": 20, "cost": 1006.0}
+    assert told["forecasts"][1:] == [
+        {"what": "index priced of few", "made": False, **unknown},
+        {"what": "retriever outside_of_check:Priced", "made": False, **unknown},
+        {"what": "reader outside_of_check:Asks", "made": False, **unknown},
+        {"what": "llm outside_of_check:Model of fields of the reader", "made": False, **unknown, **reader},
+    ]
+    assert told["stages"] == [{"stage": name, "made": False} for name in ("retrieve", "read", "score")]
+    assert "verified" not in told
+    passages(3)
+    forecasts = as_json("mine", *findings())["forecasts"]
+    assert forecasts[0].items() >= {"what": "passages of few", "passages": 3}.items()
+    assert forecasts[1].items() >= {"made": False, "disk": 5e9, "memory": 9e9, "seconds": 60.0}.items()
 
 
 def test_a_reader_with_a_pace_is_estimated_in_time():

@@ -37,8 +37,9 @@ def test_recorded_completions_need_no_key_and_a_run_is_scored():
 def test_missing_questions_sources_and_models_are_named():
     assert missing(load_experiment("table3-full-dpr")) == [
         "ifqa full-test",
-        "the sources of enwiki",
+        "data/enwiki/enwiki-*-pages-articles-multistream.xml.bz2",
         "facebook/dpr-ctx_encoder-single-nq-base",
+        "facebook/dpr-question_encoder-single-nq-base",
         "an API key",
     ]
 
@@ -59,3 +60,11 @@ def test_an_api_key_is_needed_only_for_remote_servers(monkeypatch):
     assert missing(closed_book(base_url="https://api.example.com/v1")) == ["an API key"]
     monkeypatch.setenv("IFQA_KEYS", "api.example.com=OPENAI_API_KEY")
     assert missing(closed_book(base_url="https://api.example.com/v1")) == []
+
+
+def test_a_model_of_any_dataset_will_do_until_the_questions_are_read():
+    table = {"name": "unifiedqa", "checkpoint": "models/unifiedqa-{group}"}
+    experiment = parse_experiment("x", {"benchmark": "sample", "split": "dev", "reader": table}, "x")
+    assert missing(experiment) == ["the checkpoint models/unifiedqa-{group}"]
+    Path("models/unifiedqa-hotpotqa").mkdir(parents=True)
+    assert missing(experiment) == []

@@ -52,7 +52,7 @@ def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
 @pytest.mark.parametrize(
     ("method", "complaint"),
     [
-        ('search(self, questions, k): return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "scores rise"),
+        ('search(self, questions, k): return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "the score rises"),
         ('search(self, questions, k): return [[Hit("p0", 1.0)] * 2 for _ in questions]', "a passage twice"),
         (
             'made_passages(self, questions): return [Passage("a b", "", "text")]',

@@ -253,13 +253,13 @@ def test_the_cost_is_estimated_without_sending_anything(closed):
     with serving(answers("Answer: x")) as server:
         chosen = experiment(server, closed)
         stages._keep_resolved(chosen)
-        said = "\n".join(check(chosen.name))
+        said = "\n".join(one.line for one in check(chosen.name))
         assert re.search(
             r"llm openai gpt-4o-mini: 12 calls, about [\d,]+ tokens of prompts and up to 384 of answers", said
         )
         assert server.requests == 0
         stages.run(chosen)
-        assert "nothing to ask, 12 completions are kept" in "\n".join(check(chosen.name))
+        assert "nothing to ask, 12 completions are kept" in "\n".join(one.line for one in check(chosen.name))
 
 
 def test_demonstrations_of_the_other_family_are_refused(tmp_path, monkeypatch):

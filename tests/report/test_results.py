@@ -175,6 +175,20 @@ def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed():
     assert result("sample+limit=2").experiment.retriever["k1"] == 1.2, "a variant is what its record says"
 
 
+def test_an_experiment_with_a_plus_in_its_name_is_no_variant():
+    run_answers("a+b", range(20))
+    stages.run(override(load_experiment("a+b"), {"limit": 5}))
+    keep()
+    assert [one["experiment"] for one in map(json.loads, RECORDS.read_text().splitlines())] == ["a+b", "a+b+limit=5"]
+    shutil.rmtree("experiments/a+b")
+    shutil.rmtree("experiments/a+b+limit=5")
+    assert result("a+b").scores["questions"] == 83
+    assert result("a+b+limit=5").scores["questions"] == 5
+    file = Path("experiments/a+b.toml")
+    file.write_text(file.read_text().replace('split = "dev"', 'split = "dev"\nlimit = 9'))
+    assert result("a+b").scores is None, "its file counts, not its record"
+
+
 def test_a_variant_that_was_not_scored_is_no_row():
     run_answers("mine", range(20))
     stages.read(override(load_experiment("mine"), {"limit": 5}))

@@ -37,6 +37,12 @@ def test_the_answer_is_marked_where_it_stands_as_words():
     assert mark("C++ (1985)", "(1985)") == "C++ [bold green](1985)[/bold green]"
 
 
+@pytest.mark.parametrize("answer", ["Lovell", "[b]", "[/b]", "red]x", "bold"])
+def test_the_answer_is_in_brackets_where_nothing_can_be_styled(answer):
+    text = f"then {answer} sat; [i]there[/i]"
+    assert shown(mark(text, answer, styled=False)) == f"then [{answer}] sat; [i]there[/i]"
+
+
 def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     experiment = run_answers("some", range(20))

@@ -109,6 +109,13 @@ def test_a_variant_is_in_no_readme_and_says_what_it_changes():
     variant = result("mine+k=5", scores(), about="Mine.")
     assert "mine+k=5" not in readme_table([variant])
     assert cell(grids([variant])[-1:], "mine+k=5", "what it is") == "Mine. Changed: k=5."
+
+
+def test_an_experiment_with_a_plus_in_its_name_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own, variant = (result(name, scores(), about="Both.") for name in ("a+b", "a+b+k=5"))
+    assert cell(grids([own])[-1:], "a+b", "what it is") == "Both."
+    assert cell(grids([variant])[-1:], "a+b+k=5", "what it is") == "Both. Changed: k=5."
     assert readme_table([result("mine", scores())]).splitlines()[2].startswith("| mine | "), (
         "a result without `about` is listed by its name"
     )
@@ -189,3 +196,42 @@ def test_the_readme_table_has_measured_rows_with_their_commands():
     assert table.splitlines()[2:] == [
         "| Mine | 1,234 (sample) | 50.0 / 60.0 / - / - | 40.0 [36.0, 44.0] | 48.0 [44.0, 52.0] | `ifqa run mine` |"
     ]
+
+
+def by_class(**more):
+    tables = {"benchmark": "sample-causal", "retriever": {"name": "context", "k": 1}, "corpus": ""}
+    means = {name: {"value": 20.0, "low": 10.0, "high": 30.0} for name in ("ROUGE-L", "EM", "F1", "answer@1")}
+    part = {"questions": 14, "measures": means}
+    scored = {"questions": 45, "of": 45, "n_failed": 0, "not_asked": 0, "retry": 0, "subsets": {}, "measures": means}
+    return tables | more, scored | {"groups": {"cause": part, "result": part}, "macro": {"measures": means}}
+
+
+def test_scores_by_group_stand_beside_the_expected_ones():
+    tables, scored = by_class(expected={"cause.ROUGE-L": {"value": 20}, "result.ROUGE-L": {"value": 90}})
+    grid = grids([result("mine", scored, **tables)])[1]
+    assert (grid.title, grid.columns) == ("sample-causal dev, by class", ("experiment", "measure", "cause", "result"))
+    assert grid.rows[0] == (
+        "mine",
+        "ROUGE-L",
+        "20.0 [10.0, 30.0] of 14; expected 20 OK",
+        "20.0 [10.0, 30.0] of 14; expected 90 off",
+    )
+    assert ("mine", "answer recall @1 / @5 / @20 / @100", "20.0 / - / - / -", "20.0 / - / - / -") in grid.rows
+
+
+def test_without_a_run_the_expected_scores_by_group_are_shown():
+    tables, _ = by_class(expected={"cause.ROUGE-L": {"value": 20}, "macro.EM": {"value": 3}, "EM": {"value": 4}})
+    grid = grids([result("mine", **tables)])[1]
+    assert (grid.columns, grid.rows) == (("experiment", "measure", "cause"), (("mine", "ROUGE-L", "expected 20"),))
+
+
+def test_many_expected_scores_by_group_fill_no_cell():
+    groups = {f"c{n}.EM": {"value": n} for n in range(20)}
+    tables, _ = by_class(expected=groups | {"macro.EM": {"value": 9.5}})
+    tables = grids([result("mine", **tables)])
+    assert cell(tables, "mine", "published or expected") == "EM (macro) 9.5"
+    assert len(tables[1].columns) == 22
+
+
+def test_benchmarks_without_groups_have_no_table_by_group():
+    assert [one.title for one in grids([result(scored=scores())])] == ["sample dev", "How they were made"]

@@ -186,6 +186,13 @@ def test_missing_and_damaged_indexes_are_refused_in_one_line(searcher, index, tm
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("facts", ["[]", '{"stemmer": "poorter"}', '{"passages": "many"}'])
+def test_facts_of_another_shape_are_refused_in_one_line(tmp_path, facts):
+    (tmp_path / "bm25.json").write_text(facts)
+    with pytest.raises(IfqaError, match=r"bm25\.json: not as ifqa writes it .*; build it again: ifqa index CORPUS"):
+        BM25(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [

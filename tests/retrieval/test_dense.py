@@ -198,3 +198,21 @@ def test_wrong_settings_are_refused_in_one_line(built, searched, message):
         build(**built)
         found(**searched)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda facts: [facts], r"dense\.json: not as ifqa writes it \(all of it: "),
+        (lambda facts: "x", r"dense\.json: not as ifqa writes it \(all of it: "),
+        (lambda facts: {}, r"\(model: Field required\); build it again: ifqa index CORPUS"),
+        (lambda facts: facts | {"weights": 3}, r"dense\.json: not as ifqa writes it \(weights: "),
+        (lambda facts: facts | {"trained_on": {}}, r"dense\.json: not as ifqa writes it \(trained_on: "),
+    ],
+)
+def test_facts_of_another_shape_are_refused_in_one_line(tmp_path, change, message):
+    facts = {"model": "model", "weights": "x", "titles": True, "max_tokens": 9, "query_prefix": "", "passage_prefix": "",
+             "precision": "float32", "passages": 1, "factory": "", "family": "", "trained_on": []}  # fmt: skip
+    (tmp_path / "dense.json").write_text(json.dumps(change(facts)))
+    with pytest.raises(IfqaError, match=message):
+        Dense(tmp_path)

@@ -11,11 +11,16 @@ from ifqa.retrieval.queries import QUERIES, Part, rewrite
 LINCOLN = "If Abraham Lincoln had not been shot in 1865, who would have led the Union Army?"
 LAST = "What would be the capital of Turkey if Istanbul had been chosen?"
 PLAIN = "Who wrote the old song?"
+CAUSAL = "Why did Sam Houston leave?"
+NAMED = f"{LINCOLN} Abraham Lincoln 1865 Union Army"
 ASKED = {
-    "question": (LINCOLN, LAST, PLAIN),
-    "presupposition": ("Abraham Lincoln had not been shot in 1865", "Istanbul had been chosen", PLAIN),
-    "main": ("who would have led the Union Army?", "What would be the capital of Turkey", PLAIN),
-    "names": (f"{LINCOLN} Abraham Lincoln 1865 Union Army", f"{LAST} Turkey Istanbul", PLAIN),
+    "question": (LINCOLN, LAST, PLAIN, CAUSAL),
+    "presupposition": ("Abraham Lincoln had not been shot in 1865", "Istanbul had been chosen", PLAIN, CAUSAL),
+    "main": ("who would have led the Union Army?", "What would be the capital of Turkey", PLAIN, CAUSAL),
+    "names": (NAMED, f"{LAST} Turkey Istanbul", PLAIN, f"{CAUSAL} Sam Houston"),
+    "causal": (LINCOLN, LAST, PLAIN, "Sam Houston leave"),
+    "causal-connectives": (LINCOLN, LAST, PLAIN, "Sam Houston leave because due to caused by led to"),
+    "causal-names": (NAMED, f"{LAST} Turkey Istanbul", PLAIN, "Sam Houston leave Sam Houston"),
 }
 
 
@@ -24,9 +29,9 @@ def words(text):
 
 
 @pytest.mark.parametrize("query", sorted(QUERIES | ASKED))
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_every_query_rewrites_as_expected(query, number):
-    question = (LINCOLN, LAST, PLAIN)[number]
+    question = (LINCOLN, LAST, PLAIN, CAUSAL)[number]
     (asked,) = rewrite([Question("q", question)], query)
     assert words(asked.text) == words(ASKED[query][number])
 

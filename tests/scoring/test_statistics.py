@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.scoring import statistics
-from ifqa.scoring.statistics import macro_interval, mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.statistics import macro_interval, mean_interval, paired_randomization, share_interval, won_lost_tied
 
 untimed = settings(deadline=None)
 SCORES = st.lists(st.sampled_from([0.0, 1.0, 0.5, 2 / 3, 0.4]), min_size=1, max_size=40)
@@ -234,3 +234,37 @@ def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed: int) -> None:
     flips = [abs(sum(s * d for s, d in zip(signs, sums, strict=True))) for signs in product((1, -1), repeat=len(sums))]
     exact = sum(one >= abs(sum(sums)) - 1e-9 for one in flips) / len(flips)
     assert paired_randomization(a, b, rounds=50_000, units=units) == pytest.approx(exact, abs=0.01)
+
+
+def test_strata_keep_their_sizes_in_every_resample() -> None:
+    import numpy as np
+
+    values, strata = [1.0] * 10 + [0.0] * 30, ["a"] * 10 + ["b"] * 30
+    assert mean_interval(values, strata=strata) == pytest.approx((0.25, 0.25, 0.25))
+    low, high = mean_interval(values)[1:]
+    assert high - low > 0.2
+    values = scores(4, 30) + scores(5, 200, (0.0, 0.0, 0.0, 1.0))
+    strata = ["a"] * 30 + ["b"] * 200
+    rng = np.random.default_rng(3)
+    parts = [np.array(values[:30]), np.array(values[30:])]
+    drawn = np.concatenate([rng.choice(part, (4_000, len(part))) for part in parts], axis=1).mean(axis=1)
+    assert mean_interval(values, strata=strata)[1:] == pytest.approx(np.quantile(drawn, (0.025, 0.975)), abs=0.01)
+
+
+def test_a_single_stratum_is_as_good_as_none() -> None:
+    values = scores(6, 50, (0.0, 0.5, 1.0))
+    assert mean_interval(values, strata=["a"] * 50) == mean_interval(values) == macro_interval(values, ["a"] * 50)
+
+
+@pytest.mark.parametrize(("hits", "of"), [(0, 1), (1, 1), (0, 50), (3, 7), (49, 50), (800, 1000)])
+def test_the_interval_of_a_share_agrees_with_scipy(hits: int, of: int) -> None:
+    from scipy.stats import binomtest
+
+    theirs = binomtest(hits, of).proportion_ci(method="wilson")
+    assert share_interval(hits, of) == pytest.approx((hits / of, theirs.low, theirs.high))
+
+
+def test_the_share_of_nothing_has_no_interval_and_more_than_all_is_refused() -> None:
+    assert share_interval(0, 0) is None
+    with pytest.raises(IfqaError, match="found 3 hits of 2"):
+        share_interval(3, 2)

@@ -141,6 +141,14 @@ def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
     assert (macro["value"], macro["groups"]) == (50.0, 1)
 
 
+def test_the_mean_over_questions_resamples_within_groups():
+    questions, scored = grouped("a", "b", "b"), rows(1.0, 0.0, 0.0)
+    pooled = summary.summarise(scored, questions, BY, None, seed=0)["measures"]["EM"]
+    within = summary.summarise(scored, questions, replace(BY, groups="dataset"), None, seed=0)["measures"]["EM"]
+    assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
+    assert (within["value"], within["low"], within["high"]) == (33.33, 33.33, 33.33)
+
+
 def test_the_macro_average_resamples_groups_if_they_are_the_unit():
     by = Declared((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
     scored = [row | {"right": value} for row, value in zip(rows(0, 0, 0), (1.0, 0.0, 1.0), strict=True)]

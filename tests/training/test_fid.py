@@ -16,14 +16,15 @@ import torch
 from ifqa.errors import IfqaError
 from ifqa.pipeline.opening import Session, open_reader
 from ifqa.plugins import open_benchmark
-from ifqa.reading.fid.checkpoint import open_checkpoint
-from ifqa.reading.fid.reader import Fid
-from ifqa.reading.fid.text import Conventions
+from ifqa.reading.fid import Fid
+from ifqa.reading.t5.checkpoint import open_checkpoint
+from ifqa.reading.t5.text import Conventions
 from ifqa.records import Passage, Question, gold_id
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.training import fid, resume
-from ifqa.training.fid import RECIPES, Rows, resolve, training_passages
+from ifqa.training import fid, resume, t5
+from ifqa.training.fid import RECIPES, resolve, training_passages
 from ifqa.training.material import Material
+from ifqa.training.t5 import Rows
 
 NAMES = "Ada Bo Cy Di Ed Flo".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal".split()
@@ -50,7 +51,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     """No bfloat16, whose rounding depends on what is computed together."""
-    monkeypatch.setattr(fid, "half_precision", lambda device: torch.float32)
+    monkeypatch.setattr(t5, "half_precision", lambda device: torch.float32)
 
 
 def trained(folder: Path, start: str, family: str = "ifqa/full", **changes: Any) -> dict[str, torch.Tensor]:
@@ -80,7 +81,7 @@ def test_every_pass_has_each_question_once_with_an_answer_drawn_anew(start: str)
 
     def rows(seed: int = 0) -> Rows:
         chosen = resolve(**SETTINGS | {"steps": 9, "seed": seed})
-        return Rows(QUESTIONS, RANKINGS, checkpoint, Conventions(chosen.max_tokens), chosen)
+        return Rows(fid.task(chosen), QUESTIONS, RANKINGS, checkpoint.tokenizer, Conventions(chosen.max_tokens))
 
     drawn, tokenizer = rows(), checkpoint.tokenizer
     assert len(drawn) == 36
@@ -252,7 +253,7 @@ def test_two_processes_train_as_one_does(tmp_path: Path, start: str) -> None:
     script = (
         "import sys, torch, pathlib\n"
         "import test_fid as here\n"
-        "here.fid.half_precision = lambda device: torch.float32\n"
+        "here.t5.half_precision = lambda device: torch.float32\n"
         "here.fid.train(here.MATERIAL, pathlib.Path(sys.argv[1]), **{**here.SETTINGS, 'model': sys.argv[2],"
         " 'device_batch': 1, 'dev': (here.QUESTIONS[:3], here.RANKINGS[:3])})\n"
     )

@@ -66,3 +66,25 @@ def test_checkpoints_of_an_interrupted_training_are_its_own(tmp_path: Path) -> N
     assert resume.begin(tmp_path, INPUTS)
     (tmp_path / resume.CHECKPOINTS).mkdir()
     assert resume.begin(tmp_path, INPUTS)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "ctx_encoder/model.safetensors"])
+def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("precious")
+    with pytest.raises(IfqaError, match=f"{name} is not from a training of ifqa .*train into another folder"):
+        resume.begin(tmp_path, INPUTS)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / name]
+
+
+def test_weights_of_an_interrupted_training_are_its_own(tmp_path: Path) -> None:
+    assert resume.begin(tmp_path, INPUTS)
+    (tmp_path / "model.safetensors").write_bytes(b"half")
+    assert resume.begin(tmp_path, INPUTS)
+
+
+@pytest.mark.parametrize("name", [resume.MANIFEST, resume.INPUTS])
+def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("[1]")
+    with pytest.raises(IfqaError, match=f"{name} is not from a training of ifqa"):
+        resume.begin(tmp_path, INPUTS)

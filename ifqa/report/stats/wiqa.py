@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 KINDS = ("in_para", "out_of_para", "no_effect")
-#: Table 1 of the paper (Tandon et al., EMNLP 2019): train, dev, test. The release's test split has 3,003 questions: the paper's
-#: 3,993 less 990, and its arXiv text has the same table.
+#: Table 1 of the paper (Tandon et al., EMNLP 2019): train, dev, test. The test split of the release has 3,003 questions.
 PUBLISHED: dict[str, tuple[int, int, int]] = {
     "topics": (87, 23, 12),
     "paragraphs": (261, 77, 41),
@@ -133,7 +132,7 @@ def show(found: Mapping[str, Counts], published: bool) -> None:
     console = Console(highlight=False)
     console.print(_table(found, published))
     if published:
-        console.print("paper: Table 1 of Tandon et al. (2019). The release's test split has 3,003 questions.")
+        console.print("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003.")
     if any(counts.located is not None for counts in found.values()):
         console.print("located: both parts are found in the graph; no label contradicts its path.")
 
@@ -141,11 +140,11 @@ def show(found: Mapping[str, Counts], published: bool) -> None:
 def _table(found: Mapping[str, Counts], published: bool) -> "Table":
     from rich.table import Table
 
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column("")
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("", no_wrap=True)
     columns = [(name, _rows(counts)) for name, counts in found.items()]
     if published:
-        columns += [(f"paper, {split}", {k: row[n] for k, row in PUBLISHED.items()}) for n, split in enumerate(_SPLITS)]
+        columns += [(f"paper {split}", {k: row[n] for k, row in PUBLISHED.items()}) for n, split in enumerate(_SPLITS)]
     for name, _ in columns:
         table.add_column(plain(name), justify="right")
     for row in dict.fromkeys(name for _, rows in columns for name in rows):

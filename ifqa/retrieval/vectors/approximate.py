@@ -6,7 +6,9 @@ vectors of consecutive shards added. `faiss.json` lists the parts and the hash o
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
@@ -21,7 +23,8 @@ from ifqa.retrieval.vectors.factory import (
     sample_size,
 )
 from ifqa.retrieval.vectors.store import Vectors, draw, parts_of
-from ifqa.storage.files import create, field, read_json, require, write, write_json
+from ifqa.settings import Natural, Stored, check_stored
+from ifqa.storage.files import create, read_json, require, write, write_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,17 +35,17 @@ _EF_SEARCH = 128  # of HNSW, as DPR sets it (dpr/indexer/faiss_indexers.py)
 _NPROBE = 64  # at least 64 lists, and at least 1/64 of all lists: 64 for IVF4096, 1,024 for IVF65536
 
 
-class _Part(TypedDict):
-    file: str
-    first: int
-    passages: int
-    bytes: int
+class _Part(Stored, extra="forbid"):
+    file: Annotated[str, Field(pattern=r"^faiss-\d{5,}\.index$")]
+    first: Natural
+    passages: Natural
+    bytes: Natural
 
 
-class _Log(TypedDict):
+class _Log(Stored):
     key: str
-    dimension: int
-    trained_on: int
+    dimension: Natural
+    trained_on: Natural
     parts: list[_Part]
 
 
@@ -81,38 +84,44 @@ def build(
     sample = sample_size(faiss, index, factory, len(vectors), train_sample)
     log: _Log | None = None
     with suppress(IfqaError):  # missing or damaged: nothing can be reused
-        log = read_json(folder / LOG)
-    if log is None or log.get("key") != key or not (folder / TRAINED).exists():
+        log = _read_log(folder)
+    if log is None or log.key != key or not (folder / TRAINED).exists():
         for path in (*folder.glob("faiss-*.index"), folder / TRAINED, folder / LOG):
             path.unlink(missing_ok=True)
         if sample:
             say(f"index {factory}: training on {sample:,} of {len(vectors):,} vectors")
             with in_one_line(factory):
                 index.train(draw(vectors, sample, seed))
-        log = {"key": key, "dimension": vectors.dimension, "trained_on": sample, "parts": []}
+        log = _Log(key=key, dimension=vectors.dimension, trained_on=sample, parts=[])
         _write(faiss, index, folder / TRAINED)
-        write_json(folder / LOG, log)
-    parts = {part["file"]: part for part in log["parts"]}
+        write_json(folder / LOG, log.model_dump())
+    parts = {part.file: part for part in log.parts}
     plan = {folder / f"faiss-{number:05d}.index": part for number, part in enumerate(parts_of(vectors, part_passages))}
     with bar(f"index {factory}", len(vectors)) as advance:
         for path, (first, last) in plan.items():
-            part: _Part = {"file": path.name, "first": first, "passages": last - first, "bytes": 0}
-            if path.exists() and parts.get(path.name) == {**part, "bytes": path.stat().st_size}:
-                advance(part["passages"])
+            size = path.stat().st_size if path.exists() else 0
+            part = _Part(file=path.name, first=first, passages=last - first, bytes=size)
+            if size and parts.get(path.name) == part:
+                advance(part.passages)
                 continue
             index = _read(faiss, folder / TRAINED)
             with in_one_line(factory):
                 for _, block in blocks(vectors.shards(first, last), BLOCK):
                     index.add(block.astype("float32"))
                     advance(len(block))
-            parts[path.name] = {**part, "bytes": _write(faiss, index, path)}
-            write_json(folder / LOG, {**log, "parts": list(parts.values())})
+            parts[path.name] = part.model_copy(update={"bytes": _write(faiss, index, path)})
+            write_json(folder / LOG, log.model_copy(update={"parts": list(parts.values())}).model_dump())
     for path in {*folder.glob("faiss-*.index")} - set(plan):
         path.unlink()
-    log["parts"] = [parts[path.name] for path in plan]
-    write_json(folder / LOG, log)
-    facts = {"factory": factory, "trained_on": log["trained_on"], "parts": len(plan)}
-    return facts | {"bytes": sum(part["bytes"] for part in log["parts"])}
+    log.parts = [parts[path.name] for path in plan]
+    write_json(folder / LOG, log.model_dump())
+    facts = {"factory": factory, "trained_on": log.trained_on, "parts": len(plan)}
+    return facts | {"bytes": sum(part.bytes for part in log.parts)}
+
+
+def _read_log(folder: Path) -> _Log:
+    path = require(folder / LOG, "FAISS index")
+    return check_stored(_Log, read_json(path), str(path), "build the index again")
 
 
 class Approximate:
@@ -149,12 +158,12 @@ class Approximate:
                 'device = "cuda" was asked for, and faiss finds no GPU: none is here, or faiss-cpu is installed; set device = '
                 "\"cpu\", or, on Linux: pip uninstall faiss-cpu, then pip install 'ifqa[gpu]'"
             )
-        log = read_json(require(folder / LOG, "FAISS index"))
-        self._parts: list[_Part] = field(log, "parts", list, str(folder / LOG))
-        found = (sum(part["passages"] for part in self._parts), log["dimension"])
+        log = _read_log(folder)
+        self._parts = log.parts
+        found = (sum(part.passages for part in self._parts), log.dimension)
         _check(folder / LOG, found, shape)
         self._tune(_read(self._faiss, folder / TRAINED))
-        fits = sum(part["bytes"] for part in self._parts) <= (memory_gb * 1e9 or room_for_vectors(device))
+        fits = sum(part.bytes for part in self._parts) <= (memory_gb * 1e9 or room_for_vectors(device))
         self._kept = [self._open(part) for part in self._parts] if fits else []
 
     def search(self, queries: "NDArray[np.float32]", k: int) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
@@ -170,18 +179,18 @@ class Approximate:
         scores, rows = np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         for number, part in enumerate(self._parts):
             index = self._kept[number] if self._kept else self._open(part)
-            new, at = index.search(queries, min(k, part["passages"]))
+            new, at = index.search(queries, min(k, part.passages))
             del index  # frees its memory before the next part is read
             scores = np.concatenate([scores, np.where(at < 0, np.float32(-np.inf), new)], 1)
-            rows = np.concatenate([rows, np.where(at < 0, -1, at + part["first"])], 1)
+            rows = np.concatenate([rows, np.where(at < 0, -1, at + part.first)], 1)
             order = np.lexsort((rows, -scores), axis=-1)[:, :k]
             scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
         return scores, rows
 
     def _open(self, part: _Part) -> Any:
-        path = self._folder / part["file"]
+        path = self._folder / part.file
         index = _read(self._faiss, path)
-        _check(path, (index.ntotal, index.d), (part["passages"], self._shape[1]))
+        _check(path, (index.ntotal, index.d), (part.passages, self._shape[1]))
         self._tune(index)
         if self._device == "cpu":
             return index

@@ -40,7 +40,7 @@ class Ids:
         """Read the list of shards. Files are opened on demand, since there may be thousands.
 
         Raises:
-            IfqaError: the list is missing or empty.
+            IfqaError: the list is missing or empty, or has another line.
         """
         import numpy as np
 
@@ -48,9 +48,11 @@ class Ids:
         lines = [line for _, line in read_jsonl(require(folder / LOG, "list of vector shards"))]
         if not lines:
             raise IfqaError(f"{folder} holds no vectors; build the index again")
-        self.numbers = [int(line["shard"]) for line in lines]
-        self.keys = [str(line["key"]) for line in lines]
-        self.starts = np.cumsum([0, *(int(line["passages"]) for line in lines)])
+        if wrong := next((number for number, line in enumerate(lines, start=1) if not _is_line(line)), 0):
+            raise IfqaError(f"{folder / LOG}:{wrong}: not as ifqa writes it; build the index again")
+        self.numbers = [line["shard"] for line in lines]
+        self.keys = [line["key"] for line in lines]
+        self.starts = np.cumsum([0, *(line["passages"] for line in lines)])
         self._open = lru_cache(maxsize=64)(_open)
 
     def __len__(self) -> int:

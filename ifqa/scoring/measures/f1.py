@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ifqa.protocols import Measure
-from ifqa.scoring.measures.normalize import best
+from ifqa.scoring.measures.normalize import best, normalize
 
 
 def f1(answer: str, golds: Sequence[str]) -> float:
@@ -29,3 +29,11 @@ def _token_f1(answer: str, gold: str) -> float:
 
 
 F1 = Measure("F1", lambda question, prediction: f1(prediction.answer, question.answers), in_tables=True)
+#: As the authors of CausalQA compute it: 0 for an answer that normalises to nothing, whatever the gold answer is
+#: (finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at fc72cfd, `_f1`).
+CAUSALQA_F1 = Measure(
+    "F1",
+    lambda question, prediction: f1(prediction.answer, question.answers) if normalize(prediction.answer) else 0.0,
+    in_tables=True,
+)
+SQUAD_F1 = Measure("F1-squad", F1.of)

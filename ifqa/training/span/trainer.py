@@ -124,6 +124,7 @@ def train(
         "questions": _identity(questions, rankings),
     }
 
+    resume.refuse_strangers(folder, CHECKPOINT)
     if (folder / "manifest.json").exists():
         there = read_json(folder / "manifest.json")
         if any(there.get(key) != value for key, value in inputs.items()):
@@ -133,6 +134,8 @@ def train(
             progress(f"{folder}: nothing to do, trained by exactly this before")
             return dict(there)
         progress(f"{folder}: {file} is missing or altered; training again")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / resume.INPUTS, inputs)  # if it is killed while it saves, the weights are known as its own
     torch.manual_seed(seed)
     model = SpanModel(MiniLM(encoder_folder(), rank, dropout))
     precision = half_precision(device)
@@ -159,7 +162,8 @@ def train(
                 progress(f"step {step}/{steps}, loss {sum(losses) / len(losses):.3f}")
                 losses.clear()
     manifest = _save(folder, inputs, model, {"examples": len(examples), "steps": steps, "precision": str(precision)})
-    (folder / CHECKPOINT).unlink(missing_ok=True)
+    for name in (CHECKPOINT, resume.INPUTS):
+        (folder / name).unlink(missing_ok=True)
     return manifest
 
 

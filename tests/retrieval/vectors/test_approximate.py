@@ -145,12 +145,14 @@ def test_a_build_killed_within_a_part_resumes(vectors, queries, tmp_path, monkey
     )
 
 
-@pytest.mark.parametrize("harm", ["other key", "torn log", "no trained index"])
+@pytest.mark.parametrize("harm", ["other key", "torn log", "another shape", "no trained index"])
 def test_parts_of_another_build_are_built_again(vectors, queries, tmp_path, harm):
     build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="a")
     before = stamps(tmp_path)
     if harm == "torn log":
         (tmp_path / "faiss.json").write_bytes((tmp_path / "faiss.json").read_bytes()[:-20])
+    if harm == "another shape":
+        (tmp_path / "faiss.json").write_text("[3]")
     if harm == "no trained index":
         (tmp_path / "trained.index").unlink()
     build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="b" if harm == "other key" else "a")
@@ -247,6 +249,10 @@ def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
     other = folder_of(tmp_path / "other", np.eye(3))
     with pytest.raises(IfqaError, match="10,200 vectors of 32 numbers, wanted 3 of 3"):
         Approximate(tmp_path, (len(other), other.dimension))
+    for shape in ("[]", "3", "{}", text.replace('"parts"', '"part"'), text.replace("faiss-00001", "../faiss-00001")):
+        log.write_text(shape)
+        with pytest.raises(IfqaError, match=r"faiss\.json: not as ifqa writes it \(.*\); build the index again"):
+            Approximate(tmp_path, (len(vectors), vectors.dimension))
     log.unlink()
     with pytest.raises(IfqaError, match="FAISS index not found"):
         Approximate(tmp_path, (len(vectors), vectors.dimension))

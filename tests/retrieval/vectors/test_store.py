@@ -185,6 +185,13 @@ def test_damaged_vectors_are_refused_in_one_line(tmp_path, kind, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("line", ["{}", '{"shard": "0", "key": "k", "passages": 1, "sha256": []}'])
+def test_a_list_of_shards_of_another_shape_is_refused_in_one_line(tmp_path, line):
+    (tmp_path / "vectors.jsonl").write_text(line + "\n")
+    with pytest.raises(IfqaError, match=r"vectors\.jsonl:1: not as ifqa writes it; build the index again"):
+        Ids(tmp_path)
+
+
 def test_missing_vectors_and_damaged_ids_are_refused(tmp_path):
     with pytest.raises(IfqaError, match="list of vector shards not found"):
         Ids(tmp_path)

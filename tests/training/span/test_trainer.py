@@ -124,6 +124,13 @@ def test_a_foreign_file_named_as_the_checkpoint_is_refused(tmp_path: Path) -> No
         train(MATERIAL, tmp_path, **SETTINGS)
 
 
+def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "adapter_model.safetensors").write_text("precious")
+    with pytest.raises(IfqaError, match=r"adapter_model\.safetensors is not from a training"):
+        train(MATERIAL, tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
+
+
 def test_practice_comes_before_the_real_questions(tmp_path: Path) -> None:
     lines: list[str] = []
     train(

@@ -1,0 +1,1 @@
+"""Webis-CausalQA-22: causal questions of ten datasets (Bondarenko et al., COLING 2022)."""

@@ -1,0 +1,159 @@
+"""The benchmark `causalqa`: Webis-CausalQA-22 (Bondarenko et al., COLING 2022), read from data/causalqa/SPLIT/DATASET.jsonl.
+
+`ifqa data causalqa` builds these files. A line:
+
+    {"id": "56e7692a00c9c71400d770e1", "question": "why ...?", "context": "...", "answers": ["..."], "rules": ["R1"]}
+
+`context` is empty or left out where the dataset gives none; `rules` are the rules that found the question. A file of your own,
+data/causalqa/NAME.jsonl, is the split NAME: its lines also name their "dataset". It may give `answer` instead of `answers`, one
+text with tabs between the answers, as the authors' release does.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from ifqa.errors import IfqaError, unknown
+from ifqa.progress import counted
+from ifqa.protocols import Benchmark
+from ifqa.records import Question
+from ifqa.scoring.measures.answer_recall import ANSWER
+from ifqa.scoring.measures.exact_match import EM
+from ifqa.scoring.measures.f1 import CAUSALQA_F1, SQUAD_F1
+from ifqa.scoring.measures.rouge_l import ROUGE_L, ROUGE_L_PRECISION, ROUGE_L_RECALL, ROUGE_L_WORDS
+from ifqa.storage.files import field, read_jsonl, text_field, texts_field, unicode_text
+
+SPLITS = ("original-train", "original-valid", "random-train", "random-valid")
+DATASETS = (
+    "paq", "gooaq", "msmarco", "naturalquestions", "eli5", "searchqa", "squad2", "newsqa", "hotpotqa", "triviaqa",
+)  # fmt: skip
+#: The authors' measures, then ours: the same over all words, and F1 as SQuAD v2 has it.
+ANSWERED = (
+    ROUGE_L,
+    ROUGE_L_PRECISION,
+    ROUGE_L_RECALL,
+    replace(EM, headline=False, in_tables=True),
+    CAUSALQA_F1,
+    ROUGE_L_WORDS,
+    SQUAD_F1,
+)
+FOUND = replace(
+    ANSWER, tables=(1, 5, 20, 100), title="answer recall", about="a gold answer stands in one of the first K passages"
+)
+
+
+class CausalQA(Benchmark):
+    """The ten datasets, scored by dataset; the mean over datasets ("macro") and over questions.
+
+    A split is "original-valid", which wants all ten files; or some of its datasets, "original-valid/paq" and
+    "original-valid/squad2+hotpotqa"; or the name of a file of your own.
+    """
+
+    name = "causalqa"
+    groups = "dataset"
+    measures = (*ANSWERED, FOUND)
+    missing = "run: ifqa data causalqa"
+
+    def __init__(self, root: Path = Path()) -> None:
+        self.folder = root / "data" / self.name
+
+    @property
+    def splits(self) -> list[str]:
+        """The four splits, each dataset of each, and the user's files that are there."""
+        own = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
+        return [*SPLITS, *(f"{split}/{dataset}" for split in SPLITS for dataset in DATASETS), *own]
+
+    def files(self, split: str) -> list[Path]:
+        """The file of each dataset of a split, or a user's file.
+
+        Raises:
+            IfqaError: there is no such split or dataset, or a file is missing; all that are missing are named.
+        """
+        if (own := self._own(split)) is not None:
+            return [own]
+        part, _, named = split.partition("/")
+        datasets = named.split("+") if named else DATASETS
+        if part not in SPLITS:
+            raise unknown(f"split of {self.name}", split, self.splits)
+        if wrong := next((one for one in datasets if one not in DATASETS), ""):
+            raise unknown("dataset of causalqa", wrong, DATASETS)
+        if twice := next((one for one in datasets if datasets.count(one) > 1), ""):
+            raise IfqaError(f"{self.name} {split}: it names {twice} twice; name each dataset once")
+        paths = {one: self.folder / part / f"{one}.jsonl" for one in datasets}
+        if absent := [one for one, path in paths.items() if not path.exists()]:
+            there = "+".join(one for one in paths if one not in absent)
+            some = f", or take what is there: split = {f'{part}/{there}'!r}" if there else ""
+            raise IfqaError(
+                f"{self.name} {split}: wanted {counted(len(paths), 'dataset')} in {self.folder / part}, "
+                f"missing are {', '.join(absent)}; {self.missing}{some}"
+            )
+        return list(paths.values())
+
+    def questions(self, split: str) -> list[Question]:
+        """The questions of a split, dataset by dataset as `files` has them.
+
+        Raises:
+            IfqaError: a file is missing, or a line is not as above; the message has its place.
+        """
+        own = self._own(split) is not None
+        found: list[Question] = []
+        for path in self.files(split):
+            stat = path.stat()
+            as_it_is = (path.resolve(), stat.st_size, stat.st_mtime_ns)
+            prefix = split if own else split.partition("/")[0]
+            found += _read(path, f"{self.name}/{prefix}", "" if own else path.stem, as_it_is)
+        return found
+
+    def family(self, split: str) -> str:
+        """Whether it is of the original or the random splits, which divide the same questions; empty for a user's file."""
+        kind = split.partition("-")[0]
+        return f"{self.name}/{kind}" if self._own(split) is None and kind in ("original", "random") else ""
+
+    def _own(self, split: str) -> Path | None:
+        path = self.folder / f"{split}.jsonl"
+        return path if "/" not in split and split not in SPLITS and path.is_file() else None
+
+
+@lru_cache(maxsize=len(DATASETS))  # each stage asks for the split; a file that changed is read again
+def _read(path: Path, prefix: str, dataset: str, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
+    questions, seen = [], set()
+    for question in _lines(path, prefix, dataset):
+        if question.id in seen:
+            raise IfqaError(f"{path}: two questions have the id {question.id!r}; wanted an id of its own for each")
+        seen.add(question.id)
+        questions.append(question)
+    if not questions:
+        raise IfqaError(f"{path}: wanted questions, found an empty file")
+    return tuple(questions)
+
+
+def _lines(path: Path, prefix: str, dataset: str) -> Iterator[Question]:
+    for number, record in read_jsonl(path):
+        where = f"{path}:{number}"
+        group = dataset or text_field(record, "dataset", where)
+        if group not in DATASETS:
+            raise IfqaError(f"{where}: 'dataset' is {group!r}; wanted one of {', '.join(DATASETS)}")
+        name = text_field(record, "id", where)
+        if name.split() != [name]:
+            raise IfqaError(f"{where}: 'id' is {name!r}; wanted one without white space")
+        rules = texts_field(record, "rules", where) if "rules" in record else ()
+        context = unicode_text(field(record, "context", str, where), "context", where) if "context" in record else ""
+        yield Question(
+            id=f"{prefix}/{group}/{name}",
+            text=text_field(record, "question", where),
+            answers=_answers(record, where),
+            context=context,
+            group=group,
+            labels=(("rules", " ".join(rules)),) if rules else (),
+        )
+
+
+def _answers(record: dict[str, object], where: str) -> tuple[str, ...]:
+    if "answers" in record or "answer" not in record:
+        answers = texts_field(record, "answers", where)
+    else:
+        answers = tuple(filter(str.strip, text_field(record, "answer", where).split("\t")))
+    if not answers:
+        raise IfqaError(f"{where}: 'answers' is empty; wanted at least one")
+    return answers

@@ -1,0 +1,251 @@
+"""Builds the corpus `data/causalqa/`: causal questions of ten datasets, in the original and in a random split.
+
+`SPLIT/DATASET.jsonl` has a line for each question:
+
+    {"id": "5", "question": "why is the sky blue", "context": "", "answers": ["..."], "rules": ["R1"]}
+
+A dataset comes from its publisher's files in FOLDER/DATASET, else from the authors' release in FOLDER. Questions
+without an answer are left out, in the paper of MS MARCO, Natural Questions, ELI5, SQuAD and NewsQA.
+
+The random split draws each question on its own: it is for validation if a hash of seed, dataset and id falls into the
+lowest tenth. So a file of any length takes the same memory, the order of the files does not matter, and a part has 10%
+but for chance (PAQ: 76,961 ± 263). The authors' own draw cannot be rebuilt.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from ifqa.benchmarks.causalqa import release
+from ifqa.benchmarks.causalqa.output import SPLITS, Output, Tally
+from ifqa.benchmarks.causalqa.rules import RULES, matched
+from ifqa.benchmarks.large import download
+from ifqa.errors import IfqaError, unknown
+from ifqa.formats.publishers import LAYOUTS
+from ifqa.formats.publishers.parts import Part, Reading, parts
+from ifqa.formats.publishers.reading import Causal, Rest, Units
+from ifqa.progress import bar
+from ifqa.storage.artifacts import identity, make, read_manifest
+from ifqa.storage.files import json_line, known_sha256, write
+
+VERSION = 1  # raised when the same files become other lines
+SECONDS = 5.0  # of work that a kill may cost
+_SHOWN = 64  # files of a dataset whose names the manifest lists
+_LARGE = 64_000_000  # bytes
+
+
+class Facts(Tally):
+    """What the manifest's `record` says of a dataset: its counts, what it was made from, and where that came from."""
+
+    key: str
+    origin: str  # "publisher" or "release"
+
+
+class Source(NamedTuple):
+    """Where a dataset is read from: "publisher" or "release", its parts, and what gives their units."""
+
+    layout: str
+    parts: Sequence[Part]
+    size: int
+    units: Callable[[Reading, Sequence[Part], Causal], Units]
+    inputs: dict[str, object]
+
+
+def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 0) -> Iterator[str]:
+    """Build the corpus below `root`; yields a line for each dataset, the absent ones too.
+
+    Args:
+        root: `data/` is in it.
+        folder: the publishers' files, or the authors' release; None fetches the release into data/causalqa-release.
+        rules: the reading of the rules, of `causalqa.rules.RULES`.
+        seed: of the random split.
+
+    Raises:
+        IfqaError: there is no such reading, no dataset is in the folder, or a file is not as its publisher's; nothing is
+            replaced then.
+    """
+    if rules not in RULES:
+        raise unknown("reading of the rules", rules, RULES)
+    if folder is None:
+        folder = root / "data" / "causalqa-release"
+        if not (folder.is_dir() and release.find(folder)):
+            download(release.URL, folder / Path(release.URL).name)
+    if not folder.is_dir():
+        raise IfqaError(f"--from {folder}: no such folder")
+    sources, absent = find(folder)
+    if not sources:
+        raise IfqaError(
+            f"--from {folder}: wanted folders named {', '.join(LAYOUTS)} in it, or {release.NAME}-v-1.0; found none of them"
+        )
+    place = root / "data" / "causalqa"
+    common = {"version": VERSION, "rules": rules, "seed": seed}
+    common["patterns"] = {name: pattern.pattern for name, pattern in RULES[rules].items()}
+
+    def inputs() -> dict[str, object]:
+        found, _ = find(folder)
+        return {"stage": "causalqa", **common, "datasets": {name: one.inputs for name, one in found.items()}}
+
+    told: dict[str, Facts] = {}
+    with make(place, inputs, resume="any") as work:
+        if work is None:
+            told = facts_of(place)
+        else:
+            for name, source in sources.items():
+                key = identity({**common, "dataset": source.inputs})
+                output = Output(work.folder, name, key)
+                if not output.done and not output.take(place):
+                    _fill(output, source, rules, seed)
+                told[name] = {"key": key, "origin": source.layout, **output.tally}
+            _remove_others(work.folder, told)
+            work.record |= {"datasets": told, "absent": absent}
+            work.record["questions"] = sum(causal(one) for one in told.values())
+    for name in LAYOUTS:
+        yield f"{name}: absent, {absent[name]}" if name in absent else _line(name, told[name])
+
+
+def find(folder: Path) -> tuple[dict[str, Source], dict[str, str]]:
+    """Dataset -> source of those in a folder; and dataset -> why it is absent.
+
+    Raises:
+        IfqaError: a dataset's folder has none of its files, or two of one name.
+    """
+    released = release.find(folder)
+    sources, absent = {}, {}
+    for name, layout in LAYOUTS.items():
+        place = folder / name
+        if place.is_dir():
+            found = parts(place)
+            chosen = layout.choose(found)
+            if not chosen:
+                names = ", ".join(part.base for part in found[:5]) or "no files"
+                raise IfqaError(f"{place}: wanted {layout.wanted}; found {names}")
+            size = sum(part.size * layout.reads(part) for part in chosen)
+            facts = _facts(chosen, layout.aside(place))
+            sources[name] = Source("publisher", chosen, size, layout.units, facts)
+        elif name in released and release.has_texts(released[name]):
+            chosen, units = released[name], partial(release.units, name)
+            sources[name] = Source("release", chosen, sum(part.size for part in chosen), units, _facts(chosen))
+        elif name in released:
+            absent[name] = f"the release has its ids alone; put {layout.wanted} into {place}"
+        else:
+            absent[name] = f"{place} is not there; wanted in it: {layout.wanted}"
+    return sources, absent
+
+
+def _facts(chosen: Sequence[Part], aside: Iterable[str] = ()) -> dict[str, object]:
+    """The identity of a source: one SHA-256 over the names and the SHA-256 of its files, and of a few files the names."""
+    files = {
+        path: _sha256(path, path.stat().st_size, path.stat().st_mtime_ns) for path in {part.path for part in chosen}
+    }
+    digest = hashlib.sha256()
+    for line in (*(f"{part.name} {files[part.path]}" for part in chosen), *aside):
+        digest.update(f"{line}\n".encode("utf-8", "surrogateescape"))
+    names = {path.name: files[path] for path in sorted(files)} if len(files) <= _SHOWN else {}
+    return {"parts": len(chosen), "sha256": digest.hexdigest(), "files": names}
+
+
+@cache
+def _sha256(path: Path, size: int, modified: int) -> str:
+    if size > _LARGE:
+        return known_sha256(path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _fill(output: Output, source: Source, rules: str, seed: int) -> None:
+    """Read a source from where the output ends, and write its causal questions."""
+    name, released = output.paths[SPLITS[0]].stem, source.layout == "release"
+    tally = output.tally
+    number, seen, kept = 0, 0.0, time.monotonic()
+    handles = output.open()
+    try:
+        with (
+            bar(name, source.size, unit="bytes") as advance,
+            Reading() as reading,
+            closing(source.units(reading, source.parts, lambda question: bool(matched(question, rules)))) as units,
+        ):
+            for number, unit in enumerate(units, start=1):
+                if number % 1024 == 0:
+                    advance(reading.position - seen)
+                    seen = reading.position
+                if number <= output.units:
+                    continue
+                for found in unit():
+                    tally["questions"] += not released
+                    names = matched(found.question, rules)
+                    if not (names or released):
+                        continue
+                    rest = found.rest()
+                    answers = [text for answer in rest.answers if (text := _clean(answer))]
+                    if not answers:
+                        tally["unanswered"] += not rest.split.startswith("original-")  # the release has each twice
+                        continue
+                    line, words = _record(found.question, rest, answers, names)
+                    for split in splits_of(rest, name, seed):
+                        write(handles[split], line)
+                        for place, more in enumerate((1, *words)):
+                            tally["splits"][split][place] += more
+                if time.monotonic() - kept > SECONDS:
+                    output.keep(handles, number)
+                    kept = time.monotonic()
+            output.keep(handles, number, done=True)
+    finally:
+        for handle in handles.values():
+            handle.close()
+
+
+def _record(question: str, rest: Rest, answers: list[str], names: Sequence[str]) -> tuple[bytes, tuple[int, int]]:
+    """A line of the corpus, and the words of the question and of the first answer."""
+    record = {
+        "id": "_".join(_clean(rest.id).split()), "question": _clean(question), "context": _clean(rest.context),
+        "answers": answers, "rules": list(names),
+    }  # fmt: skip
+    return json_line(record), (len(question.split()), len(answers[0].split()))
+
+
+def _clean(text: str) -> str:
+    """The text without tabs, which part answers from one another, blanks around it, and half surrogate pairs (? instead)."""
+    return text.replace("\t", " ").strip().encode("utf-8", "replace").decode()
+
+
+def splits_of(rest: Rest, dataset: str, seed: int) -> list[str]:
+    """The names of the splits that a question goes to."""
+    if rest.split in SPLITS:
+        return [rest.split]
+    drawn = hashlib.blake2b(f"{seed}\n{dataset}\n{rest.id}".encode("utf-8", "replace"), digest_size=8).digest()
+    part = "valid" if int.from_bytes(drawn) < 2**64 // 10 else "train"
+    original = part if rest.split == "both" else rest.split
+    return [f"random-{part}", *([f"original-{original}"] if original else [])]
+
+
+def _remove_others(folder: Path, told: Mapping[str, object]) -> None:
+    """Remove logs, and the files of datasets that an earlier attempt had."""
+    for path in folder.glob("*.state.jsonl"):
+        path.unlink()
+    for path in folder.glob("*/*.jsonl"):
+        if path.stem not in told:
+            path.unlink()
+
+
+def facts_of(place: Path) -> dict[str, Facts]:
+    """What a finished corpus's manifest says of its datasets; empty if there is none.
+
+    Raises:
+        IfqaError: the manifest is not one of this version.
+    """
+    manifest = read_manifest(place)
+    return cast(dict[str, Facts], cast(dict[str, object], manifest["record"]).get("datasets", {})) if manifest else {}
+
+
+def causal(facts: Tally) -> int:
+    """Causal questions of a dataset: all are in the random split."""
+    return sum(facts["splits"][split][0] for split in SPLITS if split.startswith("random"))
+
+
+def _line(name: str, facts: Facts) -> str:
+    read = f"{facts['questions']:,} questions, " if facts["origin"] == "publisher" else "from the release, "
+    sizes = ", ".join(f"{split} {facts['splits'][split][0]:,}" for split in SPLITS)
+    return f"{name}: {read}{causal(facts):,} causal, {facts['unanswered']:,} without an answer left out; {sizes}"

@@ -1,0 +1,142 @@
+"""`ifqa stats`: counts of a corpus, of a benchmark's questions, of causal questions, and of WIQA's."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ifqa.cli.options import CorpusName, Json, print_json, show_help
+from ifqa.errors import IfqaError
+
+stats = typer.Typer(
+    help="Statistics of a corpus, a benchmark or a file of questions.", invoke_without_command=True, callback=show_help
+)
+Figure = Annotated[Path | None, typer.Option(help="Also draw the statistics: a file .svg, .png or .pdf.")]
+
+
+@stats.command("passages")
+def stats_passages(
+    corpus: CorpusName,
+    splits: Annotated[
+        list[str] | None,
+        typer.Option("--split", help="Also look for the gold passages of this split: full-dev. Repeatable."),
+    ] = None,
+    benchmark: Annotated[str, typer.Option(help="Benchmark of the splits.")] = "ifqa",
+    figure: Figure = None,
+    json: Json = False,
+    workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
+) -> None:
+    """Count a corpus's pages, passages and words, their lengths, and the gold passages of a benchmark in it."""
+    from ifqa.config.corpus import load_corpus
+    from ifqa.plugins import open_benchmark
+    from ifqa.report.stats import passages as report
+
+    _check_written(figure)
+    gold = {split: open_benchmark(benchmark).questions(split) for split in splits or []}
+    stats = report.measure(load_corpus(corpus), gold, workers)
+    print_json(report.stats_json(stats)) if json else report.show(corpus, stats)
+    if figure:
+        report.draw(stats, figure)
+
+
+@stats.command("questions")
+def stats_questions(
+    benchmark: Annotated[str, typer.Option(help="Benchmark of the questions.")] = "ifqa",
+    splits: Annotated[
+        list[str] | None,
+        typer.Option("--split", help="A split: full-dev. Repeatable; none: all that are there."),
+    ] = None,
+    figure: Figure = None,
+    json: Json = False,
+) -> None:
+    """Count lengths, kinds of answers, question words, and questions that splits share, beside the paper's values."""
+    from ifqa.report.stats import questions as report
+
+    _check_written(figure)
+    measured = report.measure(benchmark, splits or ())
+    print_json(report.stats_json(measured)) if json else report.show(measured)
+    if figure:
+        report.draw(measured, figure)
+
+
+@stats.command("causal")
+def stats_causal(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A file of questions (.jsonl, .json, .csv, .tsv, .txt, packed or not), or BENCHMARK[:SPLIT]."
+        ),
+    ],
+    rules: Annotated[
+        list[str] | None,
+        typer.Option("--rules", help="Rules to count: notebook, table3 or fixed. Repeatable; none: all three."),
+    ] = None,
+    dataset: Annotated[
+        str, typer.Option(help="The paper's dataset that the questions come from: hotpotqa; shows its values beside.")
+    ] = "",
+    differ: Annotated[
+        str, typer.Option(help="Two of the rules, notebook,fixed: count and show questions on which they differ.")
+    ] = "",
+    show: Annotated[int | None, typer.Option(min=0, help="Differing questions to show. [default: 10]")] = None,
+    json: Json = False,
+) -> None:
+    """Count causal questions by the rules of Webis-CausalQA; precision and recall where questions are labelled."""
+    from ifqa.report.stats import causal, causal_tables
+
+    if show is not None and not differ:
+        raise IfqaError("--show needs --differ with two of the rules: --differ notebook,fixed")
+    pair = [one.strip() for one in differ.split(",")] if differ else []
+    found = causal.measure(source, rules or (), dataset, pair, 10 if show is None else show)
+    print_json(causal.stats_json(found)) if json else causal_tables.show(found)
+
+
+@stats.command("causal-corpus")
+def stats_causal_corpus(json: Json = False) -> None:
+    """Count data/causalqa by dataset and split: questions, causal ones, words; beside the paper's Tables 1, 2 and 4."""
+    from ifqa.report.stats import causal_corpus
+
+    found = causal_corpus.measure(Path("data/causalqa"))
+    print_json(causal_corpus.stats_json(found)) if json else causal_corpus.show(found)
+
+
+@stats.command("typology")
+def stats_typology(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Annotations of one or two annotators: id, semantic, pragmatic; dataset."),
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option(help="The questions' texts: dataset, id, question. Judges the rule-based labeller.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Count annotations by the typology of causal questions, with the agreement of two annotators."""
+    from ifqa.report.stats import typology
+
+    found = typology.measure(files or [], questions)
+    print_json(typology.stats_json(found)) if json else typology.show(found)
+
+
+@stats.command("wiqa")
+def stats_wiqa(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files of questions, a folder of them, or sample-wiqa. [default: data/wiqa]"),
+    ] = None,
+    graphs: Annotated[Path | None, typer.Option(help="File of graphs: hold each label against its path.")] = None,
+    json: Json = False,
+) -> None:
+    """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table 1."""
+    from ifqa.report.stats import wiqa as report
+
+    found = report.measure(sources or ["data/wiqa"], graphs)
+    print_json(report.stats_json(found)) if json else report.show(found, published=sources != ["sample-wiqa"])
+
+
+def _check_written(figure: Path | None) -> None:
+    from ifqa.report.figures import check_figure
+
+    if figure:
+        check_figure(figure)
+        if figure.is_dir() or not figure.parent.is_dir():
+            raise IfqaError(f"{figure} cannot be written: it is a folder, or its folder does not exist")

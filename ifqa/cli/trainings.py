@@ -1,0 +1,114 @@
+"""The verbs of `ifqa train`: one for each kind of model."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ifqa.cli.options import Given, print_line, settings_of_flags, show_help, with_options
+
+UNIFIEDQA = "models/unifiedqa"  # and models/unifiedqa-DATASET
+train = typer.Typer(
+    help="Train a model; weights and manifest go to a folder.",
+    invoke_without_command=True,
+    callback=show_help,
+)
+
+
+def _training(
+    folder: str, corpus: str = "ifqa-gold-train", benchmark: str = "ifqa", split: str = "full-train"
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator with the options of every training; the verb gets them as `given`, for `ifqa.pipeline.train.train`."""
+    options = {
+        "benchmark": (Annotated[str, typer.Option(help="Benchmark to train on.")], benchmark),
+        "split": (Annotated[str, typer.Option(help="Its training split.")], split),
+        "corpus": (
+            Annotated[str, typer.Option(help="Corpus whose BM25 index the training passages come from.")]
+            if corpus
+            else Annotated[
+                str, typer.Option(help="Take passages from this corpus's BM25 index; none: the questions' own texts.")
+            ],
+            corpus,
+        ),
+        "folder": (
+            Annotated[Path, typer.Option("--to", help="Folder for the weights and their manifest.")],
+            Path(folder),
+        ),
+        "seed": Annotated[
+            int | None, typer.Option(help="Seed of initialisation, order and draws; else the training's default.")
+        ],
+        "settings": Annotated[
+            list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
+        ],
+    }
+    return with_options(options, lambda given: {"given": given | {"settings": settings_of_flags(given["settings"])}})
+
+
+@train.command("extractive")
+@_training("models/extractive")
+def train_extractive(given: Given) -> None:
+    """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
+    _train("extractive", given)
+
+
+@train.command("rerank")
+@_training("models/rerank")
+def train_rerank(given: Given) -> None:
+    """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2."""
+    _train("rerank", given)
+
+
+@train.command("dense")
+@_training("models/dense")
+def train_dense(
+    given: Given,
+    recipe: Annotated[
+        str, typer.Option(help="small (one encoder, fits a CPU) or dpr (as published; needs a GPU).")
+    ] = "small",
+) -> None:
+    """Train a dense retriever with in-batch negatives and hard negatives from BM25."""
+    _train("dense", given, recipe)
+
+
+@train.command("fid")
+@_training("models/fid", corpus="ifqa-gold")
+def train_fid(
+    given: Given,
+    recipe: Annotated[str, typer.Option(help="ifqa (one GPU; not tuned) or published (FiD-large's).")] = "ifqa",
+    dev: Annotated[
+        str, typer.Option(help="Split of the same family that chooses the best checkpoint; '' for none.")
+    ] = "full-dev",
+    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")] = "",
+) -> None:
+    """Train Fusion-in-Decoder, a T5, on retrieved passages; torchrun -m ifqa for several GPUs."""
+    _train("fid", given | {"dev": dev, "experiment": experiment}, recipe)
+
+
+@train.command("unifiedqa")
+@_training(UNIFIEDQA, corpus="", benchmark="causalqa", split="original-train")
+def train_unifiedqa(
+    given: Given,
+    dataset: Annotated[
+        str,
+        typer.Option(help="Only this part of the split, SPLIT/DATASET; its weights go to models/unifiedqa-DATASET."),
+    ] = "",
+    dev: Annotated[
+        str, typer.Option(help="Split of the same family that chooses the best checkpoint; none: the last is kept.")
+    ] = "",
+    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")] = "",
+) -> None:
+    """Train UnifiedQA, a T5 that reads question and context as one text, as CausalQA did; needs a GPU."""
+    if dataset:
+        given["split"] = f"{given['split']}/{dataset}"
+        dev = f"{dev}/{dataset}" if dev else ""
+        if given["folder"] == Path(UNIFIEDQA):
+            given["folder"] = Path(f"{UNIFIEDQA}-{dataset}")
+    _train("unifiedqa", given | {"dev": dev, "experiment": experiment})
+
+
+def _train(what: str, given: Given, recipe: str = "") -> None:
+    from ifqa.pipeline.train import train as make
+
+    settings = ({"recipe": recipe} if recipe else {}) | given.pop("settings")
+    print_line(make(what, **given, settings=settings))

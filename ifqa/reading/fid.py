@@ -1,0 +1,136 @@
+"""Reader 'fid': Fusion-in-Decoder encodes each passage alone, attends to all of them, and generates the answer."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.records import Passage, Prediction, Question
+from ifqa.settings import Natural, Positive, Precision, YesNo, checked
+
+if TYPE_CHECKING:
+    from ifqa.reading.t5.answer import Reading
+
+MAX_ANSWER = 50  # tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46)
+
+
+class Fid(Reader):
+    """Fusion-in-Decoder (Izacard & Grave 2021) with any checkpoint of T5's family; greedy decoding as the original.
+
+    Batching changes no answer, except by bfloat16's rounding. A question without passages is answered from its own text
+    alone.
+
+    Args:
+        checkpoint: a folder that `ifqa train fid` made, one of facebookresearch/FiD's (`nq_reader_base`), or a T5 of the
+            hub; empty for google/flan-t5-base, which is not trained on IfQA.
+        tokenizer: a folder or a model of the hub; empty for the checkpoint's own, or T5's if it has none.
+        max_tokens: most tokens of question and passage together; 0 for the checkpoint's own (250, as published, by default).
+        titles: whether passages' titles are read: "yes", "no", or "auto" for the checkpoint's own (yes).
+        encoder_eos: whether inputs end in `</s>`: "yes", "no", or "auto" for the checkpoint's own: facebookresearch/FiD's
+            were trained without, by a tokenizer that added none.
+        max_answer_tokens: most tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46).
+        beams: 1 for greedy decoding; more beams take longer and that many times the memory.
+        device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
+        precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
+        batch_tokens: tokens encoded at a time, padding included; 0 for the device's default. Halved, with a message, if
+            memory runs out.
+
+    Attributes:
+        family: split family the checkpoint was trained on, such as "ifqa/full"; empty if `ifqa train fid` did not make it.
+        trained_on: SHA-256 of the files of its training questions.
+        label: shown with the scores if the checkpoint was not trained on a benchmark.
+
+    Raises:
+        IfqaError: the checkpoint is missing or not a T5, or a setting has an invalid value.
+    """
+
+    version = 1
+    not_identity = ("device", "batch_tokens")
+
+    @checked("setting of reader 'fid'")
+    def __init__(
+        self,
+        checkpoint: Place = "",
+        tokenizer: Place = "",
+        max_tokens: Natural = 0,
+        titles: YesNo = "auto",
+        encoder_eos: YesNo = "auto",
+        max_answer_tokens: Annotated[int, Field(ge=2)] = MAX_ANSWER,
+        beams: Positive = 1,
+        device: str = "auto",
+        precision: Precision = "auto",
+        batch_tokens: Natural = 0,
+    ) -> None:
+        from ifqa.reading.t5.checkpoint import DEFAULT
+        from ifqa.reading.t5.opened import opened
+
+        self._t5 = opened(
+            "fid", checkpoint, tokenizer, max_tokens=max_tokens, titles=titles, encoder_eos=encoder_eos,
+            max_answer_tokens=max_answer_tokens, beams=beams, device=device, precision=precision,
+            batch_tokens=batch_tokens,
+        )  # fmt: skip
+        self.conventions, self.family, self.trained_on = self._t5.conventions, self._t5.family, self._t5.sources
+        self.label = "" if self.family else f"{checkpoint or DEFAULT['fid']} is not trained on IfQA"
+
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, best first.
+
+        Passages are ordered by the decoder's attention to them (see `FusionInDecoder.passage_scores`).
+
+        Raises:
+            IfqaError: a single question does not fit into the memory.
+        """
+        texts = [
+            passage_inputs(question.text, several, self.conventions.titles)
+            for question, several in zip(questions, passages, strict=True)
+        ]
+        answers = self._t5.answer(texts)
+        advance(len(questions))
+        return [
+            _prediction(question, several, reading, text)
+            for question, several, (reading, text) in zip(questions, passages, answers, strict=True)
+        ]
+
+    def pace(self) -> float:
+        """Passages per second, measured now, for `ifqa check`."""
+        from ifqa.reading.t5.opened import measured_pace
+
+        return measured_pace(self)
+
+    @classmethod
+    def trained(cls, checkpoint: str = "", **_: object) -> str:
+        """The split family a checkpoint was trained on, read without loading it; empty if unknown."""
+        from ifqa.reading.t5.checkpoint import checkpoint_folder, family_of
+
+        return family_of(checkpoint_folder(checkpoint))
+
+    @classmethod
+    def fingerprint(cls, checkpoint: str = "", tokenizer: str = "", **_: object) -> str:
+        """SHA-256 over the checkpoint's files, and the tokenizer's files if they are in another folder."""
+        from ifqa.reading.t5.checkpoint import checkpoint_folder, identity
+
+        return identity(checkpoint_folder(checkpoint), tokenizer)
+
+
+def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
+    """The input texts of a question's passages, best first; without passages, the question alone.
+
+    `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114). Without passages FiD's code would read the
+    question alone, but that code is never reached (src/data.py:46-51).
+    """
+    asked = f"question: {question}"
+    if not passages:
+        return [asked]
+    return [f"{asked} title: {one.title if titles else ''} context: {one.text}" for one in passages]
+
+
+def _prediction(question: Question, passages: Sequence[Passage], reading: "Reading", text: str) -> Prediction:
+    # Without passages there is still one score, for the question read alone
+    scored = sorted(zip(reading.passage_scores, passages, strict=False), key=lambda pair: -pair[0])
+    ids, scores = tuple(passage.id for _, passage in scored), tuple(score for score, _ in scored)
+    return Prediction(
+        question.id, text.strip(), completion=text, passage_ids=ids, score=reading.score, passage_scores=scores
+    )

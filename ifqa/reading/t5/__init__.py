@@ -1,0 +1,1 @@
+"""T5 as readers use it: network with Fusion-in-Decoder, token ids, checkpoints and decoding."""

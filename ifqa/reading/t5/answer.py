@@ -1,0 +1,216 @@
+"""Inference of T5 with Fusion-in-Decoder: encodes passages in batches of similar length, then decodes many questions at once."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.batches import BUDGET, Features, batches, out_of_memory, to_device
+from ifqa.progress import say
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ifqa.reading.t5.model import FusionInDecoder
+
+_WIDTH = 8  # lengths are padded to a multiple of this: attention kernels need it of their bias
+_DECODED = 8  # tokens attended to in a decoding batch, per token in an encoding batch
+_TOGETHER = 64  # most questions decoded at a time: the logits of all their tokens are kept
+_SHARE = 0.4  # share of a GPU's free memory for the keys and values of cross-attention
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The decoder's output for one question: token ids, their log-probability, and a score for each passage."""
+
+    tokens: list[int]
+    score: float
+    passage_scores: list[float]
+
+
+@dataclass
+class Budget:
+    """Batch sizes in passage tokens, padding included: tokens encoded at a time, and tokens decoded over at a time."""
+
+    encoded: int
+    decoded: int
+
+    def halve(self, tokens: int) -> None:
+        """Halve both sizes, after memory ran out for a group of this many tokens."""
+        self.encoded = max(1, min(self.encoded, tokens) // 2)
+        self.decoded = max(1, min(self.decoded, tokens) // 2)
+
+
+def budget(model: "FusionInDecoder", beams: int, encoded: int = 0) -> Budget:
+    """Batch sizes that fit the model's device; `encoded` is 0 for the device's default.
+
+    Decoding keeps a key and a value for each passage token in every layer of the decoder.
+    """
+    import torch
+
+    encoded = encoded or BUDGET[model.device.type]
+    decoded = _DECODED * encoded
+    if model.device.type == "cuda":
+        config, free = model.config, torch.cuda.mem_get_info(model.device)[0]
+        token = 2 * config.num_decoder_layers * config.num_heads * config.d_kv * model.dtype.itemsize * beams
+        decoded = min(decoded, int(_SHARE * free / token))
+    return Budget(encoded, decoded)
+
+
+def read(
+    model: "FusionInDecoder", features: Features, counts: Sequence[int], *, max_answer_tokens: int, beams: int = 1,
+    room: Budget | None = None,
+) -> list[Reading]:  # fmt: skip
+    """Answers to questions, in their order; batching changes no answer.
+
+    Args:
+        model: on its device.
+        features: of all passages of all questions, in order, as `ifqa.reading.t5.text.tokenise` gives them.
+        counts: passages of each question, at least one.
+        max_answer_tokens: most tokens of an answer, including the token that starts decoding.
+        beams: 1 for greedy decoding, as FiD's.
+        room: batch sizes; halved, with a message, if memory runs out.
+
+    Raises:
+        IfqaError: a single question does not fit into the memory.
+    """
+    import torch
+
+    room = room or budget(model, beams)
+    lengths = features["attention_mask"].sum(1).tolist()
+    starts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
+    sizes = [sum(lengths[start : start + count]) for start, count in zip(starts, counts, strict=True)]
+    todo = sorted(range(len(counts)), key=lambda n: -sizes[n])
+    readings: dict[int, Reading] = {}
+    while todo:
+        most = min(_TOGETHER, max(1, room.decoded // max(1, sizes[todo[0]])))
+        group = todo[: -(-len(todo) // -(-len(todo) // most))]  # as few groups as possible, of similar size
+        rows = [row for n in group for row in range(starts[n], starts[n] + counts[n])]
+        chosen = {key: value[rows] for key, value in features.items()}
+        try:
+            with torch.inference_mode():
+                made = _read(model, chosen, [counts[n] for n in group], max_answer_tokens, beams, room)
+        except (RuntimeError, MemoryError) as error:
+            if not out_of_memory(error):
+                raise
+            full = len(group) == 1 and room.encoded < max(lengths[row] for row in rows)
+        else:
+            readings |= dict(zip(group, made, strict=True))
+            todo = todo[len(group) :]
+            continue
+        if full:  # raised outside the handler, whose traceback would keep the memory in use
+            raise IfqaError(
+                f"one question with {counts[group[0]]} passages does not fit into the memory of {model.device}; "
+                "read fewer passages, with a smaller checkpoint, or on another device"
+            )
+        room.halve(len(group) * sizes[group[0]])
+        if model.device.type == "cuda":
+            torch.cuda.empty_cache()
+        say(f"out of memory reading {len(group)} at a time: going on with batches of {room.encoded:,} tokens")
+    return [readings[n] for n in range(len(counts))]
+
+
+def _read(
+    model: "FusionInDecoder", features: Features, counts: Sequence[int], max_answer_tokens: int, beams: int, room: Budget
+) -> list[Reading]:  # fmt: skip
+    import torch
+    from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig
+    from transformers.modeling_outputs import BaseModelOutput
+
+    states, mask, means = encode(model, features, counts, room.encoded)
+    config = model.config
+    greedy = GenerationConfig(
+        max_length=max_answer_tokens, num_beams=beams, do_sample=False, use_cache=True, output_scores=True,
+        return_dict_in_generate=True, bos_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
+        decoder_start_token_id=config.decoder_start_token_id, pad_token_id=config.pad_token_id,
+    )  # fmt: skip
+    with _first_position(model) as first:
+        outputs: Any = BaseModelOutput(last_hidden_state=states)
+        made: Any = model.generate(
+            encoder_outputs=outputs,
+            attention_mask=mask,
+            generation_config=greedy,
+            # generate's own cache has as many layers as the encoder, which may differ from the decoder's
+            past_key_values=EncoderDecoderCache(DynamicCache(), DynamicCache()),
+        )
+    # [questions, tokens]: greedy scores are logits and need normalising; those of beams are log-probabilities
+    steps = model.compute_transition_scores(
+        made.sequences, made.scores, getattr(made, "beam_indices", None), normalize_logits=beams == 1
+    ).float()
+    tokens = made.sequences[:, 1:]
+    ended = torch.isin(tokens, torch.tensor(config.eos_token_id, device=tokens.device)).cumsum(1)
+    lengths = (ended == 0).sum(1) + 1  # the padding after the end depends on the other questions of the batch
+    steps = steps.masked_fill(torch.arange(tokens.shape[1], device=tokens.device) >= lengths[:, None], 0.0)
+    scores = model.passage_scores([hidden[::beams] for hidden in first], means)
+    if steps.isnan().any() or scores.isnan().any():
+        raise IfqaError("the reader's probabilities are no numbers (NaN): its checkpoint's weights are damaged")
+    return [
+        Reading(ids[:length], score, several[:count])
+        for ids, length, score, several, count in zip(
+            tokens.tolist(), lengths.tolist(), steps.sum(1).tolist(), scores.tolist(), counts, strict=True
+        )
+    ]
+
+
+def encode(
+    model: "FusionInDecoder", features: Features, counts: Sequence[int], tokens: int
+) -> tuple["Tensor", "Tensor", "Tensor"]:
+    """Encode passages in batches of similar length, then concatenate each question's passages without the padding.
+
+    Args:
+        model: on its device.
+        features: of all passages of all questions, in order.
+        counts: passages of each question.
+        tokens: most tokens of a batch, padding included.
+
+    Returns:
+        Hidden states [questions, most tokens, d_model]; their mask; and the float32 mean of each passage's hidden
+        states, [questions, most passages, d_model].
+    """
+    import torch
+    import torch.nn.functional as F
+
+    lengths = features["attention_mask"].sum(1)
+    owners = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts))
+    places = torch.cat([torch.arange(count) for count in counts])
+    totals = torch.zeros(len(counts), dtype=torch.long).index_add(0, owners, lengths)
+    longest = int(totals.max())
+    before = torch.cat([torch.zeros(1, dtype=torch.long), totals.cumsum(0)])[owners]
+    offsets = lengths.cumsum(0) - lengths - before + owners * longest  # where a passage's tokens go in the flat states
+    device, size = model.device, model.config.d_model
+    states = torch.zeros(len(counts) * longest, size, dtype=model.dtype, device=device)
+    means = torch.zeros(len(counts), max(counts), size, device=device)
+    padding = -features["input_ids"].shape[1] % _WIDTH
+    wide = {key: F.pad(value, (0, padding)) for key, value in features.items()}
+    for rows, batch in batches(wide, len(lengths), tokens, multiple=_WIDTH):
+        mask = batch["attention_mask"]
+        ragged = not bool(mask.all())
+        kept = mask.flatten().nonzero()[:, 0].to(device)
+        there = (offsets[rows][:, None] + torch.arange(mask.shape[1]))[mask].to(device)
+        batch = to_device(batch, str(device))
+        hidden = model.encode(batch["input_ids"], batch["attention_mask"], ragged)
+        states[there] = hidden.flatten(0, 1)[kept]
+        sums = (hidden.float() * batch["attention_mask"][..., None]).sum(1)
+        means[owners[rows].to(device), places[rows].to(device)] = sums / lengths[rows].to(device)[:, None]
+    fused = torch.arange(longest)[None] < totals[:, None]
+    return states.view(len(counts), longest, size), fused.to(device), means
+
+
+@contextmanager
+def _first_position(model: "FusionInDecoder") -> "Iterator[list[Tensor]]":
+    """Collect the input of each layer's cross-attention at the first decoded position, [questions x beams, d_model]."""
+    first: list[Any] = []
+    layers = [block.layer[1].EncDecAttention for block in model.decoder.block]
+
+    def keep(_: Any, taken: tuple[Any, ...]) -> None:
+        if len(first) < len(layers):
+            first.append(taken[0][:, 0])
+
+    handles = [layer.register_forward_pre_hook(keep) for layer in layers]
+    try:
+        yield first
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,211 @@
+"""Opens checkpoints of T5: this project's, any T5 of the hub, and those of facebookresearch/FiD."""
+
+import hashlib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.hub import loading, model_folder, open_tokenizer, quiet, weights_identity
+from ifqa.reading.t5.text import CONVENTIONS, Conventions
+from ifqa.storage.files import read_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ifqa.reading.t5.model import FusionInDecoder
+
+#: Reader -> the model that it reads with if no checkpoint is named. UnifiedQA's is CausalQA's (coling22-benchmark-for-causal-
+#: question-answering finetuning/train_unifiedqa.py:11).
+DEFAULT = {"fid": "google/flan-t5-base", "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200"}
+TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reader.py:89)
+_CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+_TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network ready to read, in evaluation mode on the CPU, float32.
+
+    `family` and `sources` name the training data: a split family such as "ifqa/full", and the SHA-256 of the questions'
+    files. Both are empty if `ifqa train` did not make the model.
+    """
+
+    model: "FusionInDecoder"
+    tokenizer: Any
+    conventions: Conventions
+    family: str = ""
+    sources: frozenset[str] = frozenset()
+
+
+def checkpoint_folder(name: str, reader: str = "fid") -> Path:
+    """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's own (see `DEFAULT`).
+
+    Raises:
+        IfqaError: the checkpoint does not exist, is not a T5, or its training is not finished.
+    """
+    if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
+        raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train {reader}` again")
+    mend = mend_of(reader)
+    alone = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
+    folder = model_folder(name or DEFAULT[reader], mend if name else alone)
+    config = read_json(folder / "config.json")
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    if kind != "t5":
+        raise IfqaError(
+            f"{folder} is no checkpoint for reader {reader!r}: wanted a model of type t5, found {kind}; {mend}"
+        )
+    return folder
+
+
+def family_of(folder: Path, reader: str = "fid") -> str:
+    """The split family a checkpoint was trained on, as "ifqa/full"; empty if `ifqa train` did not make it."""
+    return _training_of(folder / "manifest.json", reader)[1]
+
+
+def sources_of(folder: Path, reader: str = "fid") -> frozenset[str]:
+    """SHA-256 of the files of a checkpoint's training questions; empty if `ifqa train` did not make it."""
+    return _training_of(folder / "manifest.json", reader)[2]
+
+
+def identity(folder: Path, tokenizer: str = "") -> str:
+    """SHA-256 over a checkpoint's files, and the tokenizer's files if they are in another folder."""
+    other = tokenizer_folder(folder, tokenizer)
+    files = [weights_identity(folder), *([weights_identity(other)] if other != folder else [])]
+    return hashlib.sha256("".join(files).encode()).hexdigest()
+
+
+def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid") -> Checkpoint:
+    """Load a checkpoint without running any code from it.
+
+    Args:
+        name: see `checkpoint_folder`.
+        tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none (the published
+            readers have none).
+        reader: "fid" or "unifiedqa": decides the default model and `CONVENTIONS`, and what a message says.
+
+    Raises:
+        IfqaError: the checkpoint is missing, incomplete, or of another architecture.
+    """
+    quiet()
+    folder = checkpoint_folder(name, reader)
+    known, family, sources = _training_of(folder / "manifest.json", reader)
+    model, published = _load(folder, mend_of(reader))
+    conventions = replace(replace(CONVENTIONS[reader], encoder_eos=not published), **known)
+    texts = open_tokenizer(tokenizer_folder(folder, tokenizer))
+    if len(texts) > model.config.vocab_size:
+        raise IfqaError(
+            f"the tokenizer of {folder} has {len(texts):,} tokens and the model {model.config.vocab_size:,}; "
+            "name the model's own tokenizer: --set reader.tokenizer=NAME"
+        )
+    return Checkpoint(model, texts, conventions, family, sources)
+
+
+def mend_of(reader: str) -> str:
+    """How a user gets a checkpoint for a reader."""
+    return f"name one of yours with --checkpoint DIR, or train one with: ifqa train {reader}"
+
+
+def _training_of(manifest: Path, reader: str) -> tuple[dict[str, Any], str, frozenset[str]]:
+    """Conventions, family and sources in the manifest of `ifqa train`; all empty without a manifest."""
+    read, mend = read_json(manifest) if manifest.exists() else {}, mend_of(reader)
+    if not isinstance(read, dict):
+        raise IfqaError(f"{manifest}: wanted a table, found {type(read).__name__}; {mend}")
+    conventions, family, sources = read.get("conventions", {}), read.get("family", ""), read.get("sources", {})
+    kinds = {one.name: one.type for one in fields(Conventions)}
+    if not isinstance(conventions, dict) or any(kinds.get(name) is not type(one) for name, one in conventions.items()):
+        wanted = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items() if isinstance(kind, type))
+        found = str(conventions)[:100]
+        raise IfqaError(f"{manifest}: 'conventions' must be a table of {wanted}, found {found}; {mend}")
+    if not isinstance(family, str) or not isinstance(sources, dict) or {*map(type, sources.values())} - {str}:
+        raise IfqaError(f"{manifest}: 'family' must be text and 'sources' a table of texts; {mend}")
+    return conventions, family, frozenset(sources.values())
+
+
+def _load(folder: Path, mend: str) -> tuple["FusionInDecoder", bool]:
+    """The model, and whether its file is in the layout of facebookresearch/FiD."""
+    import torch
+    from transformers import GenerationConfig, T5Config
+
+    from ifqa.reading.t5.model import FusionInDecoder
+
+    with loading(str(folder), folder, "a T5", mend):
+        config = T5Config.from_pretrained(str(folder))
+        if getattr(config, "decoder_start_token_id", None) is None:
+            config.decoder_start_token_id = config.pad_token_id  # as in every T5
+        tensors = _pickled(folder)
+        published = any(name.startswith("encoder.encoder.") for name in tensors)
+        source: dict[str, object] = {"pretrained_model_name_or_path": str(folder), "local_files_only": True}
+        if tensors:
+            source = {"pretrained_model_name_or_path": None, "state_dict": as_t5(tensors) if published else tensors}
+        if published:
+            config.cross_position_bias = _CROSS_BIAS in tensors
+        model, report = FusionInDecoder.from_pretrained(
+            config=config, dtype=torch.float32, output_loading_info=True, **source
+        )
+    if wrong := sorted(map(str, {*report["missing_keys"], *report["unexpected_keys"], *report["mismatched_keys"]})):
+        raise IfqaError(
+            f"{folder} is no whole T5: {len(wrong)} weights are missing or do not fit, as {wrong[0]}; {mend}"
+        )
+    # generate would take missing settings (beams, penalties, lengths) from the folder's generation_config
+    model.generation_config = GenerationConfig(
+        decoder_start_token_id=config.decoder_start_token_id, eos_token_id=config.eos_token_id,
+        pad_token_id=config.pad_token_id,
+    )  # fmt: skip
+    return model.eval(), published
+
+
+def _pickled(folder: Path) -> dict[str, "Tensor"]:
+    """Weights by name of a folder without safetensors."""
+    import torch
+
+    file = folder / "pytorch_model.bin"
+    if any(folder.glob("*.safetensors")) or not file.exists():
+        return {}
+    tensors = torch.load(file, map_location="cpu", weights_only=True)
+    if not isinstance(tensors, dict) or not all(isinstance(name, str) for name in tensors):
+        raise ValueError(f"{file.name} holds no table of weights by name")
+    return tensors
+
+
+def as_t5(tensors: dict[str, "Tensor"]) -> dict[str, "Tensor"]:
+    """Rename FiD's weights to T5's names: drop FiD's wrappers of encoder and layers (FiD src/model.py:26, 139, 189)."""
+    return {_unwrapped(name.replace("encoder.encoder.", "encoder.", 1)): tensor for name, tensor in tensors.items()}
+
+
+def _unwrapped(name: str) -> str:
+    parts = name.split(".")
+    return ".".join(part for part in parts if part != "module") if parts[:2] == ["encoder", "block"] else name
+
+
+def tokenizer_folder(folder: Path, name: str) -> Path:
+    """The folder of a checkpoint's tokenizer: the named folder or model of the hub, else its own, else T5's.
+
+    Raises:
+        IfqaError: the tokenizer is missing.
+    """
+    if not name and _has_tokenizer(folder):
+        return folder
+    try:
+        return model_folder(name or TOKENIZER)
+    except IfqaError as error:
+        mend = "copy T5's tokenizer.json into its folder, or name one: --set reader.tokenizer=DIR"
+        raise IfqaError(f"{folder} has no tokenizer of its own, and {error}; {mend}") from error
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    """Whether the folder has a vocabulary, or names a tokenizer class that needs none, such as ByT5's.
+
+    AutoTokenizer cannot tell: for a folder without a vocabulary it makes a T5 tokenizer that knows no words.
+    """
+    if any((folder / file).exists() for file in _TOKENIZER_FILES):
+        return True
+    files = [path for name in ("tokenizer_config.json", "config.json") if (path := folder / name).exists()]
+    tables = [table for table in map(read_json, files) if isinstance(table, dict)]
+    name = next((one for table in tables if isinstance(one := table.get("tokenizer_class"), str)), "")
+    if not name:
+        return False
+    from transformers.models.auto.tokenization_auto import tokenizer_class_from_name
+
+    found: Any = tokenizer_class_from_name(name)
+    return found is not None and not found.vocab_files_names

@@ -1,0 +1,189 @@
+"""Fusion-in-Decoder on transformers' T5 (T5, T5 v1.1, Flan-T5): its weights and files are those of a plain T5.
+
+The encoder reads each passage apart; the decoder attends to all of a question's passages at once, their padding dropped
+(FiD src/model.py:30-55, 139-147).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers import T5Config, T5ForConditionalGeneration
+from transformers.modeling_outputs import BaseModelOutput
+from transformers.models.t5.modeling_t5 import T5Attention
+
+
+class FusionInDecoder(T5ForConditionalGeneration):
+    """A T5 that reads several passages per question.
+
+    Attributes:
+        micro_batch: while training, passages that go through the encoder at once; 0 for all.
+        recompute: while training, keep only the encoder's outputs of each micro-batch, and compute the encoder again for
+            the gradients (gradient checkpointing; FiD src/model.py:149-192 does so for each layer).
+
+    A config with `cross_position_bias` has the decoder add relative positions to its attention to the passages, as T5 in
+    transformers did before 4.0. T5 itself has none (huggingface/transformers#8518), but FiD's published readers were
+    trained with them.
+    """
+
+    micro_batch: int = 0
+    recompute: bool = False
+    accepts_loss_kwargs = (
+        False  # the loss is a mean already, so transformers' trainer divides it by the accumulated steps
+    )
+
+    def __init__(self, config: T5Config) -> None:
+        super().__init__(config)
+        if getattr(config, "cross_position_bias", False):
+            attention: Any = self.decoder.block[0].layer[1].EncDecAttention  # all layers use the bias it computes
+            attention.__class__ = _CrossPositions
+            attention.has_relative_attention_bias = True
+            buckets = config.relative_attention_num_buckets
+            attention.relative_attention_bias = torch.nn.Embedding(buckets, config.num_heads)
+            self.post_init()
+
+    def forward(
+        self, passage_ids: Tensor | None = None, passage_mask: Tensor | None = None, counts: Tensor | None = None,
+        encoder_outputs: Any = None, attention_mask: Tensor | None = None, labels: Tensor | None = None,
+        weights: Tensor | None = None, **inputs: Any,
+    ) -> Any:  # fmt: skip
+        """T5's outputs for questions with passages, with a loss if `labels` are given; otherwise T5's own.
+
+        The loss is the mean over questions of the mean over an answer's tokens. FiD trains with this loss, with one question
+        per GPU. It does not depend on how many questions go through the network at once.
+
+        Args:
+            passage_ids: token ids of all passages of all questions, in order, [passages, tokens].
+            passage_mask: False at padding, same shape.
+            counts: passages of each question, [questions].
+            encoder_outputs, attention_mask: T5's, given instead of passages; `generate` looks for these names.
+            labels: token ids of the answers, padded with -100, [questions, tokens].
+            weights: of the questions in the loss's mean, [questions]; all 1 if not given.
+            inputs: further arguments of T5's `forward`.
+        """
+        if passage_ids is None:
+            return super().forward(
+                encoder_outputs=encoder_outputs, attention_mask=attention_mask, labels=labels, **inputs
+            )
+        assert passage_mask is not None
+        assert counts is not None
+        size = self.micro_batch or len(passage_ids)
+        parts = [
+            self._encode(*part)
+            for part in zip(torch.split(passage_ids, size), torch.split(passage_mask, size), strict=True)
+        ]
+        states, mask = fuse(torch.cat(parts), passage_mask, counts.tolist())
+        if labels is not None:
+            inputs["decoder_input_ids"] = self._shift_right(labels)
+        encoded: Any = BaseModelOutput(last_hidden_state=states)
+        outputs = super().forward(encoder_outputs=encoded, attention_mask=mask, **inputs)
+        if labels is not None:
+            losses = F.cross_entropy(outputs.logits.float().transpose(1, 2), labels, reduction="none")
+            means = losses.sum(1) / (labels != -100).sum(1)
+            outputs.loss = (means if weights is None else means * weights).mean()
+        return outputs
+
+    def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:
+        def encoder(ids: Tensor, mask: Tensor) -> Tensor:
+            hidden: Tensor = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+            return hidden
+
+        if self.recompute and self.training:
+            hidden: Tensor = checkpoint(encoder, ids, mask, use_reentrant=False)
+            return hidden
+        return encoder(ids, mask)
+
+    def encode(self, ids: Tensor, mask: Tensor, ragged: bool = True) -> Tensor:
+        """The encoder without dropout: computes the same as `self.encoder`, faster.
+
+        The bias that all layers add to attention scores (relative positions and padding) is computed once.
+
+        Args:
+            ids: token ids, [passages, tokens].
+            mask: False at padding, same shape.
+            ragged: whether there is any padding.
+
+        Returns:
+            Hidden states, [passages, tokens, d_model]; values at padding are undefined.
+        """
+        rows, length = ids.shape
+        stack: Any = self.encoder
+        hidden = stack.embed_tokens(ids)
+        bias = stack.block[0].layer[0].SelfAttention.compute_bias(length, length).to(hidden.dtype)
+        bias = bias.expand(rows, -1, -1, -1)
+        if ragged:
+            bias = bias.masked_fill(~mask[:, None, None], torch.finfo(hidden.dtype).min)
+        for block in stack.block:
+            attention = block.layer[0].SelfAttention
+            normed = _norm(block.layer[0].layer_norm, hidden)
+            query, key, value = (
+                linear(normed).view(rows, length, attention.n_heads, -1).transpose(1, 2)
+                for linear in (attention.q, attention.k, attention.v)
+            )
+            mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, scale=1.0)
+            hidden = hidden + attention.o(mixed.transpose(1, 2).reshape(rows, length, -1))
+            hidden = hidden + block.layer[1].DenseReluDense(_norm(block.layer[1].layer_norm, hidden))
+        return _norm(stack.final_layer_norm, hidden)
+
+    def passage_scores(self, first: Sequence[Tensor], means: Tensor) -> Tensor:
+        """The decoder's attention to each passage when it makes the first token, before the softmax (FiD src/model.py:95-118).
+
+        Averaged over layers, heads and the passage's tokens. The mean of a query's products with all tokens is its product
+        with the tokens' mean, so no tensor over all tokens is needed.
+
+        Args:
+            first: input of each layer's cross-attention at the first position, [layers] of [questions, d_model].
+            means: mean of the hidden states of each passage's tokens, float32, [questions, passages, d_model].
+
+        Returns:
+            [questions, passages], float32.
+        """
+        total = means.new_zeros(means.shape[:2])
+        heads = self.config.num_heads
+        for block, hidden in zip(self.decoder.block, first, strict=True):
+            attention: Any = block.layer[1].EncDecAttention
+            query = F.linear(hidden.float(), attention.q.weight.float())
+            total += torch.einsum("bd,bpd->bp", query @ attention.k.weight.float(), means) / heads
+        attention = self.decoder.block[0].layer[1].EncDecAttention
+        if attention.has_relative_attention_bias:  # at the first position all passages are in the first bucket
+            total += attention.relative_attention_bias.weight[0].float().mean() * len(first)
+        return total / len(first)
+
+
+class _CrossPositions(T5Attention):
+    """Cross-attention that adds relative positions (transformers 3.0.2 src/transformers/modeling_t5.py, compute_bias).
+
+    Positions count from the start of the first passage without its padding; only its first tokens get more than a constant.
+    """
+
+    def compute_bias(self, query_length: int, key_length: int, device: Any = None, past_seen_tokens: int = 0) -> Tensor:
+        # The cache of the decoder's own attention, whose length this is, holds these queries already
+        past = max(past_seen_tokens - query_length, 0)
+        bias: Tensor = super().compute_bias(query_length, key_length, device, past)
+        return bias
+
+
+def fuse(hidden: Tensor, mask: Tensor, counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Concatenate the hidden states of each question's passages, without the padding between them.
+
+    Args:
+        hidden: [passages, tokens, d_model].
+        mask: False at padding, [passages, tokens].
+        counts: passages of each question.
+
+    Returns:
+        [questions, most tokens, d_model], zero after a question's last token, and its mask.
+    """
+    ends = torch.tensor(counts, device=mask.device).cumsum(0) - 1
+    tokens = mask.sum(1).cumsum(0)[ends].diff(prepend=ends.new_zeros(1))
+    fused = torch.arange(int(tokens.max()), device=mask.device)[None] < tokens[:, None]
+    states = hidden.new_zeros(*fused.shape, hidden.shape[-1])
+    return states.masked_scatter(fused[..., None], hidden[mask]), fused
+
+
+def _norm(layer: Any, hidden: Tensor) -> Tensor:
+    """T5LayerNorm as a single kernel of torch."""
+    return F.rms_norm(hidden, layer.weight.shape, layer.weight, layer.variance_epsilon)

@@ -1,0 +1,227 @@
+"""Causal questions by the rules of Webis-CausalQA: counts, shares, precision and recall, beside the paper's values.
+
+The questions of a file are counted one at a time, so a million of them take no more memory than one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
+from ifqa.errors import IfqaError, unknown
+from ifqa.formats.rows import kind_of, read_asked
+from ifqa.plugins import names, open_benchmark
+from ifqa.progress import bar
+from ifqa.protocols import Benchmark
+from ifqa.records import Question
+from ifqa.scoring.statistics import Interval, share_interval
+
+ANY = "any"
+NAMES = (ANY, *(rule.name for rule in TABLE))
+
+#: Bondarenko et al., COLING 2022: the questions that each rule matches (section 3, in thousands), of all that were read.
+PAPER_RULES = {
+    ANY: 1_079_436, "R1": 505_000, "R2": 313_000, "R3": 132_000, "R4": 131_000, "R5": 10_000, "R6": 15_000, "R7": 4_000
+}  # fmt: skip
+PAPER_READ = 72_205_274
+#: Dataset -> its questions and the percentage that is causal, of Table 1.
+PAPER_DATASETS: dict[str, tuple[int, float]] = {
+    "paq": (64_875_601, 1.2),
+    "gooaq": (5_030_530, 2.9),
+    "msmarco": (1_010_916, 2.5),
+    "naturalquestions": (315_203, 0.4),
+    "eli5": (272_634, 48.0),
+    "searchqa": (216_136, 0.4),
+    "squad2": (142_192, 2.3),
+    "newsqa": (119_633, 0.5),
+    "hotpotqa": (112_662, 0.4),
+    "triviaqa": (109_767, 0.6),
+}
+#: Precision of each rule, and recall of all, on 1,000 labelled questions (R6 and R7: on 50 sampled ones).
+PAPER_PRECISION, PAPER_RECALL = 1.0, 0.8
+
+
+@dataclass
+class Tally:
+    """Counts of questions under one reading of the rules; by rule and for "any".
+
+    Attributes:
+        matched: questions that the rule matches.
+        right: of these, questions that are labelled causal.
+        judged: of these, questions that are labelled.
+    """
+
+    matched: Counter[str] = field(default_factory=Counter)
+    right: Counter[str] = field(default_factory=Counter)
+    judged: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class Measured:
+    """The counts of a source of questions.
+
+    Attributes:
+        source: the file, or the benchmark and split.
+        questions: number of questions, by dataset ("" where none is named).
+        causal: reading -> dataset -> questions that any rule matches.
+        tallies: reading -> counts.
+        labelled, positive: questions that are labelled, and that are labelled causal.
+        differing: number of questions on which the two readings of `--differ` disagree.
+        shown: the first of these: the question, and the rules of each reading that match it.
+    """
+
+    source: str
+    tallies: dict[str, Tally]
+    questions: Counter[str] = field(default_factory=Counter)
+    causal: dict[str, Counter[str]] = field(default_factory=dict)
+    labelled: int = 0
+    positive: int = 0
+    pair: tuple[str, str] | None = None
+    differing: int = 0
+    shown: list[tuple[Question, tuple[str, ...], tuple[str, ...]]] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return self.questions.total()
+
+    @property
+    def in_paper(self) -> bool:
+        """Whether all questions come from datasets of the paper."""
+        return bool(self.questions) and self.questions.keys() <= PAPER_DATASETS.keys()
+
+
+def measure(
+    source: str, readings: Sequence[str] = (), dataset: str = "", pair: Sequence[str] = (), show: int = 10
+) -> Measured:
+    """Count the causal questions of a file or a benchmark.
+
+    Args:
+        source: a file of `ifqa.formats.rows`, or BENCHMARK or BENCHMARK:SPLIT. Without a split, the distinct questions of
+            all splits that are there.
+        readings: readings of the rules to count; empty for all.
+        dataset: the paper's dataset that all questions belong to; empty to take each question's own.
+        pair: two readings to compare question by question.
+        show: number of differing questions to keep.
+
+    Raises:
+        IfqaError: the source, a reading or the dataset is unknown, or the questions cannot be read.
+    """
+    for one in (*readings, *pair):
+        if one not in RULES:
+            raise unknown("rules", one, RULES)
+    if dataset and dataset not in PAPER_DATASETS:
+        raise unknown("dataset of the paper", dataset, PAPER_DATASETS)
+    if pair and len(set(pair)) != 2:
+        raise IfqaError(f"wanted two different readings to compare, such as notebook,fixed; found {','.join(pair)}")
+    chosen = list(dict.fromkeys(readings)) or list(RULES)
+    found = Measured(source, {one: Tally() for one in chosen}, causal={one: Counter() for one in chosen})
+    found.pair = (pair[0], pair[1]) if pair else None
+    with bar(f"rules, {source}", None) as advance:
+        for question in _questions(source):
+            _count(found, question, dataset or question.group, show)
+            advance(1)
+    return found
+
+
+def _count(found: Measured, question: Question, dataset: str, show: int) -> None:
+    rules = {one: matched(question.text, one) for one in {*found.tallies, *(found.pair or ())}}
+    label = question.label("causal")
+    found.questions[dataset] += 1
+    found.labelled += bool(label)
+    found.positive += label == "true"
+    for one, tally in found.tallies.items():
+        every = (ANY, *rules[one]) if rules[one] else ()
+        tally.matched.update(every)
+        found.causal[one][dataset] += bool(every)
+        if label:
+            tally.judged.update(every)
+        if label == "true":
+            tally.right.update(every)
+    if found.pair:
+        first, second = (rules[one] for one in found.pair)
+        found.differing += first != second
+        if first != second and len(found.shown) < show:
+            found.shown.append((question, first, second))
+
+
+def _questions(source: str) -> Iterator[Question]:
+    path = Path(source)
+    if path.exists() or kind_of(path) or "/" in source.partition(":")[0]:
+        return read_asked(path)
+    head, *rest = source.split(":")
+    own = 0 if head in names("benchmark") else 1  # the name of one from outside is my_module:Class
+    name, split = ":".join([head, *rest[:own]]), ":".join(rest[own:])
+    benchmark = open_benchmark(name)
+    if split and benchmark.splits and split not in benchmark.splits:
+        raise unknown(f"split of {name}", split, benchmark.splits)
+    return iter(benchmark.questions(split)) if split else _distinct(benchmark, name)
+
+
+def _distinct(benchmark: Benchmark, name: str) -> Iterator[Question]:
+    """The questions of all splits whose files are there, each text once: splits may share questions."""
+    seen: set[str] = set()
+    splits = benchmark.splits
+    whole = [one for one in splits if "/" not in one or one.partition("/")[0] not in splits]  # not parts of others
+    there = [one for one in whole if _is_there(benchmark, one)]
+    if not there:
+        raise IfqaError(
+            f"{name}: none of its splits is in {benchmark.folder}; run: ifqa data {name}, or name one: {name}:SPLIT"
+        )
+    for split in there:
+        for one in benchmark.questions(split):
+            if one.text not in seen:
+                seen.add(one.text)
+                yield one
+
+
+def _is_there(benchmark: Benchmark, split: str) -> bool:
+    try:
+        benchmark.files(split)
+    except IfqaError:
+        return False
+    return True
+
+
+def stats_json(found: Measured) -> dict[str, object]:
+    """The counts as JSON data: shares from 0 to 1, precision and recall with their 95% intervals, and the paper's values."""
+    readings = {
+        one: {
+            "matched": {name: tally.matched[name] for name in NAMES},
+            "share": {name: tally.matched[name] / found.total for name in NAMES},
+        }
+        | ({"judged": judged(found, tally)} if found.labelled else {})
+        for one, tally in found.tallies.items()
+    }
+    result: dict[str, object] = {"source": found.source, "questions": found.total, "rules": readings}
+    if any(found.questions):
+        result["datasets"] = {
+            one: {"questions": number, "causal": {reading: found.causal[reading][one] for reading in found.causal}}
+            for one, number in found.questions.items()
+        }
+    if found.labelled:
+        result["labels"] = {"labelled": found.labelled, "causal": found.positive}
+    if found.pair:
+        result["differ"] = {
+            "rules": found.pair,
+            "questions": found.differing,
+            "shown": [{"id": one.id, "question": one.text, "rules": rules} for one, *rules in found.shown],
+        }
+    if found.in_paper:
+        result["paper"] = {"questions": PAPER_READ, "matched": PAPER_RULES, "datasets": _paper(found.questions)}
+    return result
+
+
+def _paper(datasets: Iterable[str]) -> Mapping[str, Mapping[str, float]]:
+    return {one: dict(zip(("questions", "percent"), PAPER_DATASETS[one], strict=True)) for one in datasets}
+
+
+def judged(found: Measured, tally: Tally) -> dict[str, dict[str, Interval | None]]:
+    """Precision and recall of each rule and of "any", as (share, low, high), on the labelled questions; None if undefined."""
+    return {
+        name: {
+            "precision": share_interval(tally.right[name], tally.judged[name]),
+            "recall": share_interval(tally.right[name], found.positive),
+        }
+        for name in NAMES
+    }

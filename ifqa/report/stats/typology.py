@@ -1,0 +1,213 @@
+"""Annotations by the typology of causal questions: counts, the agreement of two annotators, and the labeller beside them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ifqa.benchmarks.causalqa.labels import ASPECTS, Judged, Key, judge, kappa, read_annotations
+from ifqa.benchmarks.causalqa.typology import label
+from ifqa.errors import IfqaError
+from ifqa.formats.rows import read_asked
+from ifqa.progress import counted
+from ifqa.report.stats.causal_tables import interval_cell
+from ifqa.report.terminal import plain
+from ifqa.scoring.statistics import share_interval
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Cohen's kappa on the typology, Bondarenko et al., COLING 2022, section 4.
+PAPER_KAPPA = 0.54
+
+
+@dataclass
+class Measured:
+    """What annotators and the labeller say of the same questions.
+
+    Attributes:
+        counts: annotator (a file), or "labeller" -> aspect -> class -> questions. The labeller's abstentions are under "".
+        kappas: aspect, or "both" -> kappa of the two annotators; None if it is not defined. Empty for one annotator.
+        common: number of questions that all annotators have.
+        differing: aspect -> (first annotator's class, second's) -> questions.
+        labeller: annotator, or "both agree" -> aspect -> class, or "all" -> the labeller beside it.
+    """
+
+    counts: dict[str, dict[str, Counter[str]]] = field(default_factory=dict)
+    kappas: dict[str, float | None] = field(default_factory=dict)
+    common: int = 0
+    differing: dict[str, Counter[tuple[str, str]]] = field(default_factory=dict)
+    labeller: dict[str, dict[str, dict[str, Judged]]] = field(default_factory=dict)
+
+
+def measure(files: Sequence[Path], questions: Path | None = None) -> Measured:
+    """Count annotations, compare two annotators, and judge the labeller against them.
+
+    Args:
+        files: one or two files of annotations; none to count the labeller's classes alone.
+        questions: the file with the questions' texts, which the labeller reads; None to leave the labeller out.
+
+    Raises:
+        IfqaError: there is no file or more than two, one cannot be read, the annotators share no question, or the text of an
+            annotated question is missing.
+    """
+    if len(files) > 2 or not (files or questions):
+        raise IfqaError(f"wanted one or two files of annotations, or --questions FILE; found {len(files)} files")
+    if len({str(one) for one in files}) < len(files):
+        raise IfqaError(f"{files[0]} is given twice; wanted the files of two annotators")
+    annotations = {str(path): _by_aspect(path) for path in files}
+    found = Measured()
+    for name, aspects in annotations.items():
+        found.counts[name] = {aspect: Counter(own.values()) for aspect, own in aspects.items()}
+    first, *rest = annotations.values() or [{}]
+    if rest:
+        _compare(found, first, rest[0])
+    if questions:
+        labels = _labels(questions, {key for one in annotations.values() for key in one["semantic"]})
+        found.counts["labeller"] = {
+            aspect: Counter(name or "" for name in own.values()) for aspect, own in labels.items()
+        }
+        agreed = {"both agree": {one: _agreed(first[one], rest[0][one]) for one in ASPECTS}} if rest else {}
+        for name, aspects in (annotations | agreed).items():
+            found.labeller[name] = {one: judge(labels[one], aspects[one], ASPECTS[one]) for one in ASPECTS}
+    return found
+
+
+def _by_aspect(path: Path) -> dict[str, dict[Key, str]]:
+    annotations = read_annotations(path)
+    return {aspect: {key: getattr(one, aspect) for key, one in annotations.items()} for aspect in ASPECTS}
+
+
+def _compare(found: Measured, first: Mapping[str, Mapping[Key, str]], second: Mapping[str, Mapping[Key, str]]) -> None:
+    keys = [key for key in first["semantic"] if key in second["semantic"]]
+    if not keys:
+        raise IfqaError("the two files have no question in common; wanted the same datasets and ids in both")
+    found.common = len(keys)
+    pairs = {aspect: [(first[aspect][key], second[aspect][key]) for key in keys] for aspect in ASPECTS}
+    for aspect, own in pairs.items():
+        found.kappas[aspect] = kappa(*zip(*own, strict=True))
+        found.differing[aspect] = Counter(pair for pair in own if pair[0] != pair[1])
+    ours, theirs = (
+        [tuple(first_or[aspect][key] for aspect in ASPECTS) for key in keys] for first_or in (first, second)
+    )
+    found.kappas["both"] = kappa(ours, theirs)
+
+
+def _agreed(first: Mapping[Key, str], second: Mapping[Key, str]) -> dict[Key, str]:
+    return {key: name for key, name in first.items() if second.get(key) == name}
+
+
+def _labels(path: Path, wanted: set[Key]) -> dict[str, dict[Key, str | None]]:
+    """Aspect -> question -> the labeller's class, for the wanted questions; for all if none is named."""
+    found: dict[str, dict[Key, str | None]] = {aspect: {} for aspect in ASPECTS}
+    for question in read_asked(path):
+        key = (question.group, question.id)
+        if not wanted or key in wanted:
+            for aspect, name in zip(ASPECTS, label(question.text), strict=True):
+                found[aspect][key] = name
+    if missing := wanted - found["semantic"].keys():
+        one = " ".join(min(missing)).strip()
+        raise IfqaError(
+            f"{path}: no question for {counted(len(missing), 'annotation')}, such as {one!r}; wanted its text"
+        )
+    return found
+
+
+def stats_json(found: Measured) -> dict[str, object]:
+    """The counts as JSON data, with kappa, and the labeller's coverage and precision as (share, low, high)."""
+    counts = {
+        name: {aspect: {one: own[one] for one in _rows(found, aspect)} for aspect, own in aspects.items()}
+        for name, aspects in found.counts.items()
+    }
+    result: dict[str, object] = {"counts": counts}
+    if found.kappas:
+        differing = {
+            aspect: [{"classes": pair, "questions": number} for pair, number in own.most_common()]
+            for aspect, own in found.differing.items()
+        }
+        result |= {
+            "questions": found.common,
+            "kappa": found.kappas,
+            "paper": {"kappa": PAPER_KAPPA},
+            "differing": differing,
+        }
+    if found.labeller:
+        result["labeller"] = {
+            name: {
+                aspect: {one: _judged_json(judged) for one, judged in own.items()} for aspect, own in aspects.items()
+            }
+            for name, aspects in found.labeller.items()
+        }
+    return result
+
+
+def _judged_json(judged: Judged) -> dict[str, object]:
+    return {
+        "given": judged.given,
+        "right": judged.right,
+        "annotated": judged.annotated,
+        "of": judged.of,
+        "coverage": share_interval(judged.given, judged.of),
+        "precision": share_interval(judged.right, judged.given),
+    }
+
+
+def show(found: Measured) -> None:
+    """Print the counts, kappa beside the paper's, and the labeller's coverage and precision."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for aspect in ASPECTS:
+        console.print(f"[italic]Questions by {aspect} class[/italic]")
+        console.print(_counts(found, aspect))
+        console.print()
+    if found.kappas:
+        cells = ", ".join(
+            f"{name} {'undefined' if value is None else f'{value:.2f}'}" for name, value in found.kappas.items()
+        )
+        console.print(
+            f"Cohen's kappa over {counted(found.common, 'question')}: {cells}; the paper's annotators {PAPER_KAPPA}"
+        )
+        for aspect, own in found.differing.items():
+            told = ", ".join(f"{first} or {second} {number}" for (first, second), number in own.most_common())
+            console.print(f"{aspect}, where they differ: {told or 'nowhere'}")
+    for name, aspects in found.labeller.items():
+        console.print(f"\n[italic]The labeller, judged by {plain(name)}[/italic]")
+        console.print(_judged(aspects))
+    if found.labeller:
+        console.print("coverage: questions that the labeller gives a class. In brackets: 95% intervals.")
+
+
+def _table(*columns: str) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column else "left", no_wrap=not column)
+    return table
+
+
+def _counts(found: Measured, aspect: str) -> "Table":
+    table = _table("", *map(plain, found.counts))
+    for name in _rows(found, aspect):
+        table.add_row(name or "(abstains)", *(f"{own[aspect][name]:,}" for own in found.counts.values()))
+    return table
+
+
+def _rows(found: Measured, aspect: str) -> list[str]:
+    """The classes, and "" for the labeller's abstentions."""
+    return [*ASPECTS[aspect], *([""] if "labeller" in found.counts else [])]
+
+
+def _judged(aspects: Mapping[str, Mapping[str, Judged]]) -> "Table":
+    table = _table("", "annotated", "given", "right", "coverage", "precision")
+    for aspect, own in aspects.items():
+        for name, one in own.items():
+            title = f"{aspect}, all" if name == "all" else f"  {name}"
+            shares = [
+                share_interval(one.given, one.of) if name == "all" else None,
+                share_interval(one.right, one.given),
+            ]
+            table.add_row(title, f"{one.annotated:,}", f"{one.given:,}", f"{one.right:,}", *map(interval_cell, shares))
+    return table

@@ -1,0 +1,85 @@
+"""ROUGE-L: precision, recall and F1 of the longest common subsequence of words (Lin 2004), by the package `rouge-score`.
+
+As CausalQA's authors compute it, in finetuning/measures.py of webis-de/coling22-benchmark-for-causal-question-answering at
+fc72cfd: both texts get SQuAD's normalisation, the package takes the words of a-z and 0-9 without a stemmer, and the gold
+answer with the best F1 gives all three scores. Theirs differs from ours in the average alone: they take the median of
+bootstrapped means, which changes with the seed; we take the mean.
+
+The package reads "Shōkaku" as two words, "sh" and "kaku", and a text without a letter of a-z or a digit as no word at all,
+which scores 0 even where both texts are the same. So `ROUGE_L_WORDS` stands beside: the same over the words between blanks,
+and 1 where neither text has a word, as in `f1`.
+"""
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from ifqa.errors import IfqaError
+from ifqa.protocols import Measure
+from ifqa.scoring.measures.normalize import normalize
+
+
+class RougeL(NamedTuple):
+    """Shares of the longest common subsequence: of the answer's words, of the gold answer's, and their harmonic mean; 0..1."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def rouge_l(answer: str, golds: Sequence[str]) -> RougeL:
+    """ROUGE-L as the authors of CausalQA compute it, of the gold answer with the best F1.
+
+    Raises:
+        IfqaError: there is no gold answer.
+    """
+    return _best(answer, _several(golds), "ascii")
+
+
+def rouge_l_words(answer: str, golds: Sequence[str]) -> RougeL:
+    """ROUGE-L over the words between blanks; 1 where answer and gold answer normalise to nothing.
+
+    Raises:
+        IfqaError: there is no gold answer.
+    """
+    several = _several(golds)
+    if not normalize(answer) and not all(map(normalize, several)):
+        return RougeL(1.0, 1.0, 1.0)
+    return _best(answer, several, "blanks")
+
+
+def _several(golds: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(golds, str):  # as in `normalize.best`
+        raise TypeError("golds must be a sequence of answers, not one string")
+    if not golds:
+        raise IfqaError("found a question without gold answers, wanted at least one to score against; add its answers")
+    return tuple(golds)
+
+
+@lru_cache(maxsize=64)  # precision, recall and F1 of a question are asked for one after another
+def _best(answer: str, golds: tuple[str, ...], words: str) -> RougeL:
+    found = _scorer(words).score_multi([normalize(gold) for gold in golds], normalize(answer))["rougeL"]
+    return RougeL(float(found.precision), float(found.recall), float(found.fmeasure))
+
+
+@cache
+def _scorer(words: str) -> Any:
+    from rouge_score.rouge_scorer import RougeScorer  # imports nltk, which takes a second
+
+    return RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=str.split) if words == "blanks" else None)
+
+
+ROUGE_L = Measure(
+    "ROUGE-L",
+    lambda question, prediction: rouge_l(prediction.answer, question.answers).f1,
+    headline=True,
+    about="F1 of the longest common subsequence of answer and gold answer, as the authors of CausalQA compute it",
+)
+ROUGE_L_PRECISION = Measure(
+    "ROUGE-L-P", lambda question, prediction: rouge_l(prediction.answer, question.answers).precision
+)
+ROUGE_L_RECALL = Measure("ROUGE-L-R", lambda question, prediction: rouge_l(prediction.answer, question.answers).recall)
+ROUGE_L_WORDS = Measure(
+    "ROUGE-L-words", lambda question, prediction: rouge_l_words(prediction.answer, question.answers).f1
+)

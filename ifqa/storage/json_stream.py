@@ -1,0 +1,158 @@
+"""Reads a JSON document piece by piece, so that a file of several GB takes the memory of one piece."""
+
+import codecs
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from ifqa.errors import IfqaError
+from ifqa.storage.files import LONGEST_LINE
+
+_CHUNK = 1 << 20  # bytes
+_BLANKS = " \t\n\r"
+_AFTER = _BLANKS + ",:]}"  # what may stand after a value
+
+
+class JsonStream:
+    """A cursor in a JSON document. It stands before a value, and goes into it, decodes it, or passes over it.
+
+        for key in stream.members():         # the document is an object
+            if key == "data":
+                for _ in stream.elements():  # and this value an array
+                    print(stream.value())    # decoded one at a time
+
+    A value that the loop's body did not take is passed over, child by child.
+    """
+
+    def __init__(self, path: Path, handle: IO[bytes], longest: int = LONGEST_LINE) -> None:
+        """Start before the document's value.
+
+        Args:
+            path: names the file in messages.
+            handle: its bytes, unpacked.
+            longest: characters of a value that is decoded.
+        """
+        self._path, self._handle, self._longest = path, handle, longest
+        self._decoder = json.JSONDecoder()
+        self._utf8 = codecs.getincrementaldecoder("utf-8-sig")()
+        self._text = ""
+        self._at = 0
+        self._ended = False
+        self._pending = True  # the value at the cursor was not taken yet
+        self._lines, self._counted = 1, 0  # lines begun up to this place in `_text`
+
+    @property
+    def line(self) -> int:
+        """The number of the line that the cursor is in, from 1."""
+        self._lines += self._text.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._lines
+
+    def members(self) -> Iterator[str]:
+        """Go into an object; yields each key, with the cursor before its value.
+
+        Raises:
+            IfqaError: the value is no object, or the text is not JSON.
+        """
+        return self._inside("{", "}")
+
+    def elements(self) -> Iterator[str]:
+        """Go into an array; yields an empty string for each element, with the cursor before it.
+
+        Raises:
+            IfqaError: the value is no array, or the text is not JSON.
+        """
+        return self._inside("[", "]")
+
+    def value(self) -> Any:
+        """Decode the value at the cursor.
+
+        Raises:
+            IfqaError: it is not JSON, or longer than `longest`.
+        """
+        self._pending = False
+        self._next()
+        while True:
+            try:
+                found, end = self._decoder.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                if self._ended:
+                    raise self._broken(f"not JSON ({error.msg})", error.pos) from error
+                if len(self._text) - self._at > self._longest:
+                    why = f"not JSON ({error.msg}), or a value of more than {self._longest:,} characters"
+                    raise self._broken(why, error.pos) from error
+            except (RecursionError, ValueError) as error:
+                raise self._broken(f"not JSON that can be read ({error})", self._at) from error
+            else:
+                after = self._text[end : end + 1]
+                if self._ended or (after and after in _AFTER):
+                    self._at = end
+                    return found
+                if len(self._text) - self._at > self._longest:
+                    raise self._broken(f"not JSON (found {after!r} after a value)", end)
+                # the last piece may end within a number: "1." or "1e" of "1.5" and "1e9"
+            self._read(max(_CHUNK, len(self._text) - self._at))  # doubled, so that a long value is not tried too often
+
+    def _inside(self, opens: str, closes: str) -> Iterator[str]:
+        self._pending = False
+        found = self._next()
+        if found != opens:
+            kinds = {"{": "an object", "[": "an array"}
+            raise self._broken(f"wanted {kinds[opens]}, found {kinds.get(found, repr(found))}", self._at)
+        self._at += 1
+        first = True
+        while self._next() != closes:
+            if not first:
+                self._take(",")
+            first = False
+            key = ""
+            if opens == "{":
+                key = self.value() if self._next() == '"' else self._take('"')
+                self._take(":")
+            self._pending = True
+            yield key
+            if self._pending:
+                self._pass_over()
+        self._at += 1
+
+    def _pass_over(self) -> None:
+        kind = self._next()
+        if kind not in "{[":
+            self.value()
+            return
+        for _ in self.members() if kind == "{" else self.elements():
+            self.value()
+
+    def _take(self, wanted: str) -> str:
+        found = self._next()
+        if found != wanted:
+            raise self._broken(f"not JSON (wanted {wanted!r}, found {found!r})", self._at)
+        self._at += 1
+        return found
+
+    def _next(self) -> str:
+        """The first character after blanks; the cursor is moved to it."""
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in _BLANKS:
+                    return self._text[self._at]
+                self._at += 1
+            if self._ended:
+                raise self._broken("the JSON ends too early; fetch the file again", self._at)
+            self._read(_CHUNK)
+
+    def _read(self, count: int) -> None:
+        data = self._handle.read(count)
+        self._lines, self._counted = self.line, 0
+        try:
+            more = self._utf8.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            raise self._broken(f"not UTF-8 ({error.reason}); save the file as UTF-8", self._at) from error
+        self._ended = not data
+        self._text = self._text[self._at :] + more
+        self._at = 0
+
+    def _broken(self, why: str, at: int) -> IfqaError:
+        line = self.line + self._text.count("\n", self._at, at)
+        return IfqaError(f"{self._path}:{line}: {why}")

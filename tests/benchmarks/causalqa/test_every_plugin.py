@@ -1,0 +1,104 @@
+"""Every retriever and every reader of ifqa runs on the bundled causal questions."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tiny_t5
+
+from ifqa.config.experiment import parse_experiment
+from ifqa.pipeline import stages
+from ifqa.plugins import names
+from ifqa.storage.files import read_json
+
+CORPUS = """
+[[passages.sources]]
+format = "gold"
+benchmark = "sample-causal"
+splits = ["train"]
+
+[index.bm25]
+retriever = "bm25"
+
+[index.dense]
+retriever = "dense"
+"""
+MODEL = """
+from ifqa.records import Completion
+
+
+class Says:
+    def complete(self, requests):
+        return [Completion("Answer: the corner flags were missing", 9, 9, "stop") for _ in requests]
+"""
+BM25 = {"name": "bm25", "k": 3}
+RETRIEVERS = {
+    "bm25": {},
+    "context": {},
+    "dense": {},
+    "fusion": {"parts": [{"name": "bm25"}, {"name": "context"}]},
+    "genread": {},
+    "gold": {},
+    "rerank": {"parts": [{"name": "context"}]},
+    "run": {"path": "run.trec"},
+}
+READERS = {
+    "extractive": {},
+    "fid": {"checkpoint": "tiny"},
+    "llm": {"prompt": "open-book"},
+    "predictions": {"path": "answers.jsonl"},
+    "unifiedqa": {"checkpoint": "tiny"},
+}
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """A corpus of the training questions' paragraphs, a tiny T5, a ranking and answers of two questions."""
+    folder = tmp_path_factory.mktemp("every")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        Path("indexes").mkdir()
+        Path("indexes/paragraphs.toml").write_text(CORPUS)
+        Path("my_says.py").write_text(MODEL)
+        tiny_t5.save(Path("tiny"))
+        found = run("first", BM25)
+        Path("run.trec").write_bytes((found.parent / "retrieve/run.trec").read_bytes())
+        said = [{"question_id": f"sample-causal/dev/{n}", "answer": "the corner flags were missing"} for n in range(2)]
+        Path("answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in said))
+        yield folder
+
+
+def run(name, retriever, reader=None):
+    tables = {"benchmark": "sample-causal", "split": "dev", "corpus": "paragraphs", "retriever": retriever, "limit": 2}
+    more = {"reader": reader} if reader else {}
+    return stages.run(parse_experiment(name, tables | more | {"llm": {"name": "my_says:Says"}}, name))
+
+
+@pytest.mark.parametrize("name", RETRIEVERS)
+def test_a_retriever_finds_passages_for_causal_questions(work, name):
+    scores = read_json(run(f"by-{name}", {"name": name, "k": 3, **RETRIEVERS[name]}) / "scores.json")
+    assert set(scores["groups"]) == {"cause"}
+    own = name in (
+        "context",
+        "fusion",
+        "gold",
+        "rerank",
+    )  # these rank the question's own paragraph; the corpus has others
+    assert scores["measures"]["gold_any@1"]["value"] == (100.0 if own else 0.0)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_reader_answers_causal_questions(work, name):
+    scores = read_json(
+        run(f"with-{name}", {"name": "context", "k": 1}, {"name": name, **READERS[name]}) / "scores.json"
+    )
+    assert scores["questions"] == 2
+    assert 0 <= scores["measures"]["ROUGE-L"]["value"] <= 100
+    if name in ("llm", "predictions"):  # they say the same
+        assert scores["measures"]["F1"]["value"] > 0
+
+
+def test_none_of_them_is_left_out():
+    assert set(RETRIEVERS) == set(names("retriever"))
+    assert set(READERS) == set(names("reader"))

@@ -1,0 +1,83 @@
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.benchmarks.causalqa.labels import Annotation, Judged, judge, kappa, read_annotations
+from ifqa.errors import IfqaError
+
+pairs = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abc")), max_size=30)
+
+
+@given(pairs)
+def test_kappa_agrees_with_cohens_formula_in_fractions(given):
+    """Observed and expected agreement from the contingency table, as in Cohen (1960), p. 40."""
+    total = len(given)
+    table = {(a, b): Fraction(given.count((a, b)), total) for a in "abcd" for b in "abcd"} if total else {}
+    observed = sum(table[a, a] for a in "abcd") if total else Fraction(1)
+    rows = {a: sum(table[a, b] for b in "abcd") for a in "abcd"} if total else {}
+    columns = {b: sum(table[a, b] for a in "abcd") for b in "abcd"} if total else {}
+    expected = sum(rows[a] * columns[a] for a in "abcd") if total else Fraction(1)
+    found = kappa([a for a, _ in given], [b for _, b in given])
+    if expected == 1:
+        assert found is None
+    else:
+        assert found == pytest.approx(float((observed - expected) / (1 - expected)))
+
+
+@given(pairs)
+def test_kappa_is_the_same_for_renamed_classes_and_either_order(given):
+    first, second = [a for a, _ in given], [b for _, b in given]
+    names = dict(zip("abcd", "dcba", strict=True))
+    assert kappa(first, second) == kappa(second, first) == kappa([names[a] for a in first], [names[b] for b in second])
+
+
+def test_kappa_of_a_worked_example():
+    """Two annotators of 50: 20 both yes, 5 and 10 one yes, 15 both no; .4, as in Wikipedia's article on the measure."""
+    first = ["yes"] * 25 + ["no"] * 25
+    second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
+    assert kappa(first, second) == pytest.approx(0.4)
+
+
+def test_kappa_of_different_numbers_of_classes_is_refused():
+    with pytest.raises(IfqaError, match="found 1 and 2 classes"):
+        kappa(["a"], ["a", "b"])
+
+
+def test_annotations_are_read_by_dataset_and_id(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("dataset\tid\tsemantic\tpragmatic\nnq\t1\tcause\tknowledge\npaq\t1\tresult\topinion\n")
+    read = {("nq", "1"): Annotation("cause", "knowledge"), ("paq", "1"): Annotation("result", "opinion")}
+    assert read_annotations(path) == read
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 7, "semantic": "goal", "pragmatic": "solution"}')
+    assert read_annotations(path) == {("", "7"): Annotation("goal", "solution")}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,text\n1,a\n", "names columns, one of them 'semantic'"),
+        ("id,semantic,pragmatic\n", "wanted annotations, found none"),
+        ("id,semantic,pragmatic\n1,why,knowledge\n", ":2: 'semantic' must be one of cause, goal, .*; found 'why'"),
+        ("id,semantic\n1,cause\n", "'pragmatic' must be one of solution, knowledge, opinion; found None"),
+        ("id,semantic,pragmatic\n1,cause,opinion\n1,cause,opinion\n", ":3: '1' is annotated twice"),
+        ("x,semantic,pragmatic\n1,cause,opinion\n", "wanted an 'id'"),
+    ],
+)
+def test_what_is_no_annotation_is_refused(tmp_path, text, message):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(IfqaError, match=message):
+        read_annotations(path)
+
+
+def test_a_labeller_is_judged_on_annotated_questions_only():
+    labels = {("", "1"): "cause", ("", "2"): None, ("", "3"): "goal", ("", "4"): "goal", ("", "9"): "cause"}
+    annotations = {("", "1"): "cause", ("", "2"): "cause", ("", "3"): "cause", ("", "4"): "goal"}
+    assert judge(labels, annotations, ["cause", "goal"]) == {
+        "all": Judged(given=3, right=2, annotated=4, of=4),
+        "cause": Judged(given=1, right=1, annotated=3, of=4),
+        "goal": Judged(given=2, right=1, annotated=1, of=4),
+    }

@@ -1,0 +1,76 @@
+"""The bundled causal questions are what the docs say they are."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from ifqa.benchmarks.causalqa.sample import SampleCausal
+from ifqa.benchmarks.sample import Sample
+from ifqa.corpus.wikipedia.dump import Tally, parse_pages
+from ifqa.corpus.wikipedia.wikitext import to_text
+from ifqa.errors import IfqaError
+from ifqa.storage.resources import BUNDLED
+
+ANTECEDENT = ("cause", "goal", "purpose", "enablement")
+
+
+def questions():
+    return SampleCausal().questions("train") + SampleCausal().questions("dev")
+
+
+def test_there_are_60_questions_of_six_classes_over_59_articles():
+    assert [len(SampleCausal().questions(split)) for split in ("train", "dev")] == [15, 45]
+    assert len({one.id for one in questions()}) == len({one.text for one in questions()}) == 60
+    for split in ("train", "dev"):
+        classes = {one.group for one in SampleCausal().questions(split)}
+        assert classes == {*ANTECEDENT, "result", "verification"}
+    assert len({one.label("article") for one in questions()}) == 59
+
+
+def test_each_context_is_a_paragraph_of_its_article_word_for_word():
+    dump = (BUNDLED / "sample/encyclopedia.xml").read_bytes()
+    articles = {page.title: to_text(page.text).split("\n") for page in parse_pages([dump], "sample", Tally())}
+    for one in questions():
+        assert articles[one.label("article")].count(one.context) == 1, one.id
+        assert one.gold_passages == (one.context,)
+
+
+def test_each_question_has_one_to_four_short_answers():
+    for one in questions():
+        assert 1 <= len(one.answers) == len(set(one.answers)) <= 4
+        assert max(len(answer.split()) for answer in one.answers) <= 25, one.id
+
+
+def test_an_answer_stands_in_the_context_or_is_yes_or_no():
+    def words(text):
+        return re.findall(r"\w+", text.lower())
+
+    held = [
+        any(f" {' '.join(words(answer))} " in f" {' '.join(words(one.context))} " for answer in one.answers)
+        for one in questions()
+        if one.group != "verification"
+    ]
+    assert sum(held) / len(held) > 0.8
+    for one in questions():
+        assert (one.answers[0] in ("yes", "no")) == (one.group == "verification"), one.id
+
+
+def test_no_question_copies_its_paragraph():
+    for one in questions():
+        asked, read = one.text.lower().split(), " ".join(one.context.lower().split())
+        copied = [" ".join(asked[n : n + 6]) for n in range(len(asked) - 5) if " ".join(asked[n : n + 6]) in read]
+        assert copied == [], one.id
+
+
+def test_each_question_is_causal_by_the_rules_and_all_seven_occur():
+    rules = pytest.importorskip("ifqa.benchmarks.causalqa.rules")
+    found = [rules.matched(one.text, "fixed") for one in questions()]
+    assert all(found)
+    assert set(Counter(name for names in found for name in names)) == {f"R{n}" for n in range(1, 8)}
+
+
+def test_no_other_split_is_there_and_its_family_is_its_own():
+    with pytest.raises(IfqaError, match="split of sample-causal"):
+        SampleCausal().questions("test")
+    assert SampleCausal().family("dev") == "sample-causal" != Sample().family("dev")

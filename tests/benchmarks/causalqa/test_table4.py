@@ -1,0 +1,48 @@
+"""The published values of Table 4: its averages follow from its rows, and its counts of averages do not count questions."""
+
+import pytest
+
+from ifqa.benchmarks.causalqa.benchmark import ANSWERED, DATASETS
+from ifqa.config.experiment import load_experiment
+
+MEASURES = [one.name for one in ANSWERED[:5]]
+ORIGINAL = (76_961, 33, 2_558, 71, 13_104, 117, 252, 29, 35, 66)  # questions of each dataset, as DATASETS has them
+RANDOM = (76_961, 14_629, 2_557, 121, 13_104, 78, 321, 66, 39, 71)
+HALVES = {
+    "causalqa-table4-base": ("original-valid", ORIGINAL),
+    "causalqa-table4-finetuned": ("original-valid", ORIGINAL),
+    "causalqa-table4-random": ("random-valid", RANDOM),
+}
+
+
+@pytest.fixture(params=HALVES)
+def half(request):
+    experiment = load_experiment(request.param)
+    split, counts = HALVES[request.param]
+    assert experiment.split == split
+    return {one.measure: one for one in experiment.expected}, counts
+
+
+def test_every_dataset_and_both_averages_have_five_published_values(half):
+    values, _ = half
+    parts = [*(f"{dataset}." for dataset in DATASETS), "macro.", ""]
+    assert set(values) == {part + measure for part in parts for measure in MEASURES}
+    assert {(one.source, one.tolerance) for one in values.values()} == {("CausalQA, COLING 2022, Table 4", 1)}
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_averages_follow_from_the_rows_within_rounding(half, measure):
+    values, counts = half
+    rows = [values[f"{dataset}.{measure}"].value for dataset in DATASETS]
+    macro = sum(rows) / len(rows)
+    micro = sum(value * count for value, count in zip(rows, counts, strict=True)) / sum(counts)
+    # Each value is rounded to a hundredth, one point: half a point for the rows, and half for the average.
+    assert abs(values[f"macro.{measure}"].value - macro) <= 1
+    assert abs(values[measure].value - micro) <= 1
+
+
+@pytest.mark.parametrize(("counts", "macro", "micro"), [(ORIGINAL, 9_323, 65_447), (RANDOM, 10_795, 58_505)])
+def test_the_counts_printed_beside_the_averages_are_averages_of_counts(counts, macro, micro):
+    assert round(sum(counts) / len(counts)) == macro
+    assert round(sum(count * count for count in counts) / sum(counts)) == micro
+    assert sum(counts) not in (macro, micro)

@@ -1,0 +1,312 @@
+"""Fusion-in-Decoder's inference against a plain decoder without a cache over padded passages."""
+
+import copy
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tiny_t5
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_t5 import SHAPES, flat, padded_states, plain, questions_of_ids, small
+from transformers import GenerationConfig
+from transformers.modeling_outputs import BaseModelOutput
+
+from ifqa.errors import IfqaError
+from ifqa.reading.t5.answer import Budget, budget, encode, read
+
+EOS = 1
+QUESTIONS = [
+    [[5, 6, 7, 8], [9]], [[10, 11, 12], [13, 14], [15, 16, 17, 18, 19, 20], [3]], [[21, 22]], [[30, 31, 32, 33]]
+]  # fmt: skip
+shapes = st.sampled_from(list(SHAPES))
+
+
+@functools.cache
+def model(shape="T5", seed=0):
+    """Answers end after a few tokens: the head's row of EOS is longer than others."""
+    made = small(seed, **SHAPES[shape])
+    head = made.lm_head.weight.detach().clone()
+    head[EOS] *= 3
+    made.lm_head.weight = torch.nn.Parameter(head)
+    return made
+
+
+def features(questions, width=0):
+    return dict(zip(("input_ids", "attention_mask"), flat(questions, width), strict=True))
+
+
+def answers(network, questions, width=0, tokens=8, encoded=64, decoded=64, **how):
+    counts = [len(question) for question in questions]
+    room = Budget(encoded, decoded)
+    return read(network, features(questions, width), counts, max_answer_tokens=tokens, room=room, **how)
+
+
+@functools.cache
+def original(network):
+    return plain(network)
+
+
+def greedy(network, question, tokens=8):
+    """Token ids after the first, and the sum of their logarithms of probability: all is computed anew for each token."""
+    t5 = original(network)
+    with torch.no_grad():
+        states, mask, _ = padded_states(t5, [question], width=11)
+        made, score = [t5.config.decoder_start_token_id], 0.0
+        while len(made) < tokens and t5.config.eos_token_id not in made[1:]:
+            encoded = BaseModelOutput(last_hidden_state=states)
+            logits = t5(
+                encoder_outputs=encoded, attention_mask=mask, decoder_input_ids=torch.tensor([made]), use_cache=False
+            ).logits  # fmt: skip
+            best = logits[0, -1].log_softmax(-1).max(-1)
+            made.append(int(best.indices))
+            score += float(best.values)
+    return made[1:], score
+
+
+def attention(network, question):
+    """Logits of each layer's cross-attention at the first position, averaged over layers, heads and a passage's tokens."""
+    t5, taken = plain(network), {}
+    for layer, block in enumerate(t5.decoder.block):
+        for name in ("q", "k"):
+            linear = getattr(block.layer[1].EncDecAttention, name)
+            linear.register_forward_hook(lambda _, __, made, key=(layer, name): taken.update({key: made}))
+    with torch.no_grad():
+        states, mask, width = padded_states(t5, [question], width=11)
+        start = torch.tensor([[t5.config.decoder_start_token_id]])
+        t5(encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, decoder_input_ids=start)
+    heads, scores = t5.config.num_heads, []
+    for place, passage in enumerate(question):
+        total = 0.0
+        for layer in range(len(t5.decoder.block)):
+            for head in range(heads):
+                query, key = (taken[layer, name][0].unflatten(-1, (heads, -1))[:, head] for name in ("q", "k"))
+                total += float((query @ key.T)[0, place * width : place * width + len(passage)].sum())
+        scores.append(total / (len(passage) * len(t5.decoder.block) * heads))
+    return scores
+
+
+def near(expected):
+    return pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+@settings(max_examples=15)
+@given(shapes, questions_of_ids, st.integers(0, 9))
+def test_answers_and_scores_equal_greedy_decoding_without_a_cache(shape, questions, seed):
+    network = model(shape, seed % 3)
+    for reading, question in zip(answers(network, questions), questions, strict=True):
+        tokens, score = greedy(network, question)
+        assert reading.tokens == tokens
+        assert reading.score == near(score)
+
+
+@settings(max_examples=15)
+@given(shapes, questions_of_ids)
+def test_scores_of_passages_are_the_originals(shape, questions):
+    for reading, question in zip(answers(model(shape), questions), questions, strict=True):
+        assert reading.passage_scores == near(attention(model(shape), question))
+
+
+@settings(max_examples=15)
+@given(shapes, questions_of_ids, st.integers(0, 20), st.integers(1, 80), st.integers(1, 80), st.randoms())
+def test_padding_budgets_and_company_change_nothing(shape, questions, width, encoded, decoded, chance):
+    expected = [answers(model(shape), [question])[0] for question in questions]
+    order = chance.sample(range(len(questions)), len(questions))
+    shuffled = [questions[n] for n in order]
+    found = answers(model(shape), shuffled, width, encoded=encoded, decoded=decoded)
+    for reading, n in zip(found, order, strict=True):
+        assert reading.tokens == expected[n].tokens
+        assert reading.score == near(expected[n].score)
+        assert reading.passage_scores == near(expected[n].passage_scores)
+
+
+@settings(max_examples=25)
+@given(questions_of_ids, st.integers(0, 20), st.integers(1, 80))
+def test_encoded_passages_lie_after_one_another_each_as_if_alone(questions, width, tokens):
+    network = model()
+    with torch.no_grad():
+        states, mask, means = encode(network, features(questions, width), [len(one) for one in questions], tokens)
+        for n, question in enumerate(questions):
+            alone = [network.encoder(input_ids=torch.tensor([passage])).last_hidden_state[0] for passage in question]
+            torch.testing.assert_close(states[n][mask[n]], torch.cat(alone), rtol=1e-4, atol=1e-4)
+            assert not states[n][~mask[n]].any()
+            for mean, passage in zip(means[n], alone, strict=False):
+                torch.testing.assert_close(mean, passage.mean(0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("beams", [2, 4])
+def test_beams_find_what_transformers_finds_over_padded_passages(shape, beams):
+    t5 = plain(model(shape)).requires_grad_(False)
+    found = answers(model(shape), QUESTIONS, beams=beams)
+    assert [one.passage_scores for one in found] == [near(attention(model(shape), question)) for question in QUESTIONS]
+    for reading, question in zip(found, QUESTIONS, strict=True):
+        states, mask, _ = padded_states(t5, [question], width=11)
+        # fmt: off
+        made = t5.generate(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, use_cache=False,
+            generation_config=GenerationConfig(
+                max_length=8, num_beams=beams, decoder_start_token_id=0, pad_token_id=0, eos_token_id=EOS
+            ),
+        )[0, 1:]
+        # fmt: on
+        made = made[: made.tolist().index(EOS) + 1] if EOS in made else made
+        assert reading.tokens == made.tolist()
+        logits = t5(
+            encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask,
+            decoder_input_ids=torch.cat([torch.zeros(1, dtype=torch.long), made[:-1]])[None],
+        ).logits[0].log_softmax(-1)  # fmt: skip
+        assert reading.score == near(float(logits.gather(1, made[:, None]).sum()))
+
+
+@pytest.mark.parametrize("tokens", [2, 3, 50])
+def test_the_longest_answer_counts_the_token_that_starts_decoding(tokens):
+    endless = copy.deepcopy(model())
+    endless.config.eos_token_id = 39
+    endless.lm_head.weight.data[39] = 0
+    found = answers(endless, QUESTIONS, tokens=tokens)
+    assert [len(one.tokens) for one in found] == [tokens - 1] * len(QUESTIONS)
+
+
+def test_a_padding_token_within_an_answer_counts():
+    network = copy.deepcopy(model())
+    network.lm_head.weight.data[0] *= 3
+    within = 0
+    for reading, question in zip(answers(network, QUESTIONS), QUESTIONS, strict=True):
+        tokens, score = greedy(network, question)
+        within += tokens.count(0)
+        assert reading.tokens == tokens
+        assert reading.score == near(score)
+    assert within
+
+
+@pytest.mark.parametrize(
+    "ids", [{"pad_token_id": 1}, {"pad_token_id": 38, "eos_token_id": 37}, {"decoder_start_token_id": 5}]
+)
+def test_a_model_may_have_other_special_tokens(ids):
+    network = copy.deepcopy(model())
+    for name, token in ids.items():
+        setattr(network.config, name, token)
+    network.lm_head.weight.data[37] = model().lm_head.weight.data[EOS] * 0.9
+    for reading, question in zip(answers(network, QUESTIONS), QUESTIONS, strict=True):
+        tokens, score = greedy(network, question)
+        assert reading.tokens == tokens
+        assert reading.score == near(score)
+
+
+def test_no_questions_are_no_work():
+    nothing = {"input_ids": torch.zeros(0, 0, dtype=torch.long), "attention_mask": torch.zeros(0, 0).bool()}
+    assert read(model(), nothing, [], max_answer_tokens=8) == []
+
+
+def test_bfloat16_reads_nearly_the_same():
+    rounded = copy.deepcopy(model()).bfloat16()
+    for reading, question in zip(answers(rounded, QUESTIONS), QUESTIONS, strict=True):
+        assert reading.passage_scores == pytest.approx(attention(model(), question), rel=0.1, abs=1.0)
+        assert 0 < len(reading.tokens) < 8
+        assert reading.score < 0
+
+
+def test_passages_that_are_many_or_the_same_or_of_one_token_are_read():
+    question = [[3], *[[5, 6, 7]] * 198, [9]]
+    reading = answers(model(), [question])[0]
+    assert reading.tokens == greedy(model(), question)[0]
+    assert len(reading.passage_scores) == 200
+    assert reading.passage_scores[1:199] == near([reading.passage_scores[1]] * 198)
+
+
+def test_weights_that_are_no_numbers_are_said():
+    broken = copy.deepcopy(model())
+    broken.decoder.block[0].layer[2].DenseReluDense.wi.weight.data[0, 0] = float("nan")
+    with pytest.raises(IfqaError, match=r"^the reader's probabilities are no numbers[^\n]*$"):
+        answers(broken, QUESTIONS)
+
+
+def fail_beyond(monkeypatch, network, name, size, error=torch.OutOfMemoryError):
+    """Let a method of a model raise where its inputs are larger than so much, as a full GPU does."""
+    whole, asked = getattr(network, name), []
+
+    def limited(*given, **named):
+        inputs = given[0] if given else named["encoder_outputs"].last_hidden_state
+        asked.append(inputs.shape[:2].numel())
+        if asked[-1] > size:
+            raise error("CUDA out of memory. Tried to allocate 20.00 GiB")
+        return whole(*given, **named)
+
+    monkeypatch.setattr(network, name, limited)
+    return asked
+
+
+@pytest.mark.parametrize("name", ["encode", "generate"])
+def test_batches_are_halved_with_a_message_if_memory_runs_out(monkeypatch, capsys, name):
+    network, room = copy.deepcopy(model()), Budget(256, 256)
+    expected = answers(network, QUESTIONS, encoded=256, decoded=256)
+    asked = fail_beyond(monkeypatch, network, name, 20)
+    found = read(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)
+    for reading, other in zip(found, expected, strict=True):
+        assert reading.tokens == other.tokens
+        assert reading.passage_scores == near(other.passage_scores)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines
+    assert all("out of memory" in line and "going on with batches of" in line for line in lines)
+    assert room.encoded <= 20
+    tried = len(asked)
+    read(network, features(QUESTIONS), [2, 4, 1, 1], max_answer_tokens=8, room=room)  # it is known by now
+    assert max(asked[tried:]) <= 20
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["encode", "generate"])
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
+def test_a_question_that_never_fits_raises_a_one_line_error(monkeypatch, name, error):
+    network = copy.deepcopy(model())
+    fail_beyond(monkeypatch, network, name, 0, error)
+    with pytest.raises(IfqaError, match=r"^one question with 4 passages does not fit into the memory of cpu; [^\n]*$"):
+        answers(network, QUESTIONS[:2])
+
+
+def test_another_error_of_the_runtime_is_none_of_memory(monkeypatch):
+    network = copy.deepcopy(model())
+    monkeypatch.setattr(network, "encode", lambda *_: torch.ones(2, 3) @ torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="shapes"):
+        answers(network, QUESTIONS)
+
+
+def test_several_tokens_may_end_an_answer():
+    network, first = copy.deepcopy(model()), [one.tokens[0] for one in answers(model(), QUESTIONS)]
+    network.config.eos_token_id = [EOS, first[0], first[1]]
+    assert [one.tokens for one in answers(network, QUESTIONS)][:2] == [first[:1], first[1:2]]
+
+
+def test_what_fits_is_the_given_tokens_or_what_suits_the_device():
+    assert budget(model(), 1, 512).encoded == 512
+    assert budget(model(), 1).encoded > 512
+    assert budget(model(), 1).decoded >= budget(model(), 1).encoded
+
+
+_LIMITED = """
+import resource, sys
+from pathlib import Path
+import torch
+sys.path[:0] = {folders!r}
+import test_answer as ours
+questions = [[list(range(3, 39)) * 7] * 24 for _ in range(4)]
+wanted = ours.answers(ours.model(), questions, tokens=3, encoded=1024)
+size = int(next(one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmSize")).split()[1])
+resource.setrlimit(resource.RLIMIT_AS, (size * 1024 + (100 << 20), resource.RLIM_INFINITY))
+found = ours.answers(ours.model(), questions, tokens=3, encoded=1 << 20, decoded=1 << 20)
+print([one.tokens for one in found] == [one.tokens for one in wanted])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_where_memory_really_ends_it_goes_on():
+    code = _LIMITED.format(folders=[str(Path(__file__).parent), str(Path(tiny_t5.__file__).parent)])
+    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=one_thread)
+    assert made.stdout == "True\n", made.stderr
+    assert "out of memory reading 4 at a time: going on with batches of" in made.stderr

@@ -1,0 +1,487 @@
+"""Opening Fusion-in-Decoder checkpoints: which formats are supported, and the one-line error for every other file.
+
+Published checkpoints are compared with a reference implementation in this file: FiD on the T5 of transformers 3.0.2, written
+from the descriptions of both.
+"""
+
+import json
+import math
+import pickle
+import shutil
+
+import pytest
+import sentencepiece
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from tiny_t5 import TEXTS, config, flat, model, plain, save, tokenizer
+from transformers import BertConfig, BertForMaskedLM, ByT5Tokenizer
+
+from ifqa.errors import IfqaError
+from ifqa.reading.fid import Fid
+from ifqa.reading.t5.answer import Budget, read
+from ifqa.reading.t5.checkpoint import checkpoint_folder, open_checkpoint, tokenizer_folder
+from ifqa.reading.t5.text import Conventions
+from ifqa.records import Passage, Question
+
+HEADS, LAYERS, WIDTH = 4, 3, 40
+CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+QUESTIONS = [
+    [list(range(5, 35)), list(range(40, 52)), [7, 8, 9]],
+    [list(range(60, 75))],
+    [list(range(20, 32)), list(range(5, 45))],
+]
+
+
+def published(folder, seed=0, zipped=True, without=(), **changes):
+    """Write a checkpoint folder in the layout of facebookresearch/FiD, with a tokenizer added; return the tensors."""
+    folder.mkdir()
+    words = tokenizer()
+    made = model(seed, vocabulary=len(words), num_layers=LAYERS, num_decoder_layers=LAYERS)
+    tensors = {}
+    for name, tensor in made.state_dict().items():
+        if name.startswith("encoder."):
+            name = "encoder." + name
+            for layer in range(LAYERS):
+                name = name.replace(f"block.{layer}.layer", f"block.{layer}.module.layer")
+        tensors[name] = tensor.clone()
+    tensors[CROSS_BIAS] = 2 * torch.randn(32, HEADS, generator=torch.Generator().manual_seed(seed))
+    tensors = {name: tensor for name, tensor in (tensors | changes).items() if name not in without}
+    torch.save(tensors, folder / "pytorch_model.bin", _use_new_zipfile_serialization=zipped)
+    old = {
+        "architectures": ["T5ForConditionalGeneration"], "d_ff": 64, "d_kv": 8, "d_model": 32, "decoder_start_token_id": 0,
+        "dropout_rate": 0.1, "eos_token_id": 1, "initializer_factor": 1.0, "is_encoder_decoder": True,
+        "layer_norm_epsilon": 1e-06, "model_type": "t5", "n_positions": 512, "num_heads": HEADS, "num_layers": LAYERS,
+        "output_past": True, "pad_token_id": 0, "relative_attention_num_buckets": 32, "vocab_size": len(words),
+        "task_specific_params": {"summarization": {"early_stopping": True, "min_length": 30, "num_beams": 4}},
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(old))
+    words.save_pretrained(folder)
+    return tensors
+
+
+def bias(weight, queries, keys, both):
+    """Relative position bias, [1, heads, queries, keys]; if not `both`, keys after the query get distance 0."""
+    apart = torch.arange(keys)[None] - torch.arange(queries)[:, None]
+    buckets, first = (16, 16 * (apart > 0)) if both else (32, 0)
+    distance = apart.abs() if both else (-apart).clamp(min=0)
+    half = buckets // 2
+    far = half + (torch.log(distance.float() / half) / math.log(128 / half) * (buckets - half)).clamp(min=0).long()
+    return weight[first + torch.where(distance < half, distance, far.clamp(max=buckets - 1))].permute(2, 0, 1)[None]
+
+
+def original(tensors, question, started):
+    """Logits [tokens, vocabulary] after some tokens, and the passages' scores, of FiD with transformers 3.0.2."""
+
+    def norm(name, hidden):
+        return hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + 1e-6) * tensors[f"{name}layer_norm.weight"]
+
+    def attend(name, hidden, source, added, kept=None):
+        query, key, value = (
+            (given @ tensors[f"{name}.{linear}.weight"].T).unflatten(-1, (HEADS, -1)).transpose(1, 2)
+            for linear, given in (("q", hidden), ("k", source), ("v", source))
+        )
+        logits = query @ key.transpose(2, 3) + added
+        if kept is not None:
+            kept.append(logits[0, :, 0])
+        return (logits.softmax(-1) @ value).transpose(1, 2).flatten(2) @ tensors[f"{name}.o.weight"].T
+
+    def feed(name, hidden):
+        inner = (norm(f"{name}.", hidden) @ tensors[f"{name}.DenseReluDense.wi.weight"].T).relu()
+        return inner @ tensors[f"{name}.DenseReluDense.wo.weight"].T
+
+    ids, mask = flat([question], WIDTH)
+    hidden = tensors["shared.weight"][ids]
+    table = tensors["encoder.encoder.block.0.module.layer.0.SelfAttention.relative_attention_bias.weight"]
+    within = bias(table, WIDTH, WIDTH, both=True) - 1e9 * ~mask[:, None, None]
+    for layer in range(LAYERS):
+        name = f"encoder.encoder.block.{layer}.module.layer"
+        normed = norm(f"{name}.0.", hidden)
+        hidden = hidden + attend(f"{name}.0.SelfAttention", normed, normed, within)
+        hidden = hidden + feed(f"{name}.1", hidden)
+    states = norm("encoder.encoder.final_", hidden).reshape(1, -1, 32)
+
+    hidden, count, kept = tensors["shared.weight"][started][None], len(started), []
+    table = tensors["decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"]
+    causal = bias(table, count, count, both=False) - 1e9 * torch.ones(count, count).triu(1)
+    across = torch.zeros(())
+    if CROSS_BIAS in tensors:
+        across = bias(tensors[CROSS_BIAS], count, states.shape[1], both=False)
+    across = across - 1e9 * ~mask.view(1, 1, 1, -1)
+    for layer in range(LAYERS):
+        name = f"decoder.block.{layer}.layer"
+        normed = norm(f"{name}.0.", hidden)
+        hidden = hidden + attend(f"{name}.0.SelfAttention", normed, normed, causal)
+        hidden = hidden + attend(f"{name}.1.EncDecAttention", norm(f"{name}.1.", hidden), states, across, kept)
+        hidden = hidden + feed(f"{name}.2", hidden)
+    logits = norm("decoder.final_", hidden)[0] * 32**-0.5 @ tensors["lm_head.weight"].T
+    attention = torch.stack(kept).unflatten(-1, mask.shape).masked_fill(~mask, 0.0)
+    return logits, (attention.sum((0, 1, 3)) / (mask.sum(1) * LAYERS * HEADS)).tolist()
+
+
+def logits_of(network, started):
+    ids, mask = flat(QUESTIONS)
+    counts = torch.tensor([len(question) for question in QUESTIONS])
+    with torch.no_grad():
+        return network(passage_ids=ids, passage_mask=mask, counts=counts, decoder_input_ids=started).logits
+
+
+def answers(network, tokens=10):
+    features = dict(zip(("input_ids", "attention_mask"), flat(QUESTIONS), strict=True))
+    counts = [len(question) for question in QUESTIONS]
+    return read(network, features, counts, max_answer_tokens=tokens, room=Budget(64, 128))
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("without", [(), (CROSS_BIAS,)])
+def test_a_published_checkpoint_gives_the_logits_of_the_original(tmp_path, zipped, without):
+    tensors = published(tmp_path / "nq", zipped=zipped, without=without)
+    opened = open_checkpoint(str(tmp_path / "nq"))
+    started = torch.tensor([[0, *range(10, 20)]] * 3)
+    found = logits_of(opened.model, started)
+    for question, logits in zip(QUESTIONS, found, strict=True):
+        torch.testing.assert_close(logits, original(tensors, question, started[0])[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("without", [(), (CROSS_BIAS,)])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_published_checkpoint_answers_as_the_original(tmp_path, without, seed):
+    tensors = published(tmp_path / "nq", seed, without=without)
+    for question, reading in zip(QUESTIONS, answers(open_checkpoint(str(tmp_path / "nq")).model), strict=True):
+        made, score = [0], 0.0
+        while len(made) < 10 and 1 not in made:
+            logits, attention = original(tensors, question, made)
+            best = logits[-1].log_softmax(-1).max(-1)
+            made.append(int(best.indices))
+            score += float(best.values)
+            assert reading.passage_scores == pytest.approx(attention, rel=1e-4, abs=1e-4)
+        assert reading.tokens == made[1:]
+        assert reading.score == pytest.approx(score, rel=1e-4)
+
+
+def test_a_published_checkpoint_survives_saving_and_opening(tmp_path):
+    published(tmp_path / "nq")
+    opened = open_checkpoint(str(tmp_path / "nq"))
+    opened.model.save_pretrained(tmp_path / "ours")
+    tokenizer().save_pretrained(tmp_path / "ours")
+    started = torch.tensor([[0, 5, 6, 7, 8]] * 3)
+    again = open_checkpoint(str(tmp_path / "ours")).model
+    assert torch.equal(logits_of(again, started), logits_of(opened.model, started))
+
+
+def test_a_published_layout_without_wrapped_layers_opens(tmp_path):
+    tensors = published(tmp_path / "nq")
+    shutil.copytree(tmp_path / "nq", tmp_path / "bare")
+    bare = {name.replace(".module.", "."): tensor for name, tensor in tensors.items()}
+    torch.save(bare, tmp_path / "bare" / "pytorch_model.bin")
+    started = torch.tensor([[0, 5]] * 3)
+    expected = logits_of(open_checkpoint(str(tmp_path / "nq")).model, started)
+    assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "bare")).model, started), expected)
+
+
+def test_only_published_checkpoints_read_inputs_without_eos(tmp_path):
+    published(tmp_path / "nq")
+    assert open_checkpoint(str(tmp_path / "nq")).conventions == Conventions(encoder_eos=False)
+    assert open_checkpoint(str(save(tmp_path / "ours"))).conventions == Conventions(encoder_eos=True)
+
+
+def test_the_manifest_gives_family_sources_and_conventions(tmp_path):
+    save(tmp_path / "ours")
+    manifest = {"family": "ifqa/full", "sources": {"a": "12", "b": "34"}}
+    manifest["conventions"] = {"max_tokens": 99, "titles": False}
+    (tmp_path / "ours" / "manifest.json").write_text(json.dumps(manifest))
+    opened = open_checkpoint(str(tmp_path / "ours"))
+    assert opened.family == "ifqa/full"
+    assert opened.sources == {"12", "34"}
+    assert opened.conventions == Conventions(max_tokens=99, titles=False, encoder_eos=True)
+    assert not opened.model.training
+    assert opened.model.dtype == torch.float32
+
+
+def test_an_untied_lm_head_stays_untied_from_the_embeddings(tmp_path):
+    """T5 v1.1 and Flan-T5 have an untied head and do not scale its input; transformers 5 reports head and embeddings as tied."""
+    folder = save(tmp_path / "flan", gated=True)
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"] = torch.randn(tensors["shared.weight"].shape)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    settings_ = json.loads((folder / "config.json").read_text()) | {"tie_word_embeddings": False}
+    del settings_["scale_decoder_outputs"]
+    (folder / "config.json").write_text(json.dumps(settings_))
+    network = open_checkpoint(str(folder)).model
+    assert torch.equal(network.lm_head.weight, tensors["lm_head.weight"])
+    assert torch.equal(network.shared.weight, tensors["shared.weight"])
+    started = torch.tensor([[0, 5]] * 3)
+    tops = []
+    handle = network.decoder.register_forward_hook(lambda _, __, made: tops.append(made.last_hidden_state))
+    logits = logits_of(network, started)
+    handle.remove()
+    torch.testing.assert_close(logits, tops[0] @ tensors["lm_head.weight"].T)
+    network.save_pretrained(tmp_path / "again")
+    tokenizer().save_pretrained(tmp_path / "again")
+    assert torch.equal(logits_of(open_checkpoint(str(tmp_path / "again")).model, started), logits)
+
+
+@pytest.mark.parametrize("file", ["generation_config.json", "config.json"])
+def test_what_a_checkpoint_says_of_generation_changes_no_answer(tmp_path, file):
+    folder = save(tmp_path / "odd")
+    expected = answers(open_checkpoint(str(folder)).model)
+    said = json.loads((folder / file).read_text()) | {
+        "num_beams": 4, "repetition_penalty": 3.0, "no_repeat_ngram_size": 1, "min_length": 9, "max_new_tokens": 2,
+        "length_penalty": 9.0, "bad_words_ids": [[expected[0].tokens[0]]], "suppress_tokens": [expected[1].tokens[0]],
+        "forced_eos_token_id": 1, "do_sample": True, "temperature": 9.0,
+    }  # fmt: skip
+    (folder / file).write_text(json.dumps(said))
+    opened = open_checkpoint(str(folder)).model
+    assert answers(opened) == expected
+    opened.save_pretrained(tmp_path / "again")
+    tokenizer().save_pretrained(tmp_path / "again")
+    assert answers(open_checkpoint(str(tmp_path / "again")).model) == expected
+
+
+def test_without_a_decoder_start_token_decoding_starts_with_padding(tmp_path):
+    folder = save(tmp_path / "old")
+    expected = answers(open_checkpoint(str(folder)).model)
+    said = json.loads((folder / "config.json").read_text())
+    del said["decoder_start_token_id"]
+    (folder / "config.json").write_text(json.dumps(said))
+    (folder / "generation_config.json").unlink()
+    assert answers(open_checkpoint(str(folder)).model) == expected
+
+
+def test_a_plain_t5_of_pickled_weights_opens(tmp_path):
+    folder = save(tmp_path / "t5")
+    network = open_checkpoint(str(folder)).model
+    (folder / "model.safetensors").unlink()
+    torch.save(
+        plain(network).state_dict() | {CROSS_BIAS: torch.ones(32, 4)}, folder / "pytorch_model.bin"
+    )  # as t5-base's
+    started = torch.tensor([[0, 5]] * 3)
+    again = open_checkpoint(str(folder))
+    assert torch.equal(logits_of(again.model, started), logits_of(network, started))
+    assert again.conventions.encoder_eos
+
+
+def refused(name, *words, **how):
+    """Assert that opening the checkpoint fails with a one-line error that contains `words`; return the message."""
+    with pytest.raises(IfqaError) as error:
+        open_checkpoint(str(name), **how)
+    line = str(error.value)
+    assert "\n" not in line
+    assert len(line) < 600
+    for word in words:
+        assert word in line
+    return line
+
+
+def test_a_missing_folder_raises_a_one_line_error_that_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    for name in (tmp_path / "nowhere", "no/such/folder", "nobody/has-this", ""):
+        line = refused(name, "--checkpoint", "ifqa train fid")
+        assert ("uses this model if no checkpoint is named" in line) == (name == "")
+    refused("", "google/flan-t5-base")
+
+
+def test_an_empty_folder_or_another_architecture_raises_a_one_line_error(tmp_path):
+    refused(tmp_path, "config.json", "--checkpoint", "ifqa train fid")
+    small = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=50)
+    BertForMaskedLM(small).save_pretrained(tmp_path / "bert")
+    refused(tmp_path / "bert", "wanted a model of type t5, found bert", "--checkpoint")
+
+
+def test_an_unfinished_training_raises_a_one_line_error(tmp_path):
+    (tmp_path / "inputs.json").write_text("{}")
+    refused(tmp_path, "not finished", "ifqa train fid")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '"t5"', "null", '{"model_type": "t5", "d_model": "wide"}'])
+def test_a_broken_config_raises_a_one_line_error(tmp_path, text):
+    save(tmp_path / "ours")
+    (tmp_path / "ours" / "config.json").write_text(text)
+    refused(tmp_path / "ours", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{", "[]", "7", "null", '{"conventions": []}', '{"conventions": 3}', '{"conventions": {"colour": 1}}',
+        '{"conventions": {"max_tokens": "many"}}', '{"conventions": {"titles": "yes"}}',
+        '{"conventions": {"max_tokens": true}}', '{"sources": []}', '{"sources": {"a": [1]}}', '{"family": 3}',
+    ],
+)  # fmt: skip
+def test_a_broken_manifest_raises_a_one_line_error(tmp_path, text):
+    save(tmp_path / "ours")
+    (tmp_path / "ours" / "manifest.json").write_text(text)
+    refused(tmp_path / "ours", "manifest.json")
+
+
+def changed(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    save_file(change(tensors), folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_missing_truncated_or_misshapen_weights_raise_a_one_line_error(tmp_path):
+    whole = save(tmp_path / "whole")
+    for name in ("gone", "cut", "fewer", "more", "shape", "layers"):
+        shutil.copytree(whole, tmp_path / name)
+    (tmp_path / "gone" / "model.safetensors").unlink()
+    refused(tmp_path / "gone", "does not load", "--checkpoint")
+    file = tmp_path / "cut" / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:9999])
+    refused(tmp_path / "cut", "does not load")
+    key = "decoder.final_layer_norm.weight"
+    changed(tmp_path / "fewer", lambda tensors: {name: one for name, one in tensors.items() if name != key})
+    refused(tmp_path / "fewer", "1 weights are missing or do not fit", key)
+    changed(tmp_path / "more", lambda tensors: tensors | {"decoder.projection": torch.ones(2)})
+    refused(tmp_path / "more", "decoder.projection")
+    changed(tmp_path / "shape", lambda tensors: tensors | {key: torch.ones(31)})
+    refused(tmp_path / "shape", str(tmp_path / "shape"))
+    config(vocabulary=81, num_layers=4).save_pretrained(tmp_path / "layers")
+    refused(tmp_path / "layers", "encoder.block")
+
+
+@settings(max_examples=25)
+@given(st.booleans(), st.integers(0, 99), st.binary(max_size=40))
+def test_a_truncated_or_corrupt_published_file_raises_a_one_line_error(tmp_path_factory, zipped, share, behind):
+    folder = tmp_path_factory.mktemp("cut") / "nq"
+    published(folder, zipped=zipped)
+    file = folder / "pytorch_model.bin"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size * share // 100] + behind)
+    refused(folder, "does not load as a T5")
+
+
+@pytest.mark.parametrize(
+    "content", [[1, 2], torch.ones(3), {"a": 1}, {3: torch.ones(2)}, {"model": {"a": torch.ones(1)}}, 5]
+)
+def test_a_pickle_without_model_weights_raises_a_one_line_error(tmp_path, content):
+    published(tmp_path / "nq")
+    torch.save(content, tmp_path / "nq" / "pytorch_model.bin")
+    refused(tmp_path / "nq", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "without", ["encoder.encoder.final_layer_norm.weight", "decoder.block.1.layer.1.EncDecAttention.q.weight"]
+)
+def test_a_published_file_that_lacks_a_weight_raises_a_one_line_error(tmp_path, without):
+    published(tmp_path / "nq", without=(without,))
+    refused(tmp_path / "nq", "missing", without.replace("encoder.encoder.", "encoder."))
+
+
+def test_a_published_file_with_a_misshapen_weight_raises_a_one_line_error(tmp_path):
+    published(tmp_path / "nq", **{CROSS_BIAS: torch.ones(32, 5)})
+    refused(tmp_path / "nq", str(tmp_path))
+
+
+class Code:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+@pytest.mark.parametrize("way", ["zip", "legacy", "pickle"])
+@pytest.mark.parametrize("layout", ["published", "plain"])
+def test_a_pickle_with_code_raises_a_one_line_error_and_runs_nothing(tmp_path, way, layout):
+    tensors = published(tmp_path / "nq")
+    ran, file = tmp_path / "ran", tmp_path / "nq" / "pytorch_model.bin"
+    content = (tensors if layout == "published" else {}) | {"shared.weight": Code(str(ran))}
+    if way == "pickle":
+        file.write_bytes(pickle.dumps({"shared.weight": Code(str(ran))}, protocol=2))
+    else:
+        torch.save(content, file, _use_new_zipfile_serialization=way == "zip")
+    refused(tmp_path / "nq", "does not load as a T5")
+    assert not ran.exists()
+
+
+def test_a_missing_broken_or_too_large_tokenizer_raises_a_one_line_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    ours = save(tmp_path / "ours")
+    shutil.copytree(ours, tmp_path / "words")
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        (ours / file).unlink()
+    refused(ours, "no tokenizer of its own", "google-t5/t5-base", "--set reader.tokenizer=DIR")
+    refused(ours, "nowhere", tokenizer=str(tmp_path / "nowhere"))
+    assert len(open_checkpoint(str(ours), tokenizer=str(tmp_path / "words")).tokenizer) == len(tokenizer())
+    for text in ("", "{", "{}", "[]", '{"model": {"type": "Unigram"}}'):
+        (ours / "tokenizer.json").write_text(text)
+        refused(ours, "tokenizer")
+    shutil.copytree(tmp_path / "words", tmp_path / "larger")
+    network = model(vocabulary=len(tokenizer()) - 1)
+    network.save_pretrained(tmp_path / "larger")
+    refused(
+        tmp_path / "larger", f"has {len(tokenizer())} tokens and the model {len(tokenizer()) - 1}", "reader.tokenizer"
+    )
+
+
+def pieces(folder):
+    """A T5 with only a SentencePiece file as its tokenizer, like models uploaded to the hub before tokenizer.json existed."""
+    model(vocabulary=320).save_pretrained(folder)
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(TEXTS), model_prefix=str(folder / "spiece"), vocab_size=80, pad_id=0, eos_id=1, unk_id=2,
+        bos_id=-1, minloglevel=2,
+    )  # fmt: skip
+    (folder / "spiece.vocab").unlink()
+    return folder
+
+
+def byte_wise(folder):
+    """A byte-level T5 like ByT5: its tokenizer has no vocabulary file, only a class name in tokenizer_config.json."""
+    words = ByT5Tokenizer(extra_ids=0)
+    model(vocabulary=len(words)).save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
+
+
+def test_a_sentencepiece_model_reads_as_sentencepiece_does(tmp_path):
+    folder = pieces(tmp_path / "pieces")
+    words = open_checkpoint(str(folder)).tokenizer
+    alone = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+    for text in [*TEXTS, "Ångström & Söhne,  1895"]:
+        assert words(text).input_ids == [*alone.encode(text), 1]
+
+
+def test_bytes_are_read_without_a_vocabulary(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    folder = byte_wise(tmp_path / "bytes")
+    assert tokenizer_folder(folder, "") == folder
+    assert open_checkpoint(str(folder)).tokenizer("née").input_ids == [*(byte + 3 for byte in "née".encode()), 1]
+    reader = Fid(str(folder), device="cpu", max_answer_tokens=4)
+    [said] = reader.answer([Question("q", "If so, who?")], [[Passage("p", "T", "Anna Berg.")]])
+    assert (said.question_id, said.error) == ("q", "")
+
+
+@pytest.mark.parametrize("table", ['{"tokenizer_class": "T5Tokenizer"}', '{"tokenizer_class": "Mine"}', '{"tokenizer_class": 3}', "{}", "[]"])  # fmt: skip
+def test_a_tokenizer_class_without_the_vocabulary_it_needs_is_refused(tmp_path, monkeypatch, table):
+    """For some of these configs, AutoTokenizer builds a tokenizer with an empty vocabulary."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    model(vocabulary=320).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text(table)
+    refused(tmp_path, "wanted a JSON object, found list" if table == "[]" else "no tokenizer of its own")
+
+
+def test_code_beside_a_tokenizer_is_not_run_and_not_asked_about(tmp_path):
+    folder = byte_wise(tmp_path / "bytes")
+    (folder / "mine.py").write_text("open('ran', 'w')")
+    table = {"tokenizer_class": "Mine", "auto_map": {"AutoTokenizer": ["mine.Mine", None]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(table))
+    (folder / "tokenizer.json").write_text("{}")
+    refused(folder, f"the tokenizer of {folder} does not load")
+
+
+@pytest.mark.parametrize(("made", "file"), [(pieces, "spiece.model"), (byte_wise, "tokenizer_config.json")])
+def test_the_files_of_a_tokenizer_are_in_the_identity_of_a_checkpoint(tmp_path, made, file):
+    folder = made(tmp_path / "t5")
+    before = Fid.fingerprint(str(folder))
+    (folder / file).write_bytes((folder / file).read_bytes() + b"\n")
+    assert Fid.fingerprint(str(folder)) != before
+
+
+def test_a_folder_is_found_without_loading_it(tmp_path):
+    assert checkpoint_folder(str(save(tmp_path / "ours"))) == tmp_path / "ours"

@@ -1,0 +1,306 @@
+"""Reader 'fid': its predictions for all kinds of questions and passages, and the libraries it needs."""
+
+import functools
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+from tiny_t5 import model, save, tokenizer
+
+from ifqa.errors import IfqaError
+from ifqa.plugins import load
+from ifqa.reading.fid import Fid, passage_inputs
+from ifqa.reading.t5.text import Conventions, tokenise
+from ifqa.records import Passage, Prediction, Question
+
+PASSAGES = [
+    Passage("w/1", "Old Bridge", "The bridge was opened in 1895 by the mayor Anna Berg, five years late."),
+    Passage("w/2", "Harbour", "The harbour of Wick was dug from 1803 to 1811 by the engineer Thomas Telford."),
+    Passage("w/3", "Lune", "The river Lune carries two lanes of water past the bridge."),
+    Passage("w/4", "", ""),
+]
+QUESTIONS = [
+    Question("q/0", "If the bridge had been built in 1890, who would have opened it?", ("Anna Berg",)),
+    Question("q/1", "If the harbour had not been dug, who would have been free in 1811?"),
+    Question("q/2", "If the river were dry, what would the bridge carry?"),
+]
+RANKED = [PASSAGES, PASSAGES[1:3], []]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return save(tmp_path_factory.mktemp("fid") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def reader(folder):
+    return Fid(str(folder), device="cpu", precision="float32", max_answer_tokens=12)
+
+
+def same(found, expected):
+    """Whether predictions are the same but for the rounding of scores."""
+    near = functools.partial(pytest.approx, rel=1e-4, abs=1e-4)
+    for one, other in zip(found, expected, strict=True):
+        assert (one.question_id, one.answer, one.completion) == (other.question_id, other.answer, other.completion)
+        assert one.score == near(other.score)
+        assert dict(zip(one.passage_ids, one.passage_scores, strict=True)) == near(
+            dict(zip(other.passage_ids, other.passage_scores, strict=True))
+        )
+    return True
+
+
+def test_it_is_found_by_its_name():
+    assert load("reader", "fid") is Fid
+
+
+def test_predictions_have_scores_and_passages_in_order_of_score(reader):
+    predictions = reader.answer(QUESTIONS, RANKED)
+    assert [one.question_id for one in predictions] == ["q/0", "q/1", "q/2"]
+    for prediction, passages in zip(predictions, RANKED, strict=True):
+        assert isinstance(prediction, Prediction)
+        assert prediction.answer == prediction.completion.strip()
+        assert prediction.answer
+        assert prediction.score < 0
+        assert sorted(prediction.passage_ids) == sorted(passage.id for passage in passages)
+        assert list(prediction.passage_scores) == sorted(prediction.passage_scores, reverse=True)
+        assert len(prediction.passage_scores) == len(passages)
+        assert all(type(score) is float for score in prediction.passage_scores)
+        assert not prediction.error
+        json.dumps([prediction.score, prediction.passage_scores])
+
+
+def test_scores_belong_to_their_passages_whatever_the_ranking(reader):
+    there = dict(zip(*_scores(reader.answer(QUESTIONS[:1], [PASSAGES])[0]), strict=True))
+    back = dict(zip(*_scores(reader.answer(QUESTIONS[:1], [PASSAGES[::-1]])[0]), strict=True))
+    assert there == pytest.approx(back, abs=1e-4)
+    assert len(set(there.values())) == 4
+
+
+def _scores(prediction):
+    return prediction.passage_ids, prediction.passage_scores
+
+
+def test_no_questions_have_no_answers(reader):
+    assert reader.answer([], []) == []
+
+
+def test_a_question_without_passages_is_read_alone(reader):
+    found = reader.answer([QUESTIONS[2]], [[]])[0]
+    assert found.answer
+    assert (found.passage_ids, found.passage_scores) == ((), ())
+    texts = passage_inputs(QUESTIONS[2].text, [], titles=True)
+    assert texts == ["question: If the river were dry, what would the bridge carry?"]
+
+
+@settings(max_examples=8)
+@given(st.randoms(), st.sampled_from([0, 16, 64, 999]), st.integers(0, 4))
+def test_neither_company_nor_order_nor_batches_change_an_answer(reader, folder, chance, batch_tokens, without):
+    asked = [(question, RANKED[n][: 4 - without]) for n, question in enumerate(QUESTIONS)]
+    expected = {question.id: reader.answer([question], [passages])[0] for question, passages in asked}
+    chance.shuffle(asked)
+    other = _opened(str(folder), batch_tokens)
+    found = other.answer(*zip(*asked, strict=True))
+    assert [one.question_id for one in found] == [question.id for question, _ in asked]
+    assert same(found, [expected[question.id] for question, _ in asked])
+
+
+@functools.cache
+def _opened(folder, batch_tokens):
+    return Fid(folder, device="cpu", precision="float32", max_answer_tokens=12, batch_tokens=batch_tokens)
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=30), st.lists(st.tuples(st.text(max_size=9), st.text(max_size=40)), max_size=4)),
+        max_size=3,
+    )
+)
+def test_odd_characters_are_read(reader, asked):
+    questions = [Question(f"q/{n}", text) for n, (text, _) in enumerate(asked)]
+    passages = [[Passage(f"p/{n}", *one) for n, one in enumerate(several)] for _, several in asked]
+    found = reader.answer(questions, passages)
+    assert [len(one.passage_scores) for one in found] == [len(several) for several in passages]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "a" * 9999, "If so, who? " * 1000]
+)
+def test_odd_and_over_long_questions_are_answered(reader, text):
+    found = reader.answer([Question("q/0", text), QUESTIONS[1]], [PASSAGES, PASSAGES])
+    assert len(found[0].passage_ids) == 4
+    assert same(found[1:], reader.answer(QUESTIONS[1:2], [PASSAGES]))
+
+
+def test_a_passage_that_comes_twice_is_read_twice(reader):
+    found = reader.answer(QUESTIONS[:1], [[PASSAGES[0], PASSAGES[0]]])[0]
+    assert found.passage_ids == ("w/1", "w/1")
+    assert found.passage_scores[0] == pytest.approx(found.passage_scores[1], abs=1e-4)
+
+
+def test_inputs_are_the_originals_with_titles_or_without():
+    asked = "question: Who? title: Harbour context: It was dug."
+    passage = [Passage("1", "Harbour", "It was dug.")]
+    assert passage_inputs("Who?", passage, titles=True) == [asked]
+    assert passage_inputs("Who?", passage, titles=False) == ["question: Who? title:  context: It was dug."]
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.text(alphabet="abWick harbour.", min_size=1, max_size=80), min_size=1, max_size=6),
+    st.integers(16, 40),
+    st.booleans(),
+)
+def test_token_ids_end_where_the_conventions_say(texts, most, ends):
+    words = _words()
+    made = tokenise(words, texts, Conventions(most, True, ends))
+    for text, ids, mask in zip(texts, made["input_ids"], made["attention_mask"], strict=True):
+        alone = words(text, add_special_tokens=False)["input_ids"]
+        expected = [*alone[: most - 1], 1] if ends else alone[:most]
+        assert ids[mask].tolist() == expected
+        assert not ids[~mask].any()
+
+
+_words = functools.cache(tokenizer)
+
+
+def test_settings_of_a_checkpoint_hold_until_others_are_given(folder, tmp_path):
+    assert Fid(str(folder), device="cpu").conventions == Conventions(250, True, True)
+    trained = save(tmp_path / "trained")
+    manifest = {"family": "ifqa/few", "sources": {"train": "ab"}}
+    manifest["conventions"] = {"max_tokens": 40, "titles": False, "encoder_eos": False}
+    (trained / "manifest.json").write_text(json.dumps(manifest))
+    kept = Fid(str(trained), device="cpu")
+    assert kept.conventions == Conventions(40, False, False)
+    assert (kept.family, set(kept.trained_on), kept.label) == ("ifqa/few", {"ab"}, "")
+    given = Fid(str(trained), device="cpu", max_tokens=16, titles="yes", encoder_eos="yes")
+    assert given.conventions == Conventions(16, True, True)
+
+
+def test_titles_and_eos_change_scores_only_when_read(folder, reader):
+    scores = {reader.answer(QUESTIONS[:1], [PASSAGES])[0].score}
+    for how in ({"titles": "no"}, {"encoder_eos": "no"}):
+        other = Fid(str(folder), device="cpu", precision="float32", max_answer_tokens=12, **how)
+        scores.add(other.answer(QUESTIONS[:1], [PASSAGES])[0].score)
+    assert len(scores) == 3
+    untitled = [Passage(one.id, "", one.text) for one in PASSAGES]
+    no = Fid(str(folder), device="cpu", precision="float32", max_answer_tokens=12, titles="no")
+    assert same(no.answer(QUESTIONS[:1], [PASSAGES]), reader.answer(QUESTIONS[:1], [untitled]))
+
+
+def test_a_model_that_was_not_trained_on_the_questions_is_labelled(folder, reader):
+    assert reader.label == f"{folder} is not trained on IfQA"
+    assert (reader.family, reader.trained_on) == ("", frozenset())
+
+
+def test_bfloat16_answers_on_a_cpu_too(folder):
+    found = Fid(str(folder), device="cpu", precision="bfloat16").answer(QUESTIONS, RANKED)
+    assert [len(one.passage_ids) for one in found] == [4, 2, 0]
+
+
+def test_beams_answer_with_a_probability_no_lower_than_ones_own(folder):
+    found = Fid(str(folder), device="cpu", precision="float32", beams=4, max_answer_tokens=6).answer(QUESTIONS, RANKED)
+    assert all(one.answer and one.score < 0 for one in found)
+    assert [len(one.passage_scores) for one in found] == [4, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("titles", "maybe"), ("encoder_eos", ""), ("precision", "float16"), ("device", "abacus"), ("max_tokens", -1),
+        ("max_tokens", 15), ("max_answer_tokens", 1), ("beams", 0), ("batch_tokens", -1),
+    ],
+)  # fmt: skip
+def test_a_setting_out_of_range_is_refused_by_its_name(folder, setting, value):
+    with pytest.raises(IfqaError, match=rf"^[^\n]*{setting}[^\n]*$"):
+        Fid(str(folder), **{setting: value})
+
+
+def test_its_fingerprint_is_that_of_weights_conventions_and_tokenizer(tmp_path):
+    ours = save(tmp_path / "ours")
+    prints = [
+        Fid.fingerprint(str(ours)),
+        Fid.fingerprint(str(shutil.copytree(ours, tmp_path / "same"))),
+        Fid.fingerprint(str(ours), beams=2),
+    ]
+    assert len(set(prints)) == 1
+    prints.append(Fid.fingerprint(str(ours), tokenizer=str(save(tmp_path / "words", seed=3))))
+    (ours / "manifest.json").write_text("{}")
+    prints.append(Fid.fingerprint(str(ours)))
+    words = json.loads((ours / "tokenizer.json").read_text())
+    words["model"]["vocab"][5][1] = -1.0
+    (ours / "tokenizer.json").write_text(json.dumps(words))
+    prints.append(Fid.fingerprint(str(ours)))
+    model(seed=9, vocabulary=len(tokenizer())).save_pretrained(ours)
+    prints.append(Fid.fingerprint(str(ours)))
+    assert len(set(prints)) == 5
+
+
+def _required(names):
+    """Those distributions and all that they need, as installed."""
+    found, todo = set(), list(names)
+    while todo:
+        name = re.sub(r"[-_.]+", "-", todo.pop()).lower()
+        try:
+            needs = importlib.metadata.requires(name) or []
+        except importlib.metadata.PackageNotFoundError:  # of another platform
+            continue
+        found.add(name)
+        needed = [Requirement(one) for one in needs]
+        todo += [
+            one.name
+            for one in needed
+            if one.name not in found and (not one.marker or one.marker.evaluate({"extra": ""}))
+        ]
+    return found
+
+
+_BARE = """
+import json, sys
+blocked = set(json.loads(sys.argv[1]))
+import importlib.machinery, importlib.metadata
+class Without(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.partition(".")[0] in blocked else super().find_spec(name, path, target)
+sys.meta_path = [importlib.machinery.BuiltinImporter, importlib.machinery.FrozenImporter, Without]
+whole = importlib.metadata.packages_distributions  # transformers asks it what there is
+importlib.metadata.packages_distributions = lambda: {k: v for k, v in whole().items() if k not in blocked}
+from ifqa.reading.fid import Fid
+from ifqa.records import Passage, Question
+reader = Fid(sys.argv[2], device="cpu", precision="float32", max_answer_tokens=12)
+asked = Question("q/0", "If the bridge had been built in 1890, who would have opened it?")
+print(json.dumps(reader.answer([asked], [[Passage("w/1", "Old Bridge", "The bridge was opened in 1895.")]])[0].answer))
+assert not blocked & {name.partition(".")[0] for name in sys.modules}
+"""
+
+
+def test_it_reads_with_nothing_but_torch_transformers_and_numpy(folder, reader):
+    allowed = _required(["torch", "transformers", "numpy"])
+    owners = importlib.metadata.packages_distributions()
+    blocked = [
+        name for name, owner in owners.items()
+        if not allowed & {re.sub(r"[-_.]+", "-", one).lower() for one in owner} and name not in ("ifqa", "__pycache__")
+    ]  # fmt: skip
+    assert {"pyserini", "sentence_transformers", "scipy", "sklearn"} <= set(blocked)
+    command = [sys.executable, "-c", _BARE, json.dumps(blocked), str(folder)]
+    root = str(Path(__file__).parents[2])
+    made = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": root, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+    )
+    assert made.returncode == 0, made.stderr
+    passage = Passage("w/1", "Old Bridge", "The bridge was opened in 1895.")
+    assert json.loads(made.stdout) == reader.answer(QUESTIONS[:1], [[passage]])[0].answer

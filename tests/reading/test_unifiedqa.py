@@ -1,0 +1,258 @@
+"""Reader 'unifiedqa': its inputs character by character, its answers beside transformers' T5, and a model for each group."""
+
+import functools
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_t5 import model, plain, save, tokenizer
+from transformers import GenerationConfig
+
+from ifqa.errors import IfqaError
+from ifqa.plugins import load
+from ifqa.reading.fid import Fid
+from ifqa.reading.unifiedqa import UnifiedQA, first_answer, group_folders, input_text, normalised
+from ifqa.records import Passage, Question
+
+BRIDGE = Passage("w/1", "Old_Bridge", "The bridge was opened in 1895 by the mayor Anna Berg, five years late.")
+HARBOUR = Passage("w/2", "", "The harbour of Wick was dug from 1803\tto 1811\nby the engineer  Thomas Telford.")
+EMPTY = Passage("w/3", "", " ")
+QUESTIONS = [
+    Question("q/0", "Why was the bridge opened late?", group="one"),
+    Question("q/1", "Who dug the harbour?", choices=("Anna Berg", "Thomas Telford"), group="two"),
+    Question("q/2", "What carries two lanes?", group="one"),
+]
+RANKED = [[BRIDGE, HARBOUR], [HARBOUR], []]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return str(save(tmp_path_factory.mktemp("unifiedqa") / "tiny"))
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory):
+    """Models of the groups "one" and "two", as `ifqa train unifiedqa` names them; and a folder of another name."""
+    place = tmp_path_factory.mktemp("groups")
+    for seed, name in enumerate(("model-one", "model-two", "other")):
+        save(place / name, seed=seed)
+        manifest = {"family": "causal/original", "sources": {f"{name}.jsonl": name}}
+        (place / name / "manifest.json").write_text(json.dumps(manifest))
+    return place
+
+
+def opened(checkpoint, **settings):
+    return UnifiedQA(str(checkpoint), device="cpu", precision="float32", **{"max_answer_tokens": 8} | settings)
+
+
+# The forms of the examples in allenai/unifiedqa README.md, "Feeding data into UnifiedQA" and "Using the models"
+@pytest.mark.parametrize(
+    ("question", "passages", "wanted"),
+    [
+        (
+            Question("", "Which metal conducts best?", choices=("Iron", "a feather")), [],
+            r"which metal conducts best? \n (a) iron (b) a feather",
+        ),
+        (
+            Question("", "At what speed did the Lune run?"),
+            [Passage("", "River_Lune", "In May 1906, the Lune ran at 16,000 litres (150 barrels) a minute.")],
+            r"at what speed did the lune run? \n (river_lune) in may 1906, the lune ran at 16,000 litres (150 barrels) "
+            "a minute.",
+        ),
+        (
+            Question("", "Who was Billy?", choices=("The thin kid", "A teacher", "The big kid")),
+            [Passage("", "", "Billy was like a king without a queen.")],
+            r"who was billy? \n (a) the thin kid (b) a teacher (c) the big kid \n billy was like a king without a queen.",
+        ),
+        (
+            Question("", "What does Echo's spring do?"),
+            [Passage("", "", "A drink from Echo's spring makes them ''Grow fond of themselves.'' So she says.")],
+            r"what does echos spring do? \n a drink from echo's spring makes them ''grow fond of themselves.' so she says.",
+        ),
+        (Question("", "Why is  the sky\tblue?"), [], "why is the sky blue?"),
+        (Question("", "Why?"), [EMPTY], "why?"),
+        (
+            Question("", "Who dug it?"), [BRIDGE, HARBOUR],
+            r"who dug it? \n (old_bridge) the bridge was opened in 1895 by the mayor anna berg, five years late. the harbour "
+            "of wick was dug from 1803 to 1811 by the engineer thomas telford.",
+        ),
+    ],
+)  # fmt: skip
+def test_inputs_are_unifiedqas_character_by_character(question, passages, wanted):
+    assert input_text(question, passages) == wanted
+
+
+def test_titles_are_left_out_on_demand():
+    assert input_text(Question("", "Why?"), [BRIDGE], titles=False).startswith(r"why? \n the bridge was opened")
+
+
+def test_only_the_first_and_the_last_quote_are_removed():
+    # the maintainers' example, allenai/unifiedqa issue 42
+    assert normalised("Abc def 'ghi' jkl 'mno' 'pqr'") == "abc def ghi' jkl 'mno' 'pqr"
+
+
+@given(st.text(alphabet="aB'É ß\u0130", max_size=30))
+def test_normalising_agrees_with_another_way(text):
+    lower = text.encode().lower().decode()  # ASCII alone
+    first, last = lower.find("'"), lower.rfind("'")
+    assert normalised(text) == (lower if first == last else lower[:first] + lower[first + 1 : last] + lower[last + 1 :])
+
+
+def test_answers_are_those_of_transformers_t5(folder):
+    """Fusion-in-Decoder with one passage a question is a plain T5."""
+    reader = opened(folder)
+    network = plain(model(vocabulary=len(tokenizer())))
+    greedy = GenerationConfig(max_length=8, use_cache=False, decoder_start_token_id=0, eos_token_id=1, pad_token_id=0)
+    found = reader.answer(QUESTIONS, RANKED)
+    for question, passages, prediction in zip(QUESTIONS, RANKED, found, strict=True):
+        ids = torch.tensor([tokenizer()(input_text(question, passages))["input_ids"]])
+        tokens = network.generate(input_ids=ids, generation_config=greedy)[0]
+        assert prediction.completion == tokenizer().decode(tokens, skip_special_tokens=True)
+        assert prediction.question_id == question.id
+        assert prediction.passage_ids == tuple(one.id for one in passages)
+        assert (prediction.passage_scores, prediction.score < 0) == ((), True)
+    assert len({one.completion for one in found}) == 3
+
+
+@settings(max_examples=6)
+@given(st.randoms(), st.sampled_from([0, 16, 999]))
+def test_neither_order_nor_batches_change_an_answer(folder, chance, batch_tokens):
+    asked = list(zip(QUESTIONS, RANKED, strict=True))
+    wanted = {one.question_id: one.completion for one in _opened(folder, 0).answer(QUESTIONS, RANKED)}
+    chance.shuffle(asked)
+    found = _opened(folder, batch_tokens).answer(*zip(*asked, strict=True))
+    assert [(one.question_id, one.completion) for one in found] == [(one.id, wanted[one.id]) for one, _ in asked]
+
+
+@functools.cache
+def _opened(folder, batch_tokens):
+    return opened(folder, batch_tokens=batch_tokens)
+
+
+def test_passages_behind_the_limit_are_not_read(folder):
+    far = [BRIDGE] * 20
+    short, whole = opened(folder, max_tokens=40), opened(folder)
+    one, other = (short.answer(QUESTIONS[:1], [[*far, last]])[0].score for last in (BRIDGE, HARBOUR))
+    assert one == other
+    one, other = (whole.answer(QUESTIONS[:1], [[*far, last]])[0].score for last in (BRIDGE, HARBOUR))
+    assert one != other
+
+
+def test_the_first_of_several_answers_is_the_answer(folder, monkeypatch):
+    assert [first_answer(text) for text in ("a b\tc\td", " a ", "\tb")] == ["a b", "a", ""]
+    # T5's own tokenizers read a tab as a blank: its models write none
+    assert tokenizer()("bridge\tharbour")["input_ids"] == tokenizer()("bridge harbour")["input_ids"]
+    reader = opened(folder)
+    t5 = reader._t5
+    monkeypatch.setattr(t5, "answer", lambda texts: [(one, "in 1895\tlate") for one, _ in type(t5).answer(t5, texts)])
+    prediction = reader.answer(QUESTIONS[:1], RANKED[:1])[0]
+    assert (prediction.answer, prediction.completion) == ("in 1895", "in 1895\tlate")
+
+
+def test_no_questions_have_no_answers(folder):
+    assert opened(folder).answer([], []) == []
+
+
+@pytest.mark.parametrize("text", ["", "\x00", "\u202e\U0001f600" * 30, "</s><pad></s>", "'" * 99, r"\n " * 999])
+def test_odd_questions_are_answered(folder, text):
+    asked = Question("q/0", text, choices=(text, text))
+    assert _opened(folder, 0).answer([asked], [[Passage("w/1", text, text)]])[0].question_id == "q/0"
+
+
+def test_the_defaults_are_causalqas(folder, monkeypatch):
+    reader = UnifiedQA(folder, device="cpu")
+    assert (reader._t5.conventions.max_tokens, reader._t5.conventions.encoder_eos) == (2048, True)
+    assert (reader._t5.max_answer_tokens, reader._t5.beams) == (500, 1)
+    assert load("reader", "unifiedqa") is UnifiedQA
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(
+        IfqaError, match=r"unifiedqa-v2-t5-base-1363200.*reader 'unifiedqa' uses this .*train unifiedqa"
+    ):
+        UnifiedQA()
+
+
+def test_each_group_is_answered_by_its_own_model_in_any_order(groups):
+    reader = opened(groups / "model-{group}")
+    alone = {name: opened(groups / f"model-{name}") for name in ("one", "two")}
+    order = [0, 1, 2, 1, 0]
+    questions, ranked = [QUESTIONS[n] for n in order], [RANKED[n] for n in order]
+    done = []
+    found = reader.answer(questions, ranked, done.append)
+    assert (sum(done), len(found)) == (5, 5)
+    for question, passages, prediction in zip(questions, ranked, found, strict=True):
+        wanted = alone[question.group].answer([question], [passages])[0]
+        assert prediction == replace(wanted, score=pytest.approx(wanted.score, abs=1e-4))
+    other = alone["two"].answer(QUESTIONS[:1], RANKED[:1])[0]
+    assert found[0].completion != other.completion
+
+
+def test_one_model_is_in_memory_at_a_time_and_stays_while_it_can(groups):
+    loaded = []
+    reader = opened(groups / "model-{group}")
+    reader._opener = lambda name, real=reader._opener: loaded.append(Path(name).name) or real(name)
+    for _ in range(2):
+        reader.answer([QUESTIONS[1], QUESTIONS[0], QUESTIONS[2]], [[], [], []])
+    assert loaded == ["model-two", "model-one"]
+
+
+def test_a_question_of_another_group_is_refused_before_any_is_answered(groups):
+    reader = opened(groups / "model-{group}")
+    for group in ("three", "", "../model-one", "one/../one"):
+        asked = [QUESTIONS[0], replace(QUESTIONS[1], group=group)]
+        with pytest.raises(
+            IfqaError, match=r"^question q/1 is of group .* for one, two alone; train one with"
+        ) as error:
+            reader.answer(asked, [[], []], lambda _: pytest.fail("it has answered"))
+        assert "\n" not in str(error.value)
+
+
+def test_groups_are_found_by_the_names_of_folders(groups, tmp_path):
+    assert (
+        {*group_folders("model-{group}", groups)} == {*group_folders(str(groups / "model-{group}"))} == {"one", "two"}
+    )
+    assert group_folders("mine/{x}") == {"": "mine/{x}"}
+    odd = tmp_path / "a[b]*" / "x-original"
+    odd.mkdir(parents=True)
+    assert group_folders(str(tmp_path / "a[b]*" / "{group}-original")) == {"x": str(odd)}
+    for name, wanted in (("none-{group}", "no folder has such a name"), ("{group}/{group}", "wanted {group} once")):
+        with pytest.raises(IfqaError, match=wanted):
+            UnifiedQA.trained(str(tmp_path / name))
+
+
+def test_the_models_of_groups_have_one_family_and_all_their_sources(groups, folder, tmp_path):
+    reader = opened("model-{group}", root=groups)
+    assert (reader.family, reader.trained_on, reader.label) == ("causal/original", {"model-one", "model-two"}, "")
+    assert UnifiedQA.trained("model-{group}", root=groups) == "causal/original"
+    assert opened(folder).label == f"{folder} was not trained by ifqa and may have seen these questions"
+    for name in ("one", "two"):
+        shutil.copytree(groups / f"model-{name}", tmp_path / name)
+    (tmp_path / "two/manifest.json").write_text('{"family": "causal/random"}')
+    with pytest.raises(IfqaError, match="trained on causal/original and causal/random, which may share questions"):
+        opened(tmp_path / "{group}")
+
+
+def test_its_fingerprint_changes_with_any_of_its_models(groups, folder, tmp_path):
+    for name in ("one", "two"):
+        shutil.copytree(groups / f"model-{name}", tmp_path / name)
+    named = str(tmp_path / "{group}")
+    prints = [UnifiedQA.fingerprint(named), UnifiedQA.fingerprint(str(groups / "model-{group}"), beams=2)]
+    assert prints[0] == prints[1]
+    (tmp_path / "two/manifest.json").write_text("{}")
+    prints += [UnifiedQA.fingerprint(named), UnifiedQA.fingerprint(folder), Fid.fingerprint(folder)]
+    shutil.move(tmp_path / "two", tmp_path / "three")
+    prints.append(UnifiedQA.fingerprint(named))
+    assert len(set(prints)) == 5
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("titles", "maybe"), ("precision", "float16"), ("device", "abacus"), ("max_tokens", 15), ("max_answer_tokens", 1)],
+)
+def test_a_setting_out_of_range_is_refused_by_its_name(folder, setting, value):
+    with pytest.raises(IfqaError, match=rf"^[^\n]*{setting}[^\n]*$"):
+        UnifiedQA(folder, **{setting: value})

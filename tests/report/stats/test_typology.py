@@ -1,0 +1,90 @@
+import json
+from pathlib import Path
+
+import pytest
+from command_line import ifqa_here
+
+ROOT = Path(__file__).parents[3]
+HEAD = "dataset\tid\tsemantic\tpragmatic\n"
+A = f"{HEAD}x\t1\tcause\tknowledge\nx\t2\tcause\tsolution\nx\t3\tresult\tknowledge\ny\t1\tnone\topinion\n"
+B = f"{HEAD}x\t1\tcause\tknowledge\nx\t2\tgoal\tsolution\nx\t3\tresult\topinion\n"
+TEXTS = {
+    ("x", "1"): "Why did the dam break?",
+    ("x", "2"): "Who wrote Emma?",
+    ("x", "3"): "salt",
+    ("y", "1"): "Who knew?",
+}
+
+
+def ifqa(*arguments):
+    return ifqa_here("stats", "typology", *arguments, folder=Path(), COLUMNS="120")
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.tsv").write_text(A)
+    Path("b.tsv").write_text(B)
+    lines = [{"dataset": dataset, "id": name, "question": text} for (dataset, name), text in TEXTS.items()]
+    Path("q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+
+
+def test_the_classes_of_an_annotation_are_counted():
+    counts = json.loads(ifqa("a.tsv", "--json").stdout)["counts"]["a.tsv"]
+    assert (counts["semantic"]["cause"], counts["semantic"]["goal"], counts["pragmatic"]["knowledge"]) == (2, 0, 2)
+
+
+def test_two_annotators_are_compared_on_the_questions_of_both():
+    told = json.loads(ifqa("a.tsv", "b.tsv", "--json").stdout)
+    assert told["questions"] == 3
+    assert told["kappa"] == {
+        "semantic": pytest.approx(0.5),
+        "pragmatic": pytest.approx(0.5),
+        "both": pytest.approx(0.25),
+    }
+    assert told["differing"]["semantic"] == [{"classes": ["cause", "goal"], "questions": 1}]
+    shown = ifqa("a.tsv", "b.tsv").stdout
+    assert "semantic 0.50, pragmatic 0.50, both 0.25; the paper's annotators 0.54" in shown
+
+
+def test_the_labeller_is_judged_by_each_annotator_and_where_they_agree():
+    told = json.loads(ifqa("a.tsv", "b.tsv", "--questions", "q.jsonl", "--json").stdout)["labeller"]
+    every = {name: one["semantic"]["all"] for name, one in told.items()}
+    assert {name: (one["right"], one["given"], one["of"]) for name, one in every.items()} == {
+        "a.tsv": (2, 3, 4),
+        "b.tsv": (1, 2, 3),
+        "both agree": (1, 1, 2),
+    }
+    assert every["both agree"]["coverage"][0] == 0.5
+    assert "both agree" in ifqa("a.tsv", "b.tsv", "--questions", "q.jsonl").stdout
+
+
+def test_the_labeller_alone_counts_its_classes():
+    told = json.loads(ifqa("--questions", "q.jsonl", "--json").stdout)["counts"]["labeller"]["semantic"]
+    assert (told["cause"], told["none"], told[""]) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "wanted one or two files of annotations, or --questions FILE; found 0 files"),
+        (["a.tsv", "b.tsv", "c.tsv"], "found 3 files"),
+        (["a.tsv", "a.tsv"], "a.tsv is given twice"),
+        (["c.tsv"], "file not found: c.tsv"),
+        (["a.tsv", "--questions", "few.jsonl"], "no question for 3 annotations, such as 'x 2'; wanted its text"),
+        (["a.tsv", "other.tsv"], "the two files have no question in common"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_one_line(arguments, message):
+    Path("few.jsonl").write_text('{"dataset": "x", "id": 1, "question": "Why?"}\n')
+    Path("other.tsv").write_text(f"{HEAD}z\t1\tcause\tknowledge\n")
+    told = ifqa(*arguments)
+    assert (told.returncode, told.stderr.count("\n"), message in told.stderr) == (2, 1, True), told.stderr
+
+
+def test_the_recorded_annotations_have_the_agreement_that_the_docs_give():
+    folder = ROOT / "experiments/benchmarks"
+    told = json.loads(ifqa(*(str(folder / f"typology-100-{one}.tsv") for one in "ab"), "--json").stdout)
+    page = (ROOT / "docs/causalqa.md").read_text(encoding="utf-8")
+    assert told["questions"] == 100
+    assert "kappa {semantic:.2f} (semantic), {pragmatic:.2f} (pragmatic)".format(**told["kappa"]) in page

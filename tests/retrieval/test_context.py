@@ -1,0 +1,48 @@
+"""The text that comes with a question, as passages."""
+
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.records import Question
+from ifqa.retrieval.context import Context
+
+LONG = " ".join(f"w{n}" for n in range(250))
+
+
+def texts(context, k=10, **settings):
+    question, retriever = Question("q", "why?", context=context), Context(**settings)
+    made = {passage.id: passage.text for passage in retriever.made_passages([question])}
+    return [made[hit.passage_id] for hit in retriever.search([question], k)[0]]
+
+
+def test_a_context_is_one_passage_as_it_stands():
+    assert texts("Two\n  lines. ") == ["Two\n  lines. "]
+
+
+def test_a_long_context_is_cut_into_passages_in_their_order():
+    found = texts(LONG, words=100)
+    assert [len(text.split()) for text in found] == [100, 100, 50]
+    assert " ".join(found) == LONG
+    assert texts(LONG, k=2, words=100) == found[:2]
+
+
+def test_the_same_passage_is_ranked_once_and_made_once():
+    assert texts("a b a b c", words=2) == ["a b", "c"]
+    questions = [Question("p", "?", context="x"), Question("q", "?", context="x")]
+    assert [passage.text for passage in Context().made_passages(questions)] == ["x"]
+
+
+def test_a_question_without_a_context_gets_no_passage():
+    assert texts("") == texts(" \n") == texts(" ", words=5) == []
+
+
+def test_the_first_passages_have_the_highest_scores():
+    hits = Context(words=100).search([Question("q", "?", context=LONG)], 3)[0]
+    assert [hit.score for hit in hits] == [1, 1 / 2, 1 / 3]
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(IfqaError, match="at least 1; found 0"):
+        Context().search([], 0)
+    with pytest.raises(IfqaError, match="words"):
+        Context(words=-1)

@@ -1,0 +1,88 @@
+"""ROUGE-L, against a longest common subsequence of its own."""
+
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.records import Prediction, Question
+from ifqa.scoring.measures.f1 import CAUSALQA_F1, SQUAD_F1
+from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.rouge_l import rouge_l, rouge_l_words
+
+WORDS = "the sea otter was hunted almost to extinction in 1850 U.S. Shōkaku naïve a cold-blooded it's кот".split()
+
+
+def common(a, b):
+    """Length of the longest common subsequence, by the bits of whole numbers (Hyyrö 2004), not by a table."""
+    places = {}
+    for n, word in enumerate(a):
+        places[word] = places.get(word, 0) | 1 << n
+    full = (1 << len(a)) - 1
+    row = full
+    for word in b:
+        both = row & places.get(word, 0)
+        row = (row + both | row - both) & full
+    return len(a) - row.bit_count()
+
+
+def expected(answer, gold, words):
+    """Precision, recall and F1."""
+    a, b = words(normalize(answer)), words(normalize(gold))
+    shared = common(a, b)
+    return shared / max(len(a), 1), shared / max(len(b), 1), 2 * shared / max(len(a) + len(b), 1)
+
+
+def ascii_words(text):
+    return re.findall("[a-z0-9]+", text)
+
+
+def test_it_agrees_with_another_subsequence_on_5000_pairs():
+    rng = random.Random(18)
+    scored = set()
+    for _ in range(5_000):
+        answer, gold = (" ".join(rng.choices(WORDS, k=rng.randint(0, 14))) for _ in range(2))
+        found = rouge_l(answer, [gold])
+        wanted = expected(answer, gold, ascii_words)
+        assert max(abs(a - b) for a, b in zip(found, wanted, strict=True)) < 1e-12, (answer, gold)
+        scored.add(round(found.f1, 3))
+    assert len(scored) > 50
+
+
+@given(st.text("abç ", max_size=30), st.lists(st.text("abç ", max_size=30), min_size=1, max_size=3))
+def test_over_all_words_it_agrees_too_and_is_of_the_best_gold(answer, golds):
+    found = rouge_l_words(answer, golds)
+    wanted = [expected(answer, gold, str.split) for gold in golds if normalize(answer + gold)]
+    wanted += [(1, 1, 1) for gold in golds if normalize(answer) == normalize(gold) == ""]
+    assert found.f1 == pytest.approx(max(f1 for _, _, f1 in wanted))
+    assert any(found == pytest.approx(one) for one in wanted)
+
+
+def test_all_three_scores_are_of_the_gold_answer_with_the_best_f1():
+    golds = ["yellow fever", "yellow fever and malaria killed about twenty two thousand people"]
+    assert rouge_l("yellow fever and malaria", golds) == pytest.approx((2 / 4, 1, 2 / 3))
+
+
+def test_the_package_splits_words_at_other_letters_and_ours_does_not():
+    assert rouge_l("Shōkaku", ["sh kaku"]).f1 == 1
+    assert rouge_l_words("Shōkaku", ["sh kaku"]).f1 == 0
+    assert (rouge_l("кот", ["кот"]).f1, rouge_l_words("кот", ["кот"]).f1) == (0, 1)
+
+
+def test_an_answer_of_no_words_scores_0_by_the_authors_and_1_by_squad():
+    question, prediction = Question("q", "why?", ("A", "b")), Prediction("q", "the")
+    assert (CAUSALQA_F1.of(question, prediction), SQUAD_F1.of(question, prediction)) == (0, 1)
+    assert (rouge_l("the", ["A"]).f1, rouge_l_words("the", ["A"]).f1) == (0, 1)
+    some = Prediction("q", "b c")
+    assert CAUSALQA_F1.of(question, some) == SQUAD_F1.of(question, some) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("score", [rouge_l, rouge_l_words])
+def test_golds_are_wanted_and_must_be_several_texts(score):
+    with pytest.raises(IfqaError, match="without gold answers"):
+        score("x", [])
+    with pytest.raises(TypeError, match="not one string"):
+        score("x", "gold")

@@ -1,0 +1,109 @@
+"""JSON read piece by piece: the same values as the json module gives, and errors with their line."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.storage import json_stream
+from ifqa.storage.json_stream import JsonStream
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False) | st.text("ab\"\\{[]}:,é\n😀"),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('ab"{', max_size=3), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+def stream(text, **options):
+    return JsonStream(Path("x.json"), io.BytesIO(text.encode() if isinstance(text, str) else text), **options)
+
+
+def walked(cursor, value):
+    """The document read member by member as far down as it goes; `value` says what is where."""
+    if isinstance(value, dict):
+        return {key: walked(cursor, value[key]) for key in cursor.members()}
+    if isinstance(value, list):
+        return [walked(cursor, value[place]) for place, _ in enumerate(cursor.elements())]
+    return cursor.value()
+
+
+@given(VALUES, st.sampled_from([None, 1]), st.integers(1, 40))
+def test_a_document_in_small_pieces_is_what_json_loads_gives(value, indent, piece):
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_stream, "_CHUNK", piece)
+        assert stream(text).value() == value
+        assert walked(stream(text), value) == value
+
+
+@settings(max_examples=20)
+@given(st.dictionaries(st.text("ab", min_size=1, max_size=2), VALUES, max_size=5), st.integers(1, 9))
+def test_what_is_not_taken_is_passed_over(value, piece):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_stream, "_CHUNK", piece)
+        for wanted in value:
+            cursor = stream(json.dumps(value))
+            assert [cursor.value() for key in cursor.members() if key == wanted] == [value[wanted]]
+
+
+@given(st.text('{}[]":,0a \n', max_size=12))
+def test_any_text_is_read_as_json_reads_it_or_refused(text):
+    try:
+        wanted = json.loads(text)
+    except ValueError:
+        wanted = IfqaError
+    try:
+        cursor = stream(text)
+        found = walked(cursor, wanted) if wanted is not IfqaError else cursor.value()
+    except IfqaError:
+        assert wanted is IfqaError
+    else:
+        assert wanted is IfqaError or found == wanted  # what comes after the value is not looked at
+
+
+def test_the_line_is_that_of_the_value():
+    cursor = stream('{\n"a": [1,\n2,\n\n3],\n"b": [x]}')
+    lines = []
+    with pytest.raises(IfqaError, match=r"^x.json:6: not JSON \(Expecting value\)"):
+        for _ in cursor.members():
+            for _ in cursor.elements():
+                cursor.value()
+                lines.append(cursor.line)
+    assert lines == [2, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "x.json:1: the JSON ends too early"),
+        ("[1", "x.json:1: the JSON ends too early"),
+        ("[1 2]", "wanted ',', found '2'"),
+        ('{"a" 1}', "wanted ':', found '1'"),
+        ("{1: 2}", "wanted '\"', found '1'"),
+        ("[" * 200_000, "not JSON that can be read"),
+        (b'["\xff"]', "x.json:1: not UTF-8"),
+    ],
+)
+def test_broken_text_gets_its_line(text, said):
+    cursor = stream(text)
+    with pytest.raises(IfqaError) as error:
+        for _ in cursor.members() if b"{" in cursor._handle.getvalue()[:1] else cursor.elements():
+            cursor.value()
+    assert said in str(error.value)
+
+
+def test_a_value_that_would_fill_the_memory_is_refused(monkeypatch):
+    monkeypatch.setattr(json_stream, "_CHUNK", 64)
+    assert stream('["' + "a" * 900 + '"]', longest=1000).value() == ["a" * 900]
+    with pytest.raises(IfqaError, match="or a value of more than 1,000 characters"):
+        stream('["' + "a" * 5000 + '"]', longest=1000).value()
+
+
+def test_a_number_at_the_end_of_a_piece_is_whole(monkeypatch):
+    monkeypatch.setattr(json_stream, "_CHUNK", 3)
+    assert stream("123456").value() == 123456

@@ -1,0 +1,263 @@
+"""Training UnifiedQA: the published settings and loss, a benchmark learnt by heart, a kill, and the command line."""
+
+import json
+import os
+import shutil
+import signal
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_t5
+import torch
+from command_line import ifqa_here
+
+from ifqa.errors import IfqaError
+from ifqa.reading.t5.checkpoint import open_checkpoint
+from ifqa.reading.t5.text import Conventions
+from ifqa.reading.unifiedqa import UnifiedQA, input_text
+from ifqa.records import Passage, Question
+from ifqa.scoring.measures.exact_match import exact_match
+from ifqa.storage.files import sha256
+from ifqa.training import resume, t5, unifiedqa
+from ifqa.training.material import Material
+from ifqa.training.unifiedqa import Recipe, published_steps, resolve, targets
+
+CAUSES = "rain frost wind heat rust sand dust salt mud smoke snow hail fog ice fire flood storm waves lightning drought".split()
+TOWNS = "Bath Wick Lund Rye Hove Deal Ely Ayr Ulm Bonn Lyon Metz Brno Graz Linz Pisa Bari Oslo Turku Riga".split()
+TEXTS = [f"The mill of {town} was closed by {cause}." for cause, town in zip(CAUSES, TOWNS, strict=True)]
+QUESTIONS = [
+    Question(f"causal/{n}", f"Why was the mill of {town} closed?", (cause, f"by {cause}"), context=text, group="mills")
+    for n, (cause, town, text) in enumerate(zip(CAUSES, TOWNS, TEXTS, strict=True))
+]
+CONTEXTS = [[Passage("", "", one.context)] for one in QUESTIONS]
+MATERIAL = Material(QUESTIONS, CONTEXTS, "causal/original", {"train.jsonl": "abc"})
+STEPS = 48
+LEARN = {"steps": STEPS, "batch": 20, "device_batch": 20, "learning_rate": 1e-2, "evaluate_every": 16, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A T5 of one layer, whose tokenizer has each cause as a token."""
+    folder = tmp_path_factory.mktemp("start")
+    inputs = [input_text(one, passages) for one, passages in zip(QUESTIONS, CONTEXTS, strict=True)]
+    words = tiny_t5.tokenizer([*inputs, *(f"{answer} {answer}" for one in QUESTIONS for answer in one.answers)], 1000)
+    torch.manual_seed(0)
+    shape = tiny_t5.config(len(words), d_model=64, num_layers=1, num_decoder_layers=1, dropout_rate=0.03)
+    tiny_t5.FusionInDecoder(shape).save_pretrained(folder)
+    words.save_pretrained(folder)
+    return str(folder)
+
+
+def first_of_each() -> Material:
+    """The questions with one answer each, so that the whole target is an answer."""
+    return replace(MATERIAL, questions=[replace(one, answers=one.answers[:1]) for one in QUESTIONS])
+
+
+@pytest.fixture(scope="module")
+def learnt(start: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("learnt") / "model"
+    unifiedqa.train(first_of_each(), folder, model=start, **LEARN)
+    return folder
+
+
+def test_the_settings_are_the_published_ones() -> None:
+    published = {  # train_unifiedqa.py:9-27, 68-76 and the defaults of TrainingArguments in transformers 4.30
+        "model": "allenai/unifiedqa-v2-t5-base-1363200", "batch": 2, "learning_rate": 5e-5, "warmup": 0.0,
+        "weight_decay": 0.0, "clip": 1.0, "max_tokens": 2048, "max_target": 100, "seed": 42, "device_batch": 2,
+    }  # fmt: skip
+    assert published.items() <= asdict(Recipe()).items()
+    assert [published_steps(n) for n in (1, 25_569, 49_999, 50_000, 769_606)] == [6000, 6000, 6000, 60_000, 60_000]
+
+
+def test_the_number_of_steps_is_taken_from_the_number_of_questions(
+    tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unifiedqa, "SHORT", 3)
+    unifiedqa.train(MATERIAL, tmp_path / "made", model=start, device="cpu")
+    manifest = json.loads((tmp_path / "made/manifest.json").read_text())
+    assert (manifest["settings"]["steps"], manifest["record"]["steps"], manifest["recipe"]) == (3, 3, "published")
+    assert (manifest["family"], manifest["sources"]) == ("causal/original", {"train.jsonl": "abc"})
+    assert manifest["conventions"] == {"max_tokens": 2048, "titles": True, "encoder_eos": True}
+
+
+def test_the_best_checkpoint_on_dev_is_kept(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unifiedqa, "MAX_ANSWER", 4)
+    monkeypatch.setattr(unifiedqa, "first_answer", lambda text: next(scored))
+    scored = iter(["rain", "no", "no", "no"])  # two questions after each of two steps
+    unifiedqa.train(
+        MATERIAL,
+        tmp_path / "made",
+        dev=(QUESTIONS[:2], CONTEXTS[:2]),
+        model=start,
+        device="cpu",
+        steps=2,
+        evaluate_every=1,
+    )
+    record = json.loads((tmp_path / "made/manifest.json").read_text())["record"]
+    assert (record["steps"], record["best_step"], record["dev_EM"]) == (2, 1, 50)
+
+
+def test_a_target_is_all_answers_joined_by_tabs_and_cut() -> None:
+    assert targets(QUESTIONS[0]) == ["rain\tby rain"]
+    assert targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
+    words = tiny_t5.tokenizer()
+    chosen = resolve(max_target=4, steps=2, device="cpu", batch=4)
+    rows = t5.Rows(unifiedqa.task(chosen), QUESTIONS, CONTEXTS, words, Conventions(16))
+    for row in range(8):
+        label = rows[row]["label"]
+        assert isinstance(label, list)
+        assert (len(label), label[-1]) == (4, 1)
+
+
+def test_the_loss_is_that_of_transformers_t5(start: str) -> None:
+    """The mean over all tokens of a step, however many questions go through the network at once."""
+    checkpoint = open_checkpoint(start)
+    model, other = checkpoint.model.eval(), tiny_t5.plain(checkpoint.model).eval()
+    chosen = resolve(steps=3, batch=6, device="cpu")
+    uneven = [replace(one, answers=one.answers * (1 + n % 3)) for n, one in enumerate(QUESTIONS)]
+    rows = t5.Rows(unifiedqa.task(chosen), uneven, CONTEXTS, checkpoint.tokenizer, Conventions(40))
+    step = [rows[n] for n in range(6, 12)]
+    batch = t5._collate(step)
+    with torch.no_grad():
+        wanted = other(
+            input_ids=batch["passage_ids"], attention_mask=batch["passage_mask"].long(), labels=batch["labels"]
+        ).loss
+        whole = model(**batch).loss
+        parts = [model(**t5._collate(step[n : n + 2])).loss for n in (0, 2, 4)]
+    assert len({len(row["label"]) for row in step if isinstance(row["label"], list)}) > 1
+    torch.testing.assert_close(whole, wanted)
+    torch.testing.assert_close(torch.stack(parts).mean(), wanted)
+
+
+def test_twenty_questions_are_learnt_by_heart(learnt: Path, start: str) -> None:
+    reader = UnifiedQA(str(learnt), device="cpu", max_answer_tokens=20)
+    questions = first_of_each().questions
+
+    def em(passages: list[list[Passage]]) -> float:
+        predictions = reader.answer(questions, passages)
+        return 5 * sum(exact_match(p.answer, q.answers) for p, q in zip(predictions, questions, strict=True))
+
+    assert em(CONTEXTS) == 100
+    assert (reader.family, reader.trained_on, reader.label) == ("causal/original", {"abc"}, "")
+    untrained = UnifiedQA(start, device="cpu", max_answer_tokens=20).answer(questions, CONTEXTS)
+    assert not any(exact_match(p.answer, q.answers) for p, q in zip(untrained, questions, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(learnt: Path, start: str, tmp_path: Path) -> None:
+    """The process that is killed is a fork, so that nothing is imported again."""
+    folder = tmp_path / "cut"
+    child = os.fork()
+    if child == 0:
+        _train_until(24, first_of_each(), folder, start)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert [path.name for path in (folder / "checkpoints").iterdir()] == ["checkpoint-16"]
+    with pytest.raises(IfqaError, match="not finished; run its `ifqa train unifiedqa` again"):
+        UnifiedQA(str(folder))
+    unifiedqa.train(first_of_each(), folder, model=start, **LEARN)
+    assert (folder / "model.safetensors").read_bytes() == (learnt / "model.safetensors").read_bytes()
+    assert {path.name for path in folder.iterdir()} == {path.name for path in learnt.iterdir()}
+
+
+def _train_until(step: int, material: Material, folder: Path, start: str) -> None:
+    fit = resume.fit
+
+    def counted(trainer: Any, *given: Any) -> Any:
+        real, calls = trainer.training_step, iter(range(1, step + 1))
+
+        def stepped(*args: Any, **named: Any) -> Any:
+            if next(calls) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **named)
+
+        trainer.training_step = stepped
+        return fit(trainer, *given)
+
+    resume.fit = counted
+    unifiedqa.train(material, folder, model=start, **LEARN)
+
+
+BENCHMARK = """
+import json
+from pathlib import Path
+from ifqa.protocols import Benchmark
+from ifqa.records import Question
+
+class Mills(Benchmark):
+    name = "mills"
+    groups = "dataset"
+
+    def files(self, split):
+        return [Path(f"{one}.jsonl") for one in ("old", "new") if split in ("train", f"train/{one}")]
+
+    def questions(self, split):
+        lines = [(path.stem, json.loads(line)) for path in self.files(split) for line in path.read_text().splitlines()]
+        return [Question(f"mills/{split}/{n}", **{**one, "answers": tuple(one["answers"])}, group=group)
+                for n, (group, one) in enumerate(lines)]
+
+    def family(self, split):
+        return "mills/" + split.partition("/")[0]
+"""
+
+
+def test_each_dataset_gets_a_model_that_the_reader_finds(tmp_path: Path, start: str) -> None:
+    (tmp_path / "mills_of_towns.py").write_text(BENCHMARK)
+    for name, some in (("old", QUESTIONS[:3]), ("new", QUESTIONS[3:5])):
+        rows = [{"text": one.text, "answers": one.answers, "context": one.context} for one in some]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/mine.toml").write_text(
+        'benchmark = "mills_of_towns:Mills"\nsplit = "train"\n[reader]\nname = "unifiedqa"\n'
+        'checkpoint = "models/unifiedqa-{group}"\ndevice = "cpu"\nmax_answer_tokens = 4\n'
+    )
+    few = [flag for one in (f"model={start}", "steps=1", "device=cpu") for flag in ("--set", one)]
+    train = ["train", "unifiedqa", "--benchmark", "mills_of_towns:Mills", "--split", "train", *few]
+    for dataset, told in (("old", "3 of 3 questions of train/old come with a text"), ("new", "2 of 2 questions")):
+        made = ifqa_here(*train, "--dataset", dataset, folder=tmp_path)
+        assert (made.returncode, made.stdout.strip()) == (0, f"models/unifiedqa-{dataset}"), made.stderr
+        assert told in made.stderr
+        manifest = json.loads((tmp_path / f"models/unifiedqa-{dataset}/manifest.json").read_text())
+        assert manifest["sources"] == {f"{dataset}.jsonl": sha256(tmp_path / f"{dataset}.jsonl")}
+        assert manifest["family"] == "mills/train"
+    assert ifqa_here(*train, folder=tmp_path).stdout.strip() == "models/unifiedqa"
+    ran = ifqa_here("run", "mine", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    record = json.loads((tmp_path / "experiments/mine/read/manifest.json").read_text())["record"]
+    assert (record["questions"], record["trained_on_them"], record["label"]) == (5, True, "")
+    shutil.rmtree(tmp_path / "models/unifiedqa-new")
+    ran = ifqa_here("read", "mine", folder=tmp_path)
+    assert ran.returncode == 2
+    assert "is of group 'new', and models/unifiedqa-{group} is there for old alone" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": -1}, "'steps': wanted a whole number from 0"),
+        ({"batch": 3}, "batch: wanted a multiple of 2"),
+        ({"max_tokens": 4}, "max_tokens: wanted 16 or more"),
+        ({"max_target": 0}, "'max_target': wanted a whole number from 1"),
+        ({"recipe": "published"}, "training setting 'recipe'"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(IfqaError, match=message) as error:
+        unifiedqa.train(MATERIAL, tmp_path / "made", **{"device": "cpu"} | changes)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "made").exists()
+
+
+def test_questions_without_answers_are_refused_and_nothing_is_written(tmp_path: Path, start: str) -> None:
+    with pytest.raises(IfqaError, match="none of 1 training questions has an answer"):
+        unifiedqa.train(
+            Material([Question("t", "Why?", (" ",))], [[]], "x"), tmp_path / "made", model=start, device="cpu"
+        )
+    assert not (tmp_path / "made").exists()
+
+
+def test_choices_are_part_of_a_trainings_identity() -> None:
+    asked = Question("q", "Why?", ("a",))
+    assert resume.identity([asked], [[]]) != resume.identity([replace(asked, choices=("a", "b"))], [[]])
