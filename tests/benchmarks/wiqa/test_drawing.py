@@ -1,4 +1,9 @@
-"""Drawings: well-formed, everything in its place, and texts from outside stay text."""
+"""Drawings: well-formed, everything in its place, and texts from outside stay text.
+
+    python tests/benchmarks/wiqa/test_drawing.py
+
+writes the drawing of the docs again.
+"""
 
 from xml.etree import ElementTree
 
@@ -9,9 +14,10 @@ from hypothesis import strategies as st
 from ifqa.benchmarks.wiqa.drawing import draw, figure
 from ifqa.benchmarks.wiqa.layouts import read_graph, read_graphs
 from ifqa.records import Question
-from ifqa.storage.resources import BUNDLED
+from ifqa.storage.resources import BUNDLED, PACKAGE
 
 GRAPHS = read_graphs(BUNDLED / "wiqa" / "graphs.jsonl")
+DOCS = PACKAGE.parent / "docs" / "wiqa-graph.svg"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -81,3 +87,11 @@ def test_any_text_is_drawn_as_text(text, prompt):
         name for one in tree.iter() for name in one.attrib if name.startswith("on") or "href" in name or name == "id"
     }
     assert "and 1 more" in words(tree)
+
+
+def test_the_docs_show_the_drawing_of_today():
+    assert DOCS.read_text(encoding="utf-8") == draw(GRAPHS["bread-1"], "Z", "A")
+
+
+if __name__ == "__main__":
+    DOCS.write_text(draw(GRAPHS["bread-1"], "Z", "A"), encoding="utf-8")
