@@ -103,7 +103,7 @@ class Reader(Learned):
     """Answers questions from passages."""
 
     concurrent: bool = False  # whether several threads may call `answer` at once
-    chunk: int = 32  # questions in one call of `answer`; their predictions are then written to disk
+    chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
     label: str = ""  # printed with its scores
 
     def answer(
@@ -265,6 +265,10 @@ class Benchmark(Plugin):
 
         Families share questions, so a model trained on one family is not tested on another.
         """
+        return ""
+
+    def figure(self, question: Question) -> str:
+        """A drawing of what the question is about, as SVG; empty if there is none. Reports and notebooks show it as an image."""
         return ""
 
     def training(self, split: str) -> str:

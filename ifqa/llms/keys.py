@@ -1,12 +1,12 @@
 """Which server is asked and with which key; a file may name a server, but not which key it gets."""
 
+import ipaddress
 import os
 import re
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from ifqa.errors import IfqaError
 from ifqa.llms.failures import scrub
-from ifqa.llms.money import is_local
 
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
@@ -70,6 +70,18 @@ def server_of(url: str) -> str:
 def is_openai(url: str) -> bool:
     """Whether the server is OpenAI's own."""
     return urlsplit(url).hostname == urlsplit(OPENAI).hostname
+
+
+def is_local(url: str) -> bool:
+    """Whether a server's host is this machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
 
 
 def is_own(url: str) -> bool:

@@ -1,19 +1,18 @@
 """Prices of tokens, and caps: room is set aside before a request is sent, and settled when its answer is back."""
 
-import ipaddress
 import math
 import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
-from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from ifqa.llms.keys import OPENAI, is_local, is_openai
 from ifqa.settings import Table, check_table
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import find_resource
+from ifqa.storage.resources import BUNDLED, find_resource
 
 PRICES = "prices.toml"
 Dollars = Annotated[float, Field(ge=0, description="US dollars per million tokens")]
@@ -48,30 +47,19 @@ class Price:
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
 
-def is_local(url: str) -> bool:
-    """Whether a server's host is this machine."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return address.is_loopback or address.is_unspecified
+def price_of(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None:
+    """The price of a server's model from prices.toml; None if it is unknown, which never counts as free.
 
-
-def price_of(model: str, url: str = "", root: Path = Path()) -> Price | None:
-    """A model's price from prices.toml; None if it is unknown, which never counts as free.
-
-    The table is looked for below `root`, then in the repository, then in the package. A model's name with a date that is
-    not in the table has the price of the name without the date. A server on this machine is free, unless the table has a
-    price for its model.
+    The table is looked for below `root`, then in the repository, then in the package. The package's table has OpenAI's
+    prices, so it says nothing of another host's models, whatever their names. A model's name with a date that is not in
+    the table has the price of the name without the date. A server on this machine is free, unless the table has a price
+    for its model: it may pass requests on to OpenAI.
 
     Raises:
         IfqaError: the table is wrong; the message names the key.
     """
     path = find_resource(PRICES, root)
-    if path:
+    if path and (path.parent != BUNDLED or is_openai(url) or is_local(url)):
         table = check_table(PricesTable, read_toml(path), str(path))
         for name in (model, re.sub(r"-\d{4}-\d{2}-\d{2}$", "", model)):
             if name in table.models:

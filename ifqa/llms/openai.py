@@ -15,8 +15,8 @@ from ifqa.llms.asking import Round, run
 from ifqa.llms.completions import Store, check_store
 from ifqa.llms.failures import Failure, blot, of_status, scrub
 from ifqa.llms.keeping import Keeper
-from ifqa.llms.keys import NO_KEY, address_of, check_address, is_openai, is_own, key_for, server_of
-from ifqa.llms.money import Account, Budget, is_local, price_of
+from ifqa.llms.keys import NO_KEY, address_of, check_address, is_local, is_openai, is_own, key_for, server_of
+from ifqa.llms.money import Account, Budget, price_of
 from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
@@ -103,8 +103,10 @@ class OpenAI(LanguageModel):
             say(f"{model}: its window is unknown, {WINDOW} tokens are assumed; set window if it is another")
         self.price = price_of(model, self.url, root)
         if max_cost and self.price is None:
+            at = "" if is_openai(self.url) else f" at {urlsplit(self.url).netloc}"
             raise IfqaError(
-                f"max_cost is ${max_cost:g}, but the price of {model!r} is unknown: add it to a prices.toml here"
+                f"max_cost is ${max_cost:g}, but the price of {model!r}{at} is unknown: add it to a prices.toml here, below "
+                f'[models] as "{model}" = {{ input = DOLLARS, output = DOLLARS }} per million tokens; or cap the tokens instead'
             )
         self._concurrency = concurrency
         self._interval = 60 / requests_per_minute if requests_per_minute else 0.0

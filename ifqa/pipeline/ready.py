@@ -10,8 +10,7 @@ from pathlib import Path
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment, retriever_tables
 from ifqa.errors import IfqaError
-from ifqa.llms.keys import address_of, key_for
-from ifqa.llms.money import is_local
+from ifqa.llms.keys import address_of, is_local, key_for
 from ifqa.llms.replay import recording
 from ifqa.models.hub import is_here, partner
 from ifqa.pipeline.upstream import sources_of

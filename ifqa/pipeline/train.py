@@ -140,7 +140,7 @@ def _by_experiment(name: str, benchmark: str) -> Retrieve:
         with _lock(variant.folder):
             prepare(variant)
             retrieve(variant)
-        top = [ranking[:depth] for ranking in rankings_of(variant, questions_of(variant))]
+        top = (ranking[:depth] for ranking in rankings_of(variant, questions_of(variant)))
         return list(passages_of(variant, top))
 
     return search

@@ -1,17 +1,21 @@
 """A Markdown page for each experiment: scores, commands, environment, inputs and files (`ifqa report --pages`)."""
 
 import gzip
+import hashlib
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ifqa.errors import IfqaError
+from ifqa.formats.qrels import read_qrels
 from ifqa.pipeline.convert import convert
 from ifqa.progress import duration
 from ifqa.report.results import Result
 from ifqa.report.table import Grid, grids, markdown_table, plain_cell, verdict_of
 from ifqa.scoring.declared import declared
+from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.summary import Content, Part, partial
 from ifqa.storage.files import create, write
 from ifqa.storage.resources import find_resource
@@ -51,7 +55,9 @@ def exported(result: Result) -> tuple[str, str] | None:
         return None
     if result.made.get("own_passages"):
         return None  # the judgements are of the corpus's passages, and the run names others
-    over = f"{experiment.benchmark}-{experiment.split}-{experiment.corpus}"
+    if not any(key.startswith(f"{GOLD_ANY.name}@") for key in result.scores["measures"]):
+        return None  # the questions have no gold passages, by which a run is judged
+    over = f"{experiment.benchmark}-{experiment.split.replace('/', '-')}-{experiment.corpus}"
     return f"{RUNS}/{experiment.name}.trec.gz", f"{QRELS}/{over}.qrels.gz"
 
 
@@ -61,25 +67,79 @@ def export(results: Iterable[Result], folder: Path) -> Iterator[Path]:
     Raises:
         IfqaError: as `convert`.
     """
-    judged: dict[Path, tuple[str, str]] = {}
+    judged: dict[Path, Result] = {}
     for one in results:
         if one.here and (paths := exported(one)):
             run, qrels = (folder / path for path in paths)
-            judged[qrels] = (f"{one.experiment.benchmark}:{one.experiment.split}", one.experiment.corpus)
-            yield _packed(one.experiment.folder / "retrieve" / "run.trec", run)
-    for path, (questions, corpus) in judged.items():
-        with TemporaryDirectory() as folder_aside:  # a reader may have unpacked the file in `folder`
-            plain = Path(folder_aside) / path.stem
-            convert(questions, plain, form="qrels", corpus=corpus)
-            yield _packed(plain, path)
+            judged[qrels] = one
+            yield _packed((one.experiment.folder / "retrieve" / "run.trec").read_bytes(), run)
+    for path, one in judged.items():
+        yield _packed(_judgements(one), path)
 
 
-def _packed(source: Path, to: Path) -> Path:
+def check_exported(results: Iterable[Result], folder: Path) -> None:
+    """Check the content of exported runs and judgements, without their packing; nothing is written.
+
+    A run is held against the SHA-256 in its record. Judgements are made again where the experiment is here; elsewhere they
+    only have to be judgements.
+
+    Raises:
+        IfqaError: a file is missing, damaged, or of another content.
+    """
+    judged: dict[Path, list[Result]] = {}
+    for one in results:
+        if paths := exported(one):
+            run, qrels = (folder / path for path in paths)
+            judged.setdefault(qrels, []).append(one)
+            if hashlib.sha256(_unpacked(run, one, folder)).hexdigest() != one.made["run"]:
+                raise _stale(run, "is not the run that was scored", one, folder)
+    for path, several in judged.items():
+        found = _unpacked(path, several[0], folder)
+        here = next((one for one in several if one.here), None)
+        if here and found != _judgements(here):
+            raise _stale(path, "has other judgements than the corpus gives", here, folder)
+        if not _are_judgements(found):
+            raise _stale(path, "holds no judgements", several[0], folder)
+
+
+def _judgements(one: Result) -> bytes:
+    """The judgements of every passage of an experiment's corpus, in TREC's format."""
+    with TemporaryDirectory() as aside:  # a reader may have unpacked the exported file in its folder
+        plain = Path(aside) / "judged.qrels"
+        convert(f"{one.experiment.benchmark}:{one.experiment.split}", plain, form="qrels", corpus=one.experiment.corpus)
+        return plain.read_bytes()
+
+
+def _are_judgements(content: bytes) -> bool:
+    with TemporaryDirectory() as aside:
+        plain = Path(aside) / "judged.qrels"
+        plain.write_bytes(content)
+        try:
+            return bool(read_qrels(plain))
+        except IfqaError:
+            return False
+
+
+def _packed(content: bytes, to: Path) -> Path:
     """Write a gzip file whose bytes depend only on the content."""
     to.parent.mkdir(parents=True, exist_ok=True)
     with create(to) as handle:
-        write(handle, gzip.compress(source.read_bytes(), mtime=0))
+        write(handle, gzip.compress(content, mtime=0))
     return to
+
+
+def _unpacked(path: Path, one: Result, folder: Path) -> bytes:
+    if not path.exists():
+        raise _stale(path, "is not there", one, folder)
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise _stale(path, f"is damaged ({error})", one, folder) from error
+
+
+def _stale(path: Path, what: str, one: Result, folder: Path) -> IfqaError:
+    again = "" if one.here else f"ifqa run {one.experiment.name}, then "
+    return IfqaError(f"{path} {what}; write it again: {again}ifqa report --pages {folder}")
 
 
 def _index(results: Sequence[Result]) -> str:
@@ -134,7 +194,7 @@ def _scores(one: Result) -> str:
 
 def _commands(one: Result) -> str:
     experiment = one.experiment
-    fetch = f"ifqa data {experiment.benchmark}\n" if experiment.benchmark != "sample" else ""
+    fetch = f"ifqa data {experiment.benchmark}\n" if not experiment.benchmark.startswith("sample") else ""
     needed = f"It needs {', '.join(one.needs)}.\n\n" if one.needs and not one.scores else ""
     text = f"{needed}```sh\n{fetch}ifqa check {experiment.name}\nifqa run {experiment.name}\n```\n"
     for file in (f"experiments/{experiment.name}.toml", f"indexes/{experiment.corpus}.toml"):

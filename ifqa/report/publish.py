@@ -10,7 +10,7 @@ from ifqa.errors import IfqaError
 from ifqa.report.browse import browse
 from ifqa.report.curves import recall_curve, recall_svg
 from ifqa.report.page import write_page
-from ifqa.report.pages import export, is_page
+from ifqa.report.pages import check_exported, export, is_page
 from ifqa.report.pages import pages as row_pages
 from ifqa.report.records import RECORDS, read_records
 from ifqa.report.results import Result, gather, updated
@@ -33,7 +33,8 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
     Args:
         into: a file in which the text between the marks `BEGIN` and `END` is replaced by the table of measured results.
         shown: experiments whose questions the HTML page shows; empty for all that are finished here.
-        check: write nothing; raise an error if a file differs from what would be written.
+        check: write nothing; raise an error if a file differs from what would be written, or an exported run or file of
+            judgements has other content.
         pages: a folder for a page of each experiment, and the run and judgements of those that are finished here.
 
     Raises:
@@ -67,6 +68,8 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
             for path, text in texts.items():
                 if not path.exists() or _text(path) != text:
                     raise IfqaError(f"{path} is stale; write it again: ifqa report{_options(into, pages)}")
+            if pages:
+                check_exported(results, pages)
             return
         here = [one for one in here if not chosen or one.experiment.name in chosen]
         write_page(PAGE, tables, list(_figures(here)), browse([one.experiment for one in here]), _about(here))

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.llms import tokens
-from ifqa.llms.money import Account, Price, is_local, price_of
+from ifqa.llms.keys import is_local
+from ifqa.llms.money import Account, Price, price_of
 from ifqa.llms.tokens import at_most, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.records import Request
 from ifqa.storage.files import read_json, read_toml
@@ -46,6 +47,21 @@ def test_a_price_file_in_the_working_directory_replaces_ours(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     assert price_of("gpt-4.1-mini") is None
     assert price_of("big").input == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "known"),
+    [
+        ("https://api.openai.com/v1", True),
+        ("http://localhost:4000/v1", True),
+        ("https://api.example.com/v1", False),
+        ("https://api.openai.com.example.com/v1", False),
+    ],
+)
+def test_our_table_is_of_openai_and_of_no_other_host(tmp_path, monkeypatch, url, known):
+    assert (price_of("gpt-4.1-mini", url) is not None) == known
+    table(tmp_path, TABLE.replace("big", "gpt-4.1-mini"))
+    assert price_of("gpt-4.1-mini", url, tmp_path).input == 3, "a table of the user's is of all hosts"
 
 
 def test_every_model_of_our_table_has_a_positive_price():

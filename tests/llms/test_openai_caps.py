@@ -74,6 +74,17 @@ def test_a_cap_on_money_needs_a_price():
     assert OpenAI(model="mystery").price is None
 
 
+def test_a_cap_on_money_at_another_host_needs_a_price_of_ones_own():
+    there = {"model": "gpt-4.1-mini", "base_url": "https://api.example.com/v1"}
+    with pytest.raises(
+        IfqaError, match=r"price of 'gpt-4\.1-mini' at api\.example\.com is unknown: add it to a prices\.toml"
+    ):
+        OpenAI(**there, max_cost=1.0)
+    assert OpenAI(**there).price is None
+    Path("prices.toml").write_text(PRICED)
+    assert OpenAI(**there | {"model": "m"}, max_cost=1.0).price
+
+
 def test_an_estimate_counts_what_is_not_stored_and_sends_nothing():
     Path("prices.toml").write_text(PRICED)
     with serving() as server:

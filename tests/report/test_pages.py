@@ -208,6 +208,44 @@ def test_the_bytes_of_exports_depend_on_their_content_alone(searched):
     assert [path.read_bytes() for path in paths] == before
 
 
+def test_a_check_refuses_an_export_that_is_gone_damaged_or_of_other_content(searched):
+    report()
+    run, qrels = FOLDER / "runs/searched.trec.gz", FOLDER / "qrels/sample-dev-gold.qrels.gz"
+    run.write_bytes(gzip.compress(gzip.decompress(run.read_bytes()), compresslevel=1))
+    assert report(check=True) == [], "other packing of the same content"
+    whole, judged = run.read_bytes(), gzip.decompress(qrels.read_bytes())
+    broken = {
+        "searched.trec.gz is damaged": (run, whole[:-9]),
+        "searched.trec.gz is not the run that was scored": (run, gzip.compress(gzip.decompress(whole)[:-1])),
+        "sample-dev-gold.qrels.gz has other judgements": (qrels, gzip.compress(judged[:-1])),
+    }
+    for complaint, (path, content) in broken.items():
+        before = path.read_bytes()
+        path.write_bytes(content)
+        with pytest.raises(IfqaError, match=f"{complaint}.*; write it again: ifqa report --pages"):
+            report(check=True)
+        path.write_bytes(before)
+    run.unlink()
+    with pytest.raises(IfqaError, match=r"searched\.trec\.gz is not there"):
+        report(check=True)
+
+
+def test_an_export_of_a_recorded_experiment_is_checked_without_its_folder(searched):
+    report()
+    run, qrels = FOLDER / "runs/searched.trec.gz", FOLDER / "qrels/sample-dev-gold.qrels.gz"
+    shutil.rmtree("experiments/searched")
+    assert report(check=True) == []
+    for path, complaint in (
+        (qrels, r"\.gz holds no judgements"),
+        (run, r"\.gz is not the run .*: ifqa run searched, "),
+    ):
+        whole = path.read_bytes()
+        path.write_bytes(gzip.compress(b"one two\n"))
+        with pytest.raises(IfqaError, match=complaint):
+            report(check=True)
+        path.write_bytes(whole)
+
+
 def test_an_unpacked_file_beside_the_export_is_left_alone(searched):
     (FOLDER / "qrels").mkdir(parents=True)
     unpacked = FOLDER / "qrels/sample-dev-gold.qrels"

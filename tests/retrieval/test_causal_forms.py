@@ -125,7 +125,9 @@ def test_what_is_stated_is_a_fixed_point(question):
     assert asked(stated).stated == stated
 
 
-@pytest.mark.parametrize("piece", ["why ", "what the of one ", "what is the ", "how did ", ", what causes ", "and the ", "? "])
+@pytest.mark.parametrize(
+    "piece", ["why ", "what the of one ", "what is the ", "how did ", ", what causes ", "and the ", "? "]
+)
 def test_time_grows_far_below_the_square_of_the_length(piece):
     def seconds(times):
         begun = time.process_time()

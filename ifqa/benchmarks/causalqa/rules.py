@@ -139,17 +139,8 @@ RULES: Mapping[str, Mapping[str, re.Pattern[str]]] = {
 _OTHER = re.compile("[^А-Яа-яЁёA-Za-z0-9]+")
 #: Whatever a rule matches has one of these, and most questions have none, which is told in a tenth of the time.
 _HINTS = (
-    "why",
-    "cause",
-    "how come",
-    "how did",
-    "ffec",
-    "lead",
-    "led to",
-    "happen",
-    "what to do",
-    "what should be done",
-)
+    "why", "cause", "how come", "how did", "ffec", "lead", "led to", "happen", "what to do", "what should be done"
+)  # fmt: skip
 
 
 def plain(question: str) -> str:

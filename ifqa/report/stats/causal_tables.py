@@ -36,7 +36,9 @@ def show(found: Measured) -> None:
         console.print(_datasets(found))
     if found.labelled:
         console.print(f"\n[italic]Of {found.labelled:,} labelled questions, {found.positive:,} of them causal[/italic]")
-        console.print(_judged(found))
+        for one in found.tallies:
+            console.print(_judged(found, one))
+            console.print()
         console.print(
             f"In brackets: 95% intervals. The paper, on 1,000 questions: {PAPER_PRECISION:.2f} and {PAPER_RECALL:.2f}."
         )
@@ -80,13 +82,12 @@ def _datasets(found: Measured) -> "Table":
     return table
 
 
-def _judged(found: Measured) -> "Table":
-    table = _table("", *(f"{one}, {what}" for one in found.tallies for what in ("precision", "recall")))
-    every = [judged(found, tally) for tally in found.tallies.values()]
-    for name in NAMES:
-        table.add_row(
-            _TITLES[name], *(interval_cell(one[name][what]) for one in every for what in ("precision", "recall"))
-        )
+def _judged(found: Measured, reading: str) -> "Table":
+    table = _table("", "matched", "precision", "recall")
+    tally = found.tallies[reading]
+    for name, one in judged(found, tally).items():
+        title = f"{reading}, any rule" if name == ANY else f"  {_TITLES[name]}"
+        table.add_row(title, f"{tally.judged[name]:,}", *map(interval_cell, (one["precision"], one["recall"])))
     return table
 
 
