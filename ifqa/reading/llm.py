@@ -114,7 +114,9 @@ class Llm(Reader):
         room = self.llm.window - self.prompt.max_tokens
         order = self.order
         return [
-            fit(self.prompt, question.text, several, shown, self.llm.chat, self.llm.count, room, order, question.choices)
+            fit(
+                self.prompt, question.text, several, shown, self.llm.chat, self.llm.count, room, order, question.choices
+            )
             for question, several in zip(questions, passages, strict=True)
         ]
 
@@ -176,7 +178,9 @@ class Llm(Reader):
             return Prediction(question.id, "", error=error)
         self._counts["cut"] += any(one.finish == "length" for one in came)
         parsed = [(self.prompt.parse(one.text, question.choices), one.text) for one in came]
-        same = str if self.prompt.shows_choices else normalize  # choices such as "+" and "-" would be normalised to nothing
+        same = (
+            str if self.prompt.shows_choices else normalize
+        )  # choices such as "+" and "-" would be normalised to nothing
         votes = Counter(same(found.answer) for found, _ in parsed if not found.problem)
         if not votes:
             self._counts["unparsed"] += 1

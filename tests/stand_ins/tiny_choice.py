@@ -6,7 +6,13 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-from transformers import BertConfig, BertForMultipleChoice, PreTrainedTokenizerFast, RobertaConfig, RobertaForMultipleChoice
+from transformers import (
+    BertConfig,
+    BertForMultipleChoice,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMultipleChoice,
+)
 
 from ifqa.reading.choice.stems import worded
 from ifqa.records import Passage, Question
@@ -38,7 +44,9 @@ def contexts(several: list[Question]) -> list[list[Passage]]:
 def encoder(folder: Path, kind: str = "bert", seed: int = 0) -> str:
     """A whole model of multiple choice whose tokenizer has the words of `questions`."""
     texts = [text for one in questions() for text in (one.text, one.context, *CHOICES)]
-    words = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *sorted(set(" ".join(texts).lower().replace(".", " . ").split()))])
+    words = dict.fromkeys(
+        ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *sorted(set(" ".join(texts).lower().replace(".", " . ").split()))]
+    )
     made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, "[UNK]"))
     made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
@@ -46,7 +54,9 @@ def encoder(folder: Path, kind: str = "bert", seed: int = 0) -> str:
     torch.manual_seed(seed)
     shape = SIZE | {"vocab_size": len(words), "pad_token_id": 0}
     network = (
-        BertForMultipleChoice(BertConfig(**shape, max_position_embeddings=64, hidden_dropout_prob=0.02, attention_probs_dropout_prob=0.0))
+        BertForMultipleChoice(
+            BertConfig(**shape, max_position_embeddings=64, hidden_dropout_prob=0.02, attention_probs_dropout_prob=0.0)
+        )
         if kind == "bert"
         else RobertaForMultipleChoice(RobertaConfig(**shape, max_position_embeddings=40, type_vocab_size=1))
     )

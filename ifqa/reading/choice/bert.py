@@ -85,9 +85,7 @@ class Choice(Reader):
         made = []
         for start in range(0, len(questions), CHUNK // 8):
             some = list(zip(questions, passages, strict=True))[start : start + CHUNK // 8]
-            pairs = [
-                pair for asked, read in some for pair in sequences(encoder.tokenizer, asked, read, self._scheme)
-            ]
+            pairs = [pair for asked, read in some for pair in sequences(encoder.tokenizer, asked, read, self._scheme)]
             scores = iter(self._scores(pairs))
             for asked, read in some:
                 own = [next(scores) for _ in asked.choices]

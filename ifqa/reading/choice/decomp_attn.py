@@ -106,9 +106,7 @@ def network(settings: dict[str, Any], classes: int) -> "DecomposableAttention":
     from ifqa.models.minilm import token_embeddings
     from ifqa.reading.choice.alignment import DecomposableAttention
 
-    return DecomposableAttention(
-        token_embeddings(encoder_folder()), classes, settings["hidden"], settings["dropout"]
-    )
+    return DecomposableAttention(token_embeddings(encoder_folder()), classes, settings["hidden"], settings["dropout"])
 
 
 def _load(folder: Path, manifest: Manifest) -> "DecomposableAttention":

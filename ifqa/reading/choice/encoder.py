@@ -36,7 +36,7 @@ class Encoder:
         return min(positions, _MOST)
 
     def logits(self, features: dict[str, "Tensor"]) -> "Tensor":
-        """A logit for each sequence, [sequences]. Transformers' head wants [questions, options, tokens]: each one is alone here."""
+        """A logit for each sequence, [sequences]; to the head each is a question with one option."""
         made: Tensor = self.model(**{name: one[:, None] for name, one in features.items()}).logits
         return made.squeeze(-1)
 

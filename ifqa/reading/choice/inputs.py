@@ -33,8 +33,8 @@ def sequences(
 ) -> list[tuple[list[int], list[int]]]:
     """Token ids and token types of a question's options, one pair an option.
 
-    Types are 0 up to the first [SEP] and 1 after it, as BERT's tokenizer gives them for a pair. A paragraph or explanation that is
-    empty or not read is left out, with its [SEP]. Text that looks like a special token is read as text.
+    Types are 0 up to the first [SEP] and 1 after it, as BERT's tokenizer gives them for a pair. A paragraph or explanation that
+    is empty or not read is left out, with its [SEP]. Text that looks like a special token is read as text.
     """
     first = [*(one.text for one in passages if scheme.paragraph), question.label(EXPLANATION) * scheme.explanation]
     paragraph = " ".join(text.strip() for text in first if text.strip())

@@ -16,7 +16,13 @@ from ifqa.training.material import Material
 
 @checked("training setting", given=["material", "folder"])
 def train(
-    material: Material, folder: Path, *, seed: Natural = 0, rounds: Positive = 50, depth: Positive = 1, least: Positive = 1
+    material: Material,
+    folder: Path,
+    *,
+    seed: Natural = 0,
+    rounds: Positive = 50,
+    depth: Positive = 1,
+    least: Positive = 1,
 ) -> None:
     """Train, and write `model.json` and a `manifest.json`. It takes seconds, so an interrupted training begins again.
 

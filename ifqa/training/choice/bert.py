@@ -41,7 +41,9 @@ def train(
     device: str = "auto",
     checkpoint_every: Positive = 200,
 ) -> None:
-    """Train, and write the encoder's files, its tokenizer and a `manifest.json`. An interrupted training resumes to the same weights.
+    """Train, and write the encoder's files, its tokenizer and a `manifest.json`.
+
+    An interrupted training resumes to the same weights.
 
     Args:
         material: questions without choices or without an answer are left out; the rankings hold the paragraphs.
@@ -52,8 +54,8 @@ def train(
         epochs, batch: passes over the questions, and questions a step.
         learning_rate, warmup, weight_decay: AdamW's highest rate, the share of the steps before it, and its decay.
         max_tokens: most tokens of a sequence; the paragraph is cut first.
-        augment, symmetry, transitivity: training on consistency, see `ifqa.training.choice.trainer`; Asai and Hajishirzi (2020) have
-            true, 0.5 and 0.1, with RoBERTa-base at 2e-5 and 64 questions a step.
+        augment, symmetry, transitivity: training on consistency, see `ifqa.training.choice.trainer`; Asai and Hajishirzi (2020)
+            have true, 0.5 and 0.1, with RoBERTa-base at 2e-5 and 64 questions a step.
         device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
         checkpoint_every: steps between checkpoints.
 
@@ -85,8 +87,8 @@ def train(
     set_seed(seed)  # the head is drawn when the encoder is opened
     opened = open_encoder(encoder, untrained=True)
     plan = Plan(
-        seed=seed, epochs=epochs, batch=batch, learning_rate=learning_rate, warmup=warmup, optimiser="adamw_torch",
-        schedule="linear", weight_decay=weight_decay, augment=augment, symmetry=symmetry, transitivity=transitivity,
+        seed=seed, epochs=epochs, batch=batch, learning_rate=learning_rate, warmup=warmup, weight_decay=weight_decay,
+        augment=augment, symmetry=symmetry, transitivity=transitivity,
         checkpoint_every=checkpoint_every,
     )  # fmt: skip
     scheme = scheme_of(settings, opened.longest)
@@ -114,8 +116,9 @@ def _collated(several: Sequence[Any], opened: Encoder) -> dict[str, "Tensor"]:
 
 def _logits(model: Any, read: dict[str, "Tensor"]) -> "Tensor":
     """Logits [questions, most options], -inf where a question has fewer."""
+    import torch
     from torch.nn.utils.rnn import pad_sequence
 
     features = {name: one for name, one in read.items() if name != "counts"}
-    flat = Encoder(model, None).logits(features)
-    return pad_sequence(list(flat.split(read["counts"].tolist())), batch_first=True, padding_value=float("-inf"))
+    own = torch.split_with_sizes(Encoder(model, None).logits(features), read["counts"].tolist())
+    return pad_sequence(list(own), batch_first=True, padding_value=float("-inf"))

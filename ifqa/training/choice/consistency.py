@@ -1,7 +1,7 @@
 """Questions that follow from others, for training on consistency (Asai and Hajishirzi, ACL 2020).
 
-    symmetry      "suppose more X happens, how will it affect Y" -> more, so "suppose less X happens ..." -> less. The opposite of the
-                  change or of the effect turns the answer round; the opposite of both keeps it.
+    symmetry      "suppose more X happens, how will it affect Y" -> more, so "suppose less X happens ..." -> less. The opposite
+                  of the change or of the effect turns the answer round; the opposite of both keeps it.
     transitivity  X -> Y is more and Y -> Z is more (less), so X -> Z is more (less).
 
 Which words are opposites, and which choices, is told by `ifqa.reading.choice.lexicon`.

@@ -24,9 +24,8 @@ class Plan:
     Attributes:
         seed: for order and draws, and for the network's weights and dropout, from which `resume.fit` starts.
         epochs, batch: passes over the questions, and questions a step.
-        learning_rate, warmup: highest rate, and the share of the steps before it is reached.
-        optimiser, schedule: transformers' names, such as "adamw_torch" and "linear".
-        weight_decay: the optimiser's.
+        learning_rate, warmup: AdamW's highest rate, and the share of the steps before it is reached; it then falls to 0.
+        weight_decay: AdamW's.
         augment: whether a question is also trained on its mirrored and its following question, one of each drawn in each pass.
         symmetry, transitivity: weights of the two losses of consistency; 0 for none.
         checkpoint_every: steps between checkpoints.
@@ -37,8 +36,6 @@ class Plan:
     batch: int
     learning_rate: float
     warmup: float
-    optimiser: str
-    schedule: str
     weight_decay: float
     augment: bool
     symmetry: float
@@ -116,7 +113,7 @@ def fit(model: Any, task: Task, material: Material, plan: Plan, folder: Path, de
     arguments = TrainingArguments(
         output_dir=str(folder / resume.CHECKPOINTS), num_train_epochs=1, learning_rate=plan.learning_rate,
         per_device_train_batch_size=plan.batch, weight_decay=plan.weight_decay, warmup_steps=plan.warmup,
-        optim=plan.optimiser, lr_scheduler_type=plan.schedule, bf16=half, use_cpu=device == "cpu", save_strategy="steps",
+        lr_scheduler_type="linear", bf16=half, use_cpu=device == "cpu", save_strategy="steps",
         save_steps=plan.checkpoint_every, save_total_limit=2, logging_steps=plan.checkpoint_every,
         remove_unused_columns=False, report_to="none", disable_tqdm=True, seed=plan.seed, log_level="error",
         log_level_replica="error",
@@ -193,8 +190,8 @@ def losses(logits: "Tensor", step: dict[str, "Tensor"], plan: Plan) -> "Tensor":
     """Cross-entropy, and the weighted losses of consistency, on a step's logits [questions, choices] (see `Rows.collated`).
 
     Symmetry is |z(right) - z'(right')| of a question and its mirrored one; transitivity is |z1(more) + z2(more) - z3(more)| +
-    |z1(more) + z2(less) - z3(less)| of a chain. Both are on logits, as in Asai and Hajishirzi's code (modeling_roberta_consistency.py
-    in AkariAsai/logic_guided_qa), and means over the pairs and chains of the step; there they are means over the whole step.
+    |z1(more) + z2(less) - z3(less)| of a chain. Both are on logits, as in Asai and Hajishirzi's code (AkariAsai/logic_guided_qa,
+    modeling_roberta_consistency.py), and means over the pairs and chains of the step; there they are means over the whole step.
     """
     import torch.nn.functional as F
 

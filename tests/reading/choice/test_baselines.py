@@ -61,7 +61,11 @@ def rainy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_majority_gives_the_most_frequent_training_answer(rainy: None) -> None:
     reader = Majority(split="rainy/train")
-    questions = [asked("a", "b"), replace(asked("a", "b"), choices=("LESS", "same")), replace(asked("a", "b"), choices=("x",))]
+    questions = [
+        asked("a", "b"),
+        replace(asked("a", "b"), choices=("LESS", "same")),
+        replace(asked("a", "b"), choices=("x",)),
+    ]
     predictions = reader.answer(questions, [[]] * 3)
     assert [one.answer for one in predictions] == ["less", "LESS", ""]
     assert predictions[2].error == "the answer 'less' is not offered"
@@ -165,7 +169,9 @@ def test_adaboost_learns_words_of_change_and_effect_apart(boosted: Path) -> None
 
 def test_a_choice_that_was_not_learnt_is_a_failed_prediction(boosted: Path) -> None:
     reader = AdaBoost(checkpoint=str(boosted))
-    one, other = (replace(asked("more rain falls", "more mud"), choices=several) for several in (("up", "MORE"), ("x", "y")))
+    one, other = (
+        replace(asked("more rain falls", "more mud"), choices=several) for several in (("up", "MORE"), ("x", "y"))
+    )
     first, second = reader.answer([one, other], [[], []])
     assert (first.answer, first.score) == ("MORE", 0.0)
     assert second.failed
@@ -203,7 +209,9 @@ def test_damaged_trees_are_refused_in_one_line(boosted: Path, tmp_path: Path, ch
 
 
 def test_weights_of_another_reader_are_refused(boosted: Path) -> None:
-    with pytest.raises(IfqaError, match="holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"):
+    with pytest.raises(
+        IfqaError, match="holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"
+    ):
         load("reader", "choice").trained(str(boosted))
     with pytest.raises(IfqaError, match="not found"):
         AdaBoost(checkpoint=str(boosted / "nowhere"))

@@ -14,7 +14,7 @@ from ifqa.training.choice.trainer import Plan, Rows, Task, losses
 from ifqa.training.material import Material
 
 PLAN = Plan(
-    seed=0, epochs=3, batch=4, learning_rate=0.1, warmup=0, optimiser="adagrad", schedule="constant", weight_decay=0,
+    seed=0, epochs=3, batch=4, learning_rate=0.1, warmup=0, weight_decay=0,
     augment=False, symmetry=0, transitivity=0, checkpoint_every=9,
 )  # fmt: skip
 TASK = Task(
@@ -40,7 +40,9 @@ def test_the_opposite_of_one_side_turns_the_answer_and_of_both_keeps_it() -> Non
 
 
 def test_no_effect_stays_and_a_side_without_a_word_is_not_turned() -> None:
-    assert told(mirrored(asked("a dog barks", "more mud", "no effect"))) == [(worded("a dog barks", "less mud"), "no effect")]
+    assert told(mirrored(asked("a dog barks", "more mud", "no effect"))) == [
+        (worded("a dog barks", "less mud"), "no effect")
+    ]
     assert mirrored(asked("a dog barks", "mud", "more")) == []
     assert mirrored(asked("more rain", "mud", "up", choices=("up", "no effect"))) != []
     assert mirrored(asked("more rain", "mud", "more", choices=("more", "no effect"))) == []  # nothing says less
@@ -64,7 +66,11 @@ def test_other_words_are_refused() -> None:
 
 
 def rows(**changes: object) -> Rows:
-    several = [asked("rain", "more mud", "more"), asked("more mud", "dust", "less"), asked("a dog", "more mud", "no effect")]
+    several = [
+        asked("rain", "more mud", "more"),
+        asked("more mud", "dust", "less"),
+        asked("a dog", "more mud", "no effect"),
+    ]
     return Rows(TASK, Material(several, [[]] * 3, "rain"), replace(PLAN, **changes))
 
 

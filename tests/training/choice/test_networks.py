@@ -43,7 +43,9 @@ def by_einsum(model: DecomposableAttention, a: list[int], b: list[int]) -> np.nd
 
     def layers(name: str, x: np.ndarray) -> np.ndarray:
         for n in (1, 4):
-            x = np.maximum(np.einsum("...i,oi->...o", x, weights[f"{name}.{n}.weight"]) + weights[f"{name}.{n}.bias"], 0)
+            x = np.maximum(
+                np.einsum("...i,oi->...o", x, weights[f"{name}.{n}.weight"]) + weights[f"{name}.{n}.bias"], 0
+            )
         return x
 
     a_, b_ = (np.einsum("ti,oi->to", table[ids], weights["project.weight"]) for ids in (a, b))
@@ -126,7 +128,7 @@ def train_choice(folder: Path, start: str, **changes: object) -> None:
 
 
 def train_decomp(folder: Path, start: str, **changes: object) -> None:
-    decomp_attn.train(MATERIAL, folder, **{"hidden": 24, "dropout": 0.05, **LEARN, **changes})
+    decomp_attn.train(MATERIAL, folder, **{"hidden": 48, "dropout": 0.05, "learning_rate": 1e-2, **LEARN, **changes})
 
 
 TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, DecompAttn)}
@@ -300,7 +302,11 @@ def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path
         (tmp_path / f"{split}.jsonl").write_text(split)
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments/mine.toml").write_text(EXPERIMENT.format(name=name, split="a-dev"))
-    small = {"adaboost": ["rounds=5"], "choice": [f"encoder={start}", "epochs=1"], "decomp-attn": ["hidden=8", "epochs=1"]}
+    small = {
+        "adaboost": ["rounds=5"],
+        "choice": [f"encoder={start}", "epochs=1"],
+        "decomp-attn": ["hidden=8", "epochs=1"],
+    }
     changes = [flag for one in small[name] for flag in ("--set", one)]
     given = ["--benchmark", "weather:Weather", "--split", "a-train", *changes]
     done = ifqa_here("train", name, *given, folder=tmp_path)
@@ -311,4 +317,7 @@ def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["scores"]["questions"] == 12
     wrong = ifqa_here("train", name, *given, "--set", "epocs=3", folder=tmp_path)
-    assert (wrong.returncode, "unknown training setting" in wrong.stderr or "training setting" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "unknown training setting" in wrong.stderr or "training setting" in wrong.stderr) == (
+        2,
+        True,
+    )
