@@ -32,7 +32,7 @@ from ifqa.progress import bar
 from ifqa.storage.artifacts import identity, make, read_manifest
 from ifqa.storage.files import json_line, known_sha256, write
 
-VERSION = 1  # raised when the same files become other lines
+VERSION = 2  # raised when the same files become other lines
 SECONDS = 5.0  # of work that a kill may cost
 _SHOWN = 64  # files of a dataset whose names the manifest lists
 _LARGE = 64_000_000  # bytes

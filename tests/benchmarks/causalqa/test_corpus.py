@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.benchmarks.causalqa import corpus, output
+from ifqa.benchmarks.causalqa.benchmark import CausalQA
 from ifqa.benchmarks.causalqa.corpus import build, splits_of
 from ifqa.errors import IfqaError
 from ifqa.formats.publishers.reading import Rest
@@ -208,6 +209,15 @@ def test_the_authors_release_keeps_its_own_splits(packed, tmp_path):
         "1.3",
     ]
     assert facts["squad2"]["splits"]["original-train"] == [3, 9, 3]
+
+
+def test_an_id_that_the_release_has_twice_can_be_told_apart(tmp_path):
+    write_release(tmp_path)
+    path = tmp_path / "Webis-CausalQA-22-v-1.0/input/random-splits/squad2_train_random_split.csv"
+    path.write_text(path.read_text() + "1,Why again?,why,c,c,hot\n")
+    list(build(tmp_path, tmp_path))
+    found = CausalQA(tmp_path).questions("random-train/squad2")
+    assert [one.id.rpartition("/")[2] for one in found] == ["0", "1", "2", "1.4"]
 
 
 def test_a_publishers_dataset_takes_the_place_of_the_releases(tmp_path):
