@@ -1,0 +1,58 @@
+"""A small lexicon of words that say "more" and words that say "less", and what it tells about a text."""
+
+import re
+
+# Each pair is a word that says "more" and its opposite. The first pair of a word gives its opposite. Words that often tell what a
+# thing is and not how it changes ("rain falls", "a warm stove") are left out.
+_PAIRS = """
+more less, more fewer, most least, much little, many few, plenty little,
+increase decrease, increases decreases, increased decreased, increasing decreasing, increase reduce, increases reduces,
+increased reduced, increasing reducing, raise lower, raises lowers, raised lowered, raised dropped, raise drop,
+grow shrink, grows shrinks, growing shrinking, grew shrank, gain lose, gains loses, gained lost, gaining losing,
+add remove, adds removes, added removed, adding removing, start stop, starts stops, started stopped, starting stopping,
+expand contract, expands contracts, multiply dwindle, multiplies dwindles, strengthen weaken, strengthens weakens,
+quicken slow, quickens slows, survive die, survives dies, survived died, succeed fail, succeeds fails,
+larger smaller, largest smallest, bigger smaller, biggest smallest, greater lesser, greatest least, higher lower, highest lowest,
+taller shorter, longer shorter, longest shortest, wider narrower, deeper shallower, thicker thinner, heavier lighter,
+stronger weaker, strongest weakest, faster slower, fastest slowest, quicker slower, warmer cooler, warmer colder, hotter colder,
+hottest coldest, brighter dimmer, louder quieter, fuller emptier, richer poorer, better worse, best worst, older younger,
+denser sparser, harder softer, rougher smoother, wetter drier, healthier sicker, abundant scarce, often rarely, always never,
+likely unlikely, able unable
+"""
+_MORE: dict[str, str] = {}
+_LESS: dict[str, str] = {}
+for _pair in _PAIRS.replace("\n", " ").split(","):
+    _up, _down = _pair.split()
+    _MORE.setdefault(_up, _down)
+    _LESS.setdefault(_down, _up)
+_NEGATIONS = frozenset(
+    "no not none nothing nobody without hardly barely scarcely cannot lack lacks lacking absence absent".split()
+)
+_WORD = re.compile(r"[a-z]+(?:'t\b)?", re.IGNORECASE)
+
+
+def direction(text: str) -> int:
+    """1 if most of a text's words of the lexicon say "more", -1 if most say "less", else 0."""
+    words = [word.lower() for word in _WORD.findall(text)]
+    found = sum(word in _MORE for word in words) - sum(word in _LESS for word in words)
+    return (found > 0) - (found < 0)
+
+
+def polarity(text: str) -> int:
+    """The direction of a description; a negation turns it round, and is "less" where nothing else is said."""
+    words = {word.lower() for word in _WORD.findall(text)}
+    found = direction(text)
+    negated = any(word in _NEGATIONS or word.endswith("n't") for word in words)
+    return (-found or -1) if negated else found
+
+
+def opposite(text: str) -> str:
+    """The text with every word of the lexicon replaced by its opposite, in the same case; empty if it has none."""
+    swapped = _WORD.sub(_swap, text)
+    return swapped if swapped != text else ""
+
+
+def _swap(found: re.Match[str]) -> str:
+    word = found[0]
+    other = _MORE.get(word.lower()) or _LESS.get(word.lower()) or word
+    return other.upper() if word.isupper() and len(word) > 1 else other.capitalize() if word[0].isupper() else other
