@@ -1,0 +1,1 @@
+"""WIQA: influence graphs of processes, and "what if" questions made from them."""

@@ -1,0 +1,210 @@
+"""Questions from influence graphs, as the paper derives them (Tandon et al., EMNLP 2019, section 3).
+
+A question asks how a change, a node that is no outcome, affects another node. If a path leads from the first to the second, the
+answer is the product of the path's signs: more or less. Changes within the paragraph make in-para questions, those outside of
+it out-of-para questions. A change from another paragraph has no effect. Each phrasing of a node makes a question of its own.
+
+What the paper leaves open is decided here. An effect of a no-effect question is a node that something affects. Balancing draws
+at random as many "more" as "less" of each type, and "no effect" as a third of all: the release has these proportions.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from ifqa.benchmarks.wiqa.graphs import Chain, Graph
+from ifqa.benchmarks.wiqa.release import CHOICES, Explanation, Item
+from ifqa.errors import IfqaError, unknown
+from ifqa.storage.files import field, read_jsonl, text_field
+
+STEM = "suppose {source} happens, how will it affect {target}."
+SPLITS = ("train", "dev", "test")
+_TRIES = 20  # draws for each no-effect question that is wanted; few are refused
+
+
+class Sentences(NamedTuple):
+    """The sentences (from 0) of which X and Y are changes: X makes sentence `i` "more" or "less" true, and Y sentence `j`."""
+
+    i: int
+    direction: str
+    j: int
+
+
+def effects(graph: Graph, *, first_hop: bool = False, sentences: Sentences | None = None) -> Iterator[Item]:
+    """Every question with an effect: each path, in each phrasing of its two ends.
+
+    Args:
+        graph: the graph; there are no questions if it is not usable.
+        first_hop: also ask for the nodes right after those outside the paragraph (Z -> X, V -> X). No released question does.
+            Transitivity needs the answers.
+        sentences: makes explanations.
+    """
+    for (source, target), chain in graph.chains.items() if graph.usable else ():
+        outside = source in graph.outside
+        if source in graph.outcome or (outside and chain.hops == 1 and not first_hop):
+            continue
+        why = explanation(graph, chain, sentences) if sentences else None
+        for number, (change, effect) in enumerate(product(graph.nodes[source], graph.nodes[target])):
+            kind = "EXOGENOUS_EFFECT" if outside else "INPARA_EFFECT"
+            name = f"influence_graph:{graph.paragraph_id}:{graph.id}:{source}-{target}#{number}"
+            yield _item(name, graph, change, effect, _answer(chain), kind, len(chain.nodes), why)
+
+
+def no_effects(graph: Graph, others: Iterable[Graph], number: int, draw: random.Random) -> list[Item]:
+    """Questions with a change from another paragraph: `number` of them drawn, or fewer if there are fewer.
+
+    A change with the words of a node of `graph`, or an effect that is one of the other graph, makes no question.
+    """
+    affected = {target for _, target in graph.chains}
+    own = [text for name in graph.nodes if name in affected for text in graph.nodes[name]]
+    changes = [
+        (other, text)
+        for other in others
+        if other.paragraph_id != graph.paragraph_id
+        for text in other.changes
+        if not graph.says(text)
+    ]
+    found: list[tuple[str, str]] = []
+    pairs = len(changes) * len(own)
+    for place in draw.sample(range(pairs), min(pairs, _TRIES * number)):
+        (other, change), effect = changes[place // len(own)], own[place % len(own)]
+        if len(found) < number and not other.says(effect) and (change, effect) not in found:
+            found.append((change, effect))
+    name = f"out_of_para:{graph.paragraph_id}:{graph.id}"
+    return [
+        _item(f"{name}:{place}", graph, change, effect, "no_effect", "OUTOFPARA_DISTRACTOR", 0)
+        for place, (change, effect) in enumerate(found)
+    ]
+
+
+def _item(
+    name: str,
+    graph: Graph,
+    change: str,
+    effect: str,
+    label: str,
+    kind: str,
+    length: int,
+    why: Explanation | None = None,
+) -> Item:
+    stem = STEM.format(source=change, target=effect.removesuffix("."))
+    return Item(name, graph.id, graph.paragraph_id, stem, tuple(graph.steps), label, kind, length, why)
+
+
+def explanation(graph: Graph, chain: Chain, sentences: Sentences) -> Explanation | None:
+    """Why the path has its effect, if it passes X and goes on: X in its direction, Y in the same, and the effect.
+
+    The direction of sentence `i` is d_i = r(change, X) * d_X, of sentence `j` d_j = d_i, of the effect d_e = the product of
+    all signs. Other paths have none: the scheme is that of change -> X -> Y -> effect. W, the opposite of Y, is explained by Y.
+    """
+    source, target = chain.nodes[0], chain.nodes[-1]
+    if "X" not in chain.nodes or target == "X":
+        return None
+    to_x = graph.chains[source, "X"].sign if source != "X" else 1
+    direction = sentences.direction if to_x > 0 else _opposite(sentences.direction)
+    return Explanation(sentences.i, direction, sentences.j, direction, _answer(chain))
+
+
+def _opposite(direction: str) -> str:
+    return {"more": "less", "less": "more"}[direction]
+
+
+def _answer(chain: Chain) -> str:
+    return "more" if chain.sign > 0 else "less"
+
+
+def balanced(items: Sequence[Item], seed: int) -> list[Item]:
+    """As many "more" as "less" of each type, and at most a third "no effect", drawn at random; in the order given."""
+    draw = random.Random(seed)
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, item in enumerate(items):
+        places.setdefault((item.kind, item.label), []).append(place)
+    kept: list[int] = []
+    for kind in ("in_para", "out_of_para"):
+        both = [places.get((kind, label), []) for label in ("more", "less")]
+        least = min(map(len, both))
+        kept += [place for own in both for place in draw.sample(own, least)]
+    rest = places.get(("no_effect", "no_effect"), [])
+    kept += draw.sample(rest, min(len(rest), len(kept) // 2))
+    return [items[place] for place in sorted(kept)]
+
+
+def questions(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences] | None = None) -> list[Item]:
+    """Balanced questions of all graphs, whose paragraphs are one split: changes without effect come from among them too."""
+    items: list[Item] = []
+    for graph in graphs:
+        own = [*effects(graph, sentences=(sentences or {}).get(graph.id))]
+        items += own + no_effects(graph, graphs, (len(own) + 1) // 2, random.Random(f"{seed}:{graph.id}"))
+    return balanced(items, seed)
+
+
+def whole(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences] | None = None) -> list[Item]:
+    """All questions of each graph in one phrasing, drawn, of each node; half as many have no effect.
+
+    So every chain is there with all of its hops, which the measures of consistency need.
+    """
+    chosen = []
+    for graph in graphs:
+        draw = random.Random(f"{seed}:{graph.id}")
+        chosen.append(replace(graph, nodes={name: (draw.choice(own),) for name, own in graph.nodes.items()}))
+    items: list[Item] = []
+    for graph in chosen:
+        own = [*effects(graph, first_hop=True, sentences=(sentences or {}).get(graph.id))]
+        items += own + no_effects(graph, chosen, len(own) // 2, random.Random(f"{seed}:{graph.id}:no effect"))
+    return items
+
+
+def split(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dict[str, str]:
+    """Paragraph -> split. Those that are not `known` go to train, dev and test by a hash of the seed: 80, 10 and 10 percent."""
+    found = {one: known[one] for one in paragraphs if one in known}
+    free = sorted({*paragraphs} - found.keys(), key=lambda one: sha256(f"{seed}:{one}".encode()).digest())
+    ends = [round(0.8 * len(free)), round(0.9 * len(free))]
+    return found | {one: SPLITS[sum(place >= end for end in ends)] for place, one in enumerate(free)}
+
+
+def read_sentences(path: Path) -> dict[str, Sentences]:
+    """Graph -> its sentences, from lines {"graph_id": "7", "i": 0, "direction": "more", "j": 1}.
+
+    Raises:
+        IfqaError: the file is missing, or a line is not as above; the message begins with file:line.
+    """
+    found: dict[str, Sentences] = {}
+    for number, record in read_jsonl(path):
+        where = f"{path}:{number}"
+        if strange := next((key for key in record if key not in ("graph_id", *Sentences._fields)), None):
+            raise IfqaError(f"{where}: {unknown('key', strange, ('graph_id', *Sentences._fields))}")
+        i, j = (field(record, key, int, where) for key in ("i", "j"))
+        direction = text_field(record, "direction", where)
+        if direction not in ("more", "less") or not 0 <= i <= j:
+            raise IfqaError(
+                f"{where}: found {i} {direction}, {j}; wanted sentences from 0, i before j, and more or less"
+            )
+        found[text_field(record, "graph_id", where)] = Sentences(i, direction, j)
+    return found
+
+
+def read_votes(path: Path) -> dict[str, list[str]]:
+    """Question -> the workers' answers, from lines {"ques_id": "...", "worker": "w1", "answer": "more"}.
+
+    Raises:
+        IfqaError: the file is missing, an answer is not offered, or a worker votes twice; the message begins with file:line.
+    """
+    votes: dict[str, dict[str, str]] = {}
+    for number, record in read_jsonl(path):
+        where = f"{path}:{number}"
+        question, worker, answer = (text_field(record, key, where) for key in ("ques_id", "worker", "answer"))
+        if answer not in CHOICES:
+            raise IfqaError(f"{where}: the answer {answer!r} is not offered; wanted {', '.join(CHOICES)}")
+        if worker in votes.setdefault(question, {}):
+            raise IfqaError(f"{where}: worker {worker!r} has answered {question!r} already")
+        votes[question][worker] = answer
+    return {question: [*own.values()] for question, own in votes.items()}
+
+
+def agreed(items: Iterable[Item], votes: Mapping[str, Sequence[str]], least: int = 3) -> list[Item]:
+    """The questions to whose label at least `least` workers agree; the paper kept test questions with 3 of 5."""
+    return [item for item in items if votes.get(item.id, ()).count(item.label) >= least]

@@ -1,0 +1,1 @@
+"""Readers that choose among the answers a question offers."""
