@@ -267,6 +267,10 @@ class Benchmark(Plugin):
         """
         return ""
 
+    def figure(self, question: Question) -> str:
+        """A drawing of what the question is about, as SVG; empty if there is none. Reports and notebooks show it as an image."""
+        return ""
+
     def training(self, split: str) -> str:
         """The training split that a subset of this split depends on; empty for none. If it changes, scores are made again."""
         return ""

@@ -1,23 +1,24 @@
 """Measures whether a causal question finds its cause better without its asking words, on the questions of WikiWhy.
 
-    python experiments/benchmarks/causal_queries.py FOLDER choose [--dense] [--limit N] [--seed 0]
-    python experiments/benchmarks/causal_queries.py FOLDER report [--dense] [--limit N] [--seed 0]
+    python experiments/benchmarks/causal_queries.py FOLDER choose --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
+    python experiments/benchmarks/causal_queries.py FOLDER report --to indexes/wikiwhy [--dense] [--limit N] [--seed 0]
 
 FOLDER has WikiWhy (Ho et al., ICLR 2023) as `wikiwhy-question.json.xz` and `wikiwhy-cause.json.xz`: {"question": {ID: text}} and
 {"cause": {ID: text}}. Each cause is a passage, and a question's own cause is the one to find. The questions are split at
 random, by their ids, into two halves. `choose` scores every query on the first half and says which has the highest mean
-reciprocal rank. `report` scores them on the second half: run it once, after the choice.
+reciprocal rank. `report` scores them on the second half: run it once, after the choice. `--to` gets the passages and the
+index; vectors there are encoded once.
 
 The columns are recall@1, @5, @20 and @100 and the mean reciprocal rank (0 beyond rank 100), in percent, with the 95%
 bootstrap interval, and p of a paired randomisation test of the reciprocal ranks against the question as it is and against
-"names". 44 causes have the same text as another one; a question's own is the one with its id.
+"names". Below each row stands its difference from the question's mean reciprocal rank. Some causes have the same text; a
+question's own is the one with its id.
 """
 
 import argparse
 import json
 import lzma
 import random
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("what", choices=["choose", "report"])
+    parser.add_argument("--to", type=Path, required=True, help="folder for the passages and the index")
     parser.add_argument("--dense", action="store_true", help="all-MiniLM-L6-v2 in place of BM25")
     parser.add_argument("--limit", type=int, help="first N questions of the half")
     parser.add_argument("--seed", type=int, default=0, help="of the split into halves")
@@ -46,9 +48,8 @@ def main() -> None:
     texts, causes = (read(arguments.folder, name) for name in ("question", "cause"))
     chosen = halves(sorted(texts), arguments.seed)[arguments.what == "report"][: arguments.limit]
     questions = [Question(number, texts[number]) for number in chosen]
-    with tempfile.TemporaryDirectory() as made:
-        retriever = indexed(causes, Path(made), arguments.dense)
-        ranks = {asked: own_ranks(retriever, rewrite(questions, asked)) for asked in ASKED}
+    retriever = indexed(causes, arguments.to, arguments.dense)
+    ranks = {asked: own_ranks(retriever, rewrite(questions, asked)) for asked in ASKED}
     print(f"{len(questions):,} questions, {len(causes):,} causes, {'all-MiniLM-L6-v2' if arguments.dense else 'BM25'}")
     print(table(ranks))
     if arguments.what == "choose":
@@ -81,13 +82,13 @@ def halves(ids: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
 def indexed(causes: Mapping[str, str], folder: Path, dense: bool) -> Retriever:
     """A retriever over the causes; a passage's id is its question's."""
     passages = folder / "passages"
-    passages.mkdir()
+    passages.mkdir(parents=True, exist_ok=True)
     with (passages / "passages-00000.jsonl").open("w", encoding="utf-8") as file:
         for number in sorted(causes):
             file.write(json.dumps({"id": number, "title": "", "contents": causes[number]}) + "\n")
-    plugin = Dense if dense else BM25
-    plugin.build(passages, folder / "index")
-    return plugin(folder / "index")
+    plugin, name = (Dense, "dense") if dense else (BM25, "bm25")
+    plugin.build(passages, folder / name)
+    return plugin(folder / name)
 
 
 def own_ranks(retriever: Retriever, questions: Sequence[Question]) -> list[int]:

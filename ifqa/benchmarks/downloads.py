@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Benchmark
-from ifqa.storage.files import create, sha256, write
+from ifqa.storage.files import create, read_lines, sha256, write
 
+RECORD = "SHA256SUMS"  # in a benchmark's folder: of the files whose publisher gives no checksum
 LARGEST = 256_000_000  # bytes of a file, which is held in memory until it is verified
 
 
@@ -21,7 +22,7 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
         source: a folder with the release's files under their names; None downloads them from the publisher.
 
     Raises:
-        IfqaError: a file cannot be fetched, or is not the published file.
+        IfqaError: a file cannot be fetched, is not the published file, or has changed since it was fetched.
     """
     if not benchmark.downloads:
         yield f"{benchmark.name}: nothing to fetch, it is bundled"
@@ -31,6 +32,8 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
         raise IfqaError(f"--from {source}: wanted {', '.join(benchmark.downloads)} in it, found none of them")
     for file, (url, checksum) in benchmark.downloads.items():
         path = benchmark.folder / file
+        if path.exists() and checksum is None:
+            _hold_to_record(benchmark.folder, file)
         if path.exists() and checksum in (None, sha256(path)):
             yield f"{path}: there already"
         elif source and not (source / file).exists():
@@ -38,7 +41,31 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
         else:
             content = (source / file).read_bytes() if source else _download(url, path)
             _place(path, content, checksum, str(source / file) if source else url)
+            if checksum is None:
+                _hold_to_record(benchmark.folder, file)
             yield f"{path}: {'verified' if checksum else 'taken; its publisher gives no checksum'} ({sha256(path)[:12]}…)"
+
+
+def _hold_to_record(folder: Path, file: str) -> None:
+    """Note the SHA-256 of a file without a published one in SHA256SUMS; a file that has one there must not have changed.
+
+    `sha256sum -c SHA256SUMS` reads the record.
+
+    Raises:
+        IfqaError: the file has another SHA-256 than the record.
+    """
+    record = folder / RECORD
+    lines = [line for _, line in read_lines(record)] if record.exists() else []
+    known = {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+    found = sha256(folder / file)
+    if known.setdefault(file, found) != found:
+        raise IfqaError(
+            f"{folder / file}: SHA-256 is {found[:12]}…, but {record} has {known[file][:12]}…; remove the file to fetch it "
+            "again, or its line there to keep it"
+        )
+    if len(known) > len(lines):
+        with create(record) as handle:
+            write(handle, "".join(f"{checksum}  {name}\n" for name, checksum in known.items()).encode())
 
 
 def _place(path: Path, content: bytes, checksum: str | None, origin: str) -> None:

@@ -66,23 +66,42 @@ def data(
             help="For causalqa: rules that choose its questions: notebook, table3, fixed. [default: notebook]"
         ),
     ] = None,
+    graphs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--questions-from",
+            metavar="GRAPHS",
+            help="For wiqa: make questions from this file of influence graphs, or sample-wiqa. Repeatable.",
+        ),
+    ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="For causalqa: seed of its random split. [default: 0]")
+        int | None,
+        typer.Option(
+            min=0, help="Seed of causalqa's random split, and of the draws of wiqa's made questions. [default: 0]"
+        ),
     ] = None,
 ) -> None:
-    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256; or build causalqa.
+    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256; build causalqa; make questions.
 
     For causalqa, --from is a folder with a folder for each of its ten datasets, in its publisher's layout, or with the authors'
-    release. Without --from the release is fetched.
+    release. Without --from the release is fetched. For wiqa, --questions-from fetches nothing and writes
+    data/wiqa/made-train.jsonl, made-dev.jsonl and made-test.jsonl.
     """
     from ifqa.benchmarks.causalqa.corpus import build
     from ifqa.benchmarks.downloads import fetch
+    from ifqa.benchmarks.wiqa.made import make
     from ifqa.plugins import open_benchmark
 
+    if rules is not None and benchmark != "causalqa":
+        raise IfqaError(f"--rules is for causalqa, not for {benchmark}; leave it out")
+    if graphs and (benchmark != "wiqa" or source):
+        raise IfqaError("--questions-from is for wiqa, without --from: ifqa data wiqa --questions-from GRAPHS")
+    if seed is not None and benchmark != "causalqa" and not graphs:
+        raise IfqaError(f"--seed is for causalqa and for --questions-from, not for {benchmark}; leave it out")
     if benchmark == "causalqa":
         lines = build(Path(), source, rules or "notebook", seed or 0)
-    elif rules is not None or seed is not None:
-        raise IfqaError(f"--rules and --seed are for causalqa, not for {benchmark}; leave them out")
+    elif graphs:
+        lines = make(Path(), graphs, seed or 0)
     else:
         lines = fetch(open_benchmark(benchmark), source)
     for line in lines:

@@ -1,4 +1,4 @@
-"""`ifqa stats`: counts of a corpus, of a benchmark's questions, and of causal questions."""
+"""`ifqa stats`: counts of a corpus, of a benchmark's questions, of causal questions, and of WIQA's."""
 
 from pathlib import Path
 from typing import Annotated
@@ -115,6 +115,22 @@ def stats_typology(
 
     found = typology.measure(files or [], questions)
     print_json(typology.stats_json(found)) if json else typology.show(found)
+
+
+@stats.command("wiqa")
+def stats_wiqa(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files of questions, a folder of them, or sample-wiqa. [default: data/wiqa]"),
+    ] = None,
+    graphs: Annotated[Path | None, typer.Option(help="File of graphs: hold each label against its path.")] = None,
+    json: Json = False,
+) -> None:
+    """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table 1."""
+    from ifqa.report.stats import wiqa as report
+
+    found = report.measure(sources or ["data/wiqa"], graphs)
+    print_json(report.stats_json(found)) if json else report.show(found, published=sources != ["sample-wiqa"])
 
 
 def _check_written(figure: Path | None) -> None:

@@ -8,7 +8,9 @@ the second on, is marked; a text without marks is a string. For each benchmark a
      "subsets": [{"name", "told": 1 if its name is shown beside its questions}],
      "experiments": [{"name", "about", "read": passages a question, "deep": rank down to which gold passages are searched,
                       "answers": whether it has a reader}],
-     "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "g": [pieces of each gold passage],
+     "figures": [SVG of each figure],
+     "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "f": which of the figures, or -1,
+                    "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
                     "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error,
                            "m": [its score in each of the measures, or null],
@@ -25,6 +27,7 @@ from typing import TypedDict, cast
 
 from ifqa.config.experiment import Experiment
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.plugins import open_benchmark
 from ifqa.records import Passage, Prediction, Question
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.declared import Declared, declared, joined
@@ -63,6 +66,7 @@ class _Card(TypedDict):
     q: Pieces
     a: list[str]
     n: list[int]
+    f: int
     g: list[Pieces]
     p: list[_Read]
     e: list[_Entry]
@@ -87,7 +91,13 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
     asked = [questions_of(experiment) for experiment in experiments]
     longest_first = sorted(asked, key=len, reverse=True)
     by = _declared(experiments)
-    cards = {question.id: _card(question, by) for questions in longest_first for question in questions}
+    drawn = open_benchmark(experiments[0].benchmark, experiments[0].root).figure
+    figures: dict[str, int] = {"": -1}  # figure -> its place; several questions may share one
+    cards: dict[str, _Card] = {}
+    for question in (question for questions in longest_first for question in questions):
+        if question.id not in cards:
+            place = figures.setdefault(drawn(question), len(figures) - 1)
+            cards[question.id] = _card(question, by, place)
     known: dict[str, dict[Passage, int]] = {question_id: {} for question_id in cards}
     for number, (experiment, questions) in enumerate(zip(experiments, asked, strict=True)):
         for question, entry, passages in _entries(experiment, questions, by):
@@ -106,6 +116,9 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
         "measures": _measures(by, [entry for card in cards.values() for entry in card["e"]]),
         "subsets": [{"name": one.name, "told": int(one.in_tables)} for one in by.subsets],
         "experiments": [*map(_about, experiments)],
+        "figures": [one.encode("utf-8", "replace").decode() for one in figures][
+            1:
+        ],  # half a surrogate pair has no address
         "questions": [*cards.values()],
     }
 
@@ -150,12 +163,13 @@ def _read(experiment: Experiment) -> int:
     return count
 
 
-def _card(question: Question, by: Declared) -> _Card:
+def _card(question: Question, by: Declared, figure: int) -> _Card:
     return {
         "id": question.id,
         "q": _question(question.text),
         "a": list(question.answers),
         "n": [number for number, one in enumerate(by.subsets) if one.holds(question)],
+        "f": figure,
         "g": [cut(text, answer_spans(text, question.answers)) for text in question.gold_passages],
         "p": [],
         "e": [],

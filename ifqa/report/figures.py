@@ -1,5 +1,6 @@
-"""Figures as files: the kinds that can be written, with the same bytes for the same numbers."""
+"""Figures: the kinds of files that can be written, with the same bytes for the same numbers; and SVG as an image in HTML."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -41,6 +42,15 @@ def without_formulas() -> Iterator[None]:
 
     with rc_context({"text.parse_math": False}):
         yield
+
+
+def image(svg: str) -> str:
+    """HTML of an SVG as an image, which runs no script and fetches nothing, whatever the SVG holds; "" for no SVG.
+
+    A notebook shows a benchmark's `figure` with IPython.display.HTML(image(...)).
+    """
+    data = b64encode(svg.encode("utf-8", "replace")).decode()
+    return f'<img src="data:image/svg+xml;base64,{data}" style="max-width: 100%">' if svg else ""
 
 
 def save(figure: "Figure", path: Path) -> None:

@@ -15,6 +15,7 @@ from ifqa.progress import duration
 from ifqa.report.results import Result
 from ifqa.report.table import Grid, grids, markdown_table, plain_cell, verdict_of
 from ifqa.scoring.declared import declared
+from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.summary import Content, Part, partial
 from ifqa.storage.files import create, write
 from ifqa.storage.resources import find_resource
@@ -54,7 +55,9 @@ def exported(result: Result) -> tuple[str, str] | None:
         return None
     if result.made.get("own_passages"):
         return None  # the judgements are of the corpus's passages, and the run names others
-    over = f"{experiment.benchmark}-{experiment.split}-{experiment.corpus}"
+    if not any(key.startswith(f"{GOLD_ANY.name}@") for key in result.scores["measures"]):
+        return None  # the questions have no gold passages, by which a run is judged
+    over = f"{experiment.benchmark}-{experiment.split.replace('/', '-')}-{experiment.corpus}"
     return f"{RUNS}/{experiment.name}.trec.gz", f"{QRELS}/{over}.qrels.gz"
 
 
@@ -191,7 +194,7 @@ def _scores(one: Result) -> str:
 
 def _commands(one: Result) -> str:
     experiment = one.experiment
-    fetch = f"ifqa data {experiment.benchmark}\n" if experiment.benchmark != "sample" else ""
+    fetch = f"ifqa data {experiment.benchmark}\n" if not experiment.benchmark.startswith("sample") else ""
     needed = f"It needs {', '.join(one.needs)}.\n\n" if one.needs and not one.scores else ""
     text = f"{needed}```sh\n{fetch}ifqa check {experiment.name}\nifqa run {experiment.name}\n```\n"
     for file in (f"experiments/{experiment.name}.toml", f"indexes/{experiment.corpus}.toml"):

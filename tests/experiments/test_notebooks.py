@@ -18,7 +18,7 @@ pytest.importorskip("ipykernel")
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "notebooks"
 RUN = runpy.run_path(str(FOLDER / "run.py"))
-FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1}  # of each notebook
+FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1, "causalqa": 1}  # of each notebook
 #: Cells of `retrieval` whose numbers, or whole outputs, differ on another CPU, because the vectors' precision does.
 NUMBERS_DIFFER, ALL_DIFFERS = {"table", "compared"}, {"apart"}
 FEW = 12  # questions; reading the whole sample with the span reader takes half a minute
@@ -48,6 +48,12 @@ RUNS = {
         'experiment = "sample-llm"\nfactual_of = ""\nexamples = 1',
         "sample-llm: 8 questions; the real world's answer is told of 7",
     ),
+    "causalqa of a part": (
+        "causalqa",
+        'benchmark, split = "sample-causal", "dev"\n'
+        'retrieved, context = "sample-causal+limit=4", "sample-causal-context+limit=4"',
+        "45 questions of sample-causal dev",
+    ),
 }  # fmt: skip
 
 
@@ -67,7 +73,9 @@ def workplace(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        for name, limit in (("sample", FEW), ("sample-llm", 4), ("sample-closed-book", 4)):
+        for name, limit in (
+            ("sample", FEW), ("sample-llm", 4), ("sample-closed-book", 4), ("sample-causal", 4), ("sample-causal-context", 4)
+        ):  # fmt: skip
             write_resolved(override(load_experiment(name), {"limit": limit}))
     return folder
 
@@ -139,7 +147,7 @@ def test_a_notebook_draws_its_figures(ran):
 
 
 def test_a_notebook_is_kept_with_what_a_run_shows_now(ran):
-    """Except `errors`, which takes half a minute on the whole sample."""
+    """Except `errors` and `causalqa`, which take half a minute on all questions."""
     name, book, as_kept, _ = ran
     if as_kept:
         RUN["tidy"](book)
@@ -147,7 +155,7 @@ def test_a_notebook_is_kept_with_what_a_run_shows_now(ran):
         assert anywhere(shown(kept)) == anywhere(shown(book)), f"run: python experiments/notebooks/run.py {name}"
 
 
-def test_there_are_four_notebooks_and_together_they_are_small():
+def test_there_are_five_notebooks_and_together_they_are_small():
     assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(FIGURES)
     assert sum(path.stat().st_size for path in FOLDER.glob("*.ipynb")) < 1_500_000
 
@@ -187,10 +195,11 @@ class TestAsItIsKept:
     def test_its_parameters_name_what_is_there(self, name):
         given = {}
         exec(parameters(RUN["opened"](name)).source, given)
-        named = [given.get(one) for one in ("experiment", "open_book", "closed_book", "factual_of", "varied")]
-        for experiment in filter(None, named + given.get("experiments", [])):
-            assert load_experiment(experiment).benchmark == "sample"
-        assert given.get("benchmark", "sample") == "sample"
+        keys = ("experiment", "open_book", "closed_book", "factual_of", "varied", "retrieved", "context")
+        wanted = "sample-causal" if name == "causalqa" else "sample"
+        for experiment in filter(None, [*map(given.get, keys), *given.get("experiments", [])]):
+            assert load_experiment(experiment).benchmark == wanted
+        assert given.get("benchmark", wanted) == wanted
 
 
 def test_intervals_are_drawn_in_rows_with_a_legend_for_several():

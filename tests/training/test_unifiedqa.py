@@ -82,6 +82,23 @@ def test_the_number_of_steps_is_taken_from_the_number_of_questions(
     assert manifest["conventions"] == {"max_tokens": 2048, "titles": True, "encoder_eos": True}
 
 
+def test_the_best_checkpoint_on_dev_is_kept(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unifiedqa, "MAX_ANSWER", 4)
+    monkeypatch.setattr(unifiedqa, "first_answer", lambda text: next(scored))
+    scored = iter(["rain", "no", "no", "no"])  # two questions after each of two steps
+    unifiedqa.train(
+        MATERIAL,
+        tmp_path / "made",
+        dev=(QUESTIONS[:2], CONTEXTS[:2]),
+        model=start,
+        device="cpu",
+        steps=2,
+        evaluate_every=1,
+    )
+    record = json.loads((tmp_path / "made/manifest.json").read_text())["record"]
+    assert (record["steps"], record["best_step"], record["dev_EM"]) == (2, 1, 50)
+
+
 def test_a_target_is_all_answers_joined_by_tabs_and_cut() -> None:
     assert targets(QUESTIONS[0]) == ["rain\tby rain"]
     assert targets(replace(QUESTIONS[0], answers=(" ", ""))) == []

@@ -160,8 +160,9 @@ def whole(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences]
 
 def split(paragraphs: Iterable[str], seed: int, known: Mapping[str, str]) -> dict[str, str]:
     """Paragraph -> split. Those that are not `known` go to train, dev and test by a hash of the seed: 80, 10 and 10 percent."""
-    found = {one: known[one] for one in paragraphs if one in known}
-    free = sorted({*paragraphs} - found.keys(), key=lambda one: sha256(f"{seed}:{one}".encode()).digest())
+    wanted = {*paragraphs}
+    found = {one: known[one] for one in wanted if one in known}
+    free = sorted(wanted - found.keys(), key=lambda one: sha256(f"{seed}:{one}".encode()).digest())
     ends = [round(0.8 * len(free)), round(0.9 * len(free))]
     return found | {one: SPLITS[sum(place >= end for end in ends)] for place, one in enumerate(free)}
 
