@@ -6,7 +6,9 @@ three seconds, even to answer a single question. A test compares it with transfo
 
 import json
 import math
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +17,26 @@ from torch import Tensor, nn
 #: The linear layers of an encoder layer, by their names in the weights' file. Each of them gets an adapter.
 LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
           "intermediate.dense", "output.dense")  # fmt: skip
+
+
+@cache
+def tokenizer(folder: Path) -> Any:
+    """The encoder's tokenizer, without padding or truncation."""
+    from tokenizers import Tokenizer
+
+    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    made.no_padding()
+    made.no_truncation()
+    return made
+
+
+def token_embeddings(folder: Path) -> Tensor:
+    """The embeddings of the encoder's tokens alone, before positions and layers, [30522, 384]."""
+    from safetensors import safe_open
+
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        found: Tensor = file.get_tensor("embeddings.word_embeddings.weight")
+    return found
 
 
 class MiniLM(nn.Module):

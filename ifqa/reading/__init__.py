@@ -1,9 +1,14 @@
 """Readers by name: each is a class with `answer(questions, passages) -> list[Prediction]`."""
 
 PLUGINS = {
+    "adaboost": "ifqa.reading.choice.adaboost:AdaBoost",
+    "choice": "ifqa.reading.choice.bert:Choice",
+    "decomp-attn": "ifqa.reading.choice.decomp_attn:DecompAttn",
     "extractive": "ifqa.reading.span.reader:Extractive",
     "fid": "ifqa.reading.fid:Fid",
     "llm": "ifqa.reading.llm:Llm",
+    "majority": "ifqa.reading.choice.majority:Majority",
+    "polarity": "ifqa.reading.choice.polarity:Polarity",
     "predictions": "ifqa.reading.predictions:Predictions",
     "unifiedqa": "ifqa.reading.unifiedqa:UnifiedQA",
 }

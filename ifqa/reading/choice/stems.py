@@ -17,3 +17,8 @@ def parts(stem: str) -> tuple[str, str]:
     if not found:
         raise IfqaError(f"the question {stem!r} is not: suppose CHANGE happens, how will it affect EFFECT.")
     return found[1], found[2]
+
+
+def worded(change: str, effect: str) -> str:
+    """The question in WIQA's words; `parts` gives its change and effect again."""
+    return f"suppose {change} happens, how will it affect {effect}."

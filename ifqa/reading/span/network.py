@@ -10,15 +10,13 @@ gold passages from negatives by them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ifqa.models.minilm import MiniLM
+from ifqa.models.minilm import MiniLM, tokenizer
 from ifqa.reading.span.computed import ONE, Number, american_date, compute, find_numbers
 
 MAX_SPAN = 24  # tokens in an answer
@@ -48,17 +46,6 @@ class Pair:
     def span_text(self, first: int, last: int) -> str:
         """The passage's text from token `first` to token `last`, inclusive; a date is written as IfQA's answers write it."""
         return american_date(self.text[self.offsets[first - self.start][0] : self.offsets[last - self.start][1]])
-
-
-@cache
-def tokenizer(folder: Path) -> Any:
-    """The encoder's tokenizer, without padding or truncation."""
-    from tokenizers import Tokenizer
-
-    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    made.no_padding()
-    made.no_truncation()
-    return made
 
 
 def make_pair(folder: Path, question: str, text: str) -> Pair:
