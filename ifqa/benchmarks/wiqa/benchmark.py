@@ -1,7 +1,8 @@
 """The benchmark `wiqa` (Tandon et al., EMNLP 2019), read from data/wiqa/SPLIT.jsonl in the released layout (`release.py`).
 
-The splits are train, dev and test. A file of your own, data/wiqa/NAME.jsonl, is the split NAME. Two more files are optional:
-`topics.tsv` names the topic of each paragraph, and `graphs.jsonl` has the graphs, which are drawn and whose nodes are named.
+The splits are train, dev and test. A file of your own, data/wiqa/NAME.jsonl, is the split NAME; `ifqa data wiqa
+--questions-from` writes the splits made-train, made-dev and made-test. Other files are optional: `topics.tsv` has the topic of
+each paragraph; `graphs.jsonl`, or `made-graphs.jsonl` for made questions, has the graphs, to draw them and to name their nodes.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,6 +26,7 @@ from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import BUNDLED
 
 SPLITS = ("train", "dev", "test")
+_GRAPHS = ("graphs", "made-graphs")  # files that hold no questions
 #: The topics of the test split, in the order of the paper's Table 3.
 TOPICS = (
     "igneous rock", "plant crops", "solar eclipse", "frog", "DNA replication", "water cycle", "fish", "pumpkin", "pollination",
@@ -68,8 +70,9 @@ SUBSETS = (
 class Wiqa(Benchmark):
     """Questions with three choices, scored by accuracy and by how consistent the answers are; intervals are over paragraphs.
 
-    A question's group is its paragraph. Its labels are "type", "hops" (empty without effect), "topic", "graph", "source" and
-    "target" (nodes of the graph), where they are known, and "phenomena". Its gold passage is the paragraph.
+    A question's group is its paragraph, which is its context and its gold passage too. Its labels are "type", "hops" (empty
+    without effect), "topic", "graph", "source" and "target" (nodes of the graph), "phenomena" and "explanation"; a label is
+    empty, or left out, where it is not known.
     """
 
     name = "wiqa"
@@ -85,7 +88,7 @@ class Wiqa(Benchmark):
     def splits(self) -> list[str]:
         """The three splits, and the user's files that are there."""
         own = [path.name.removesuffix(".jsonl") for path in sorted(self.folder.glob("*.jsonl"))]
-        return [*SPLITS, *(name for name in own if name not in (*SPLITS, "graphs"))]
+        return [*SPLITS, *(name for name in own if name not in (*SPLITS, *_GRAPHS))]
 
     @property
     def subsets(self) -> list[Subset]:  # type: ignore[override]  # the topics are known only from the folder
@@ -113,7 +116,7 @@ class Wiqa(Benchmark):
             IfqaError: a file is missing or damaged; the message has the place.
         """
         (path,) = self.files(split)
-        topics, graphs = self.topics(), self.graphs()
+        topics, graphs = self.topics(), self.graphs(split)
         return [self._question(item, split, topics, graphs.get(item.graph)) for item in _items(path, _as_it_is(path))]
 
     def family(self, split: str) -> str:
@@ -122,23 +125,23 @@ class Wiqa(Benchmark):
 
     def figure(self, question: Question) -> str:
         """The question's influence graph as SVG, with the question's path; empty without graphs."""
-        return figure(question, self.graphs())
+        return figure(question, self.graphs(question.id.split("/")[1]))
 
     def topics(self) -> dict[str, str]:
         """Paragraph -> topic; empty if they are not known."""
         path = self.folder / "topics.tsv"
         return {name: one.topic for name, one in read_topics(path).items()} if path.is_file() else {}
 
-    def graphs(self) -> Mapping[str, Graph]:
-        """Id -> graph; empty if they are not there."""
-        path = self.folder / "graphs.jsonl"
+    def graphs(self, split: str) -> Mapping[str, Graph]:
+        """Id -> graph of a split's questions; empty if the graphs are not there."""
+        path = self.folder / ("made-graphs.jsonl" if split.startswith("made-") else "graphs.jsonl")
         return _graphs(path, _as_it_is(path)) if path.is_file() else {}
 
     def _question(self, item: Item, split: str, topics: Mapping[str, str], graph: Graph | None) -> Question:
         change, effect = parts(item.stem)
         source, target = locate(graph, change, effect, item.path_len) if graph else ("", "")
         context = " ".join(step for step in item.steps if step.strip())  # as AllenAI's code joins them for BERT
-        labels = {
+        found = {
             "type": item.kind,
             "hops": str(item.hops or ""),
             "topic": topics.get(item.paragraph, ""),
@@ -147,6 +150,8 @@ class Wiqa(Benchmark):
             "target": target,
             "phenomena": ", ".join(phenomena(change, item.steps, item.kind == "in_para")),
         }
+        if (why := item.explanation) is not None:
+            found["explanation"] = f"{why.di}: {item.steps[why.i]} {why.dj}: {item.steps[why.j]} {why.de}: {effect}"
         return Question(
             id=f"{self.name}/{split}/{item.id}",
             text=item.stem,
@@ -155,7 +160,7 @@ class Wiqa(Benchmark):
             choices=tuple(text for _, text in CHOICES.values()),
             context=context,
             group=item.paragraph,
-            labels=tuple(labels.items()),
+            labels=tuple(found.items()),
         )
 
 
@@ -190,7 +195,10 @@ def _as_it_is(path: Path) -> tuple[Path, int, int]:
 
 @lru_cache(maxsize=4)  # each stage asks for the split; a file that changed is read again
 def _items(path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Item, ...]:
-    return tuple(read_items(path))
+    items = tuple(read_items(path))
+    if blank := next((item.id for item in items if item.id.split() != [item.id]), ""):
+        raise IfqaError(f"{path}: the ques_id {blank!r} has white space, at which rankings are cut; wanted one without")
+    return items
 
 
 @lru_cache(maxsize=2)

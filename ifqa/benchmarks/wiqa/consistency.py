@@ -16,9 +16,9 @@ other answers are, one of three fits their product; and two of nine pairs are a 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import NamedTuple
 
 from ifqa.benchmarks.wiqa.graphs import letters
 from ifqa.protocols import SetMeasure
@@ -30,18 +30,21 @@ from ifqa.scoring.measures.normalize import normalize
 SIGNS = {"more": 1, "less": -1, "no effect": 0}
 
 
-class Asked(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
     """A question of a graph: its parts, compared by their letters, its hops, and the signs of two answers to it.
 
-    `found` is the sign of a system's answer; None if there is none.
+    `found` is the sign of a system's answer; None if there is none. Two of them are never equal, which makes them quick to find
+    in a cache.
     """
 
+    graph: str
+    stem: str
     change: str
     effect: str
     hops: int
     gold: int
     found: int | None
-    stem: str
 
 
 Tally = tuple[int, int]  # how many fit, of how many
@@ -112,21 +115,26 @@ def _both(stem: str) -> tuple[str, str]:
     return letters(change), letters(effect)
 
 
+@lru_cache(maxsize=1 << 16)  # a bootstrap asks for the same answers a thousand times
+def _asked(stem: str, labels: tuple[tuple[str, str], ...], gold: str, answer: str) -> Asked:
+    told = dict(labels)
+    signs = SIGNS[normalize(gold)], SIGNS.get(normalize(answer))
+    return Asked(told["graph"], stem, *_both(stem), int(told.get("hops") or 0), *signs)
+
+
 def graphs_of(questions: Sequence[Question], predictions: Sequence[Prediction]) -> Iterator[tuple[Asked, ...]]:
     """The questions by graph; a paragraph that a bootstrap draws twice has its graphs twice."""
     several: dict[tuple[str, str], list[Asked]] = {}
     for question, prediction in zip(questions, predictions, strict=True):
-        labels = dict(question.labels)
-        found = None if prediction.failed else SIGNS.get(normalize(prediction.answer))
-        gold, hops = SIGNS[normalize(question.answers[0])], int(labels.get("hops") or 0)
-        one = Asked(*_both(question.text), hops, gold, found, question.text)
-        several.setdefault((question.group, labels["graph"]), []).append(one)
+        answer = "" if prediction.error else prediction.answer
+        one = _asked(question.text, question.labels, question.answers[0], answer)
+        several.setdefault((question.group, one.graph), []).append(one)
     yield from map(tuple, several.values())
 
 
 def share(rule: Rule) -> Callable[[Sequence[Question], Sequence[Prediction]], float | None]:
     """A measure over a set of answers from a rule for one graph: of all cases in all graphs, how many fit; None without any."""
-    kept = lru_cache(maxsize=1 << 14)(rule)  # a bootstrap asks for the same graphs a thousand times
+    kept = lru_cache(maxsize=1 << 14)(rule)
 
     def of(questions: Sequence[Question], predictions: Sequence[Prediction]) -> float | None:
         tallies = [kept(graph) for graph in graphs_of(questions, predictions)]
