@@ -58,11 +58,14 @@ KINDS = {
     "out_of_para": "the questions whose change is outside the paragraph and affects it",
     "no_effect": "the questions whose change is from another paragraph",
 }
+HOPS = {
+    "1_hop": "the questions whose effect is one step from the change",
+    "2_hops": "those whose effect is two steps from it",
+    "3_hops": "those whose effect is three steps from it",
+}
 SUBSETS = (
     *(Subset(name, _labelled("type", name), in_tables=True, about=about) for name, about in KINDS.items()),
-    Subset("1_hop", _labelled("hops", "1"), True, "the questions whose effect is one step from the change"),
-    Subset("2_hops", _labelled("hops", "2"), True, "those whose effect is two steps from it"),
-    Subset("3_hops", _labelled("hops", "3"), True, "those whose effect is three steps from it"),
+    *(Subset(name, _labelled("hops", name[0]), in_tables=True, about=about) for name, about in HOPS.items()),
     *(Subset(name, _has(name), about=f"the questions {about}, by rule") for name, about in PHENOMENA.items()),
 )
 

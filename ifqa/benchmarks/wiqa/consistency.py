@@ -144,24 +144,23 @@ def share(rule: Rule) -> Callable[[Sequence[Question], Sequence[Prediction]], fl
     return of
 
 
-TRANSITIVITY = SetMeasure(
-    "transitivity",
-    share(transitive),
-    in_tables=True,
-    unit="group",
-    about="how often an answer over several hops is the product of the answers to its hops; chance 33.3",
+#: What a reader has that draws one of the three choices.
+CHANCE = {"transitivity": 1 / 3, "disjunctive": 2 / 9, "symmetry": 1 / 3}
+
+
+def _measure(name: str, rule: Rule, about: str) -> SetMeasure:
+    about = f"{about}; chance {100 * CHANCE[name]:.1f}"
+    return SetMeasure(name, share(rule), in_tables=True, unit="group", about=about)
+
+
+TRANSITIVITY = _measure(
+    "transitivity", transitive, "how often an answer over several hops is the product of the answers to its hops"
 )
-DISJUNCTIVE = SetMeasure(
-    "disjunctive",
-    share(disjunctive),
-    in_tables=True,
-    unit="group",
-    about="how often two influences known to be opposite are answered with a more and a less; chance 22.2",
+DISJUNCTIVE = _measure(
+    "disjunctive", disjunctive, "how often two influences known to be opposite are answered with a more and a less"
 )
-SYMMETRY = SetMeasure(
+SYMMETRY = _measure(
     "symmetry",
-    share(symmetric),
-    in_tables=True,
-    unit="group",
-    about='how often the answer turns round when "more" and "less" are exchanged in the change or the effect; chance 33.3',
+    symmetric,
+    'how often the answer turns round when "more" and "less" are exchanged in the change or the effect',
 )
