@@ -51,3 +51,21 @@ def test_a_broken_reply_is_an_error_and_nothing_is_kept(tmp_path, reply):
             list(downloads.fetch(benchmark))
         thread.join(10)
     assert not benchmark.folder.exists()
+
+
+def test_a_file_without_a_published_checksum_is_recorded_and_may_not_change(tmp_path):
+    there = tmp_path / "there.json"
+    there.write_bytes(b"[]")
+    published = {name: (there.as_uri(), None) for name in ("dev.json", "test.json")}
+    benchmark = SimpleNamespace(name="b", folder=tmp_path / "b", downloads=published)
+    list(downloads.fetch(benchmark))
+    record = benchmark.folder / "SHA256SUMS"
+    checksum = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"  # printf '[]' | sha256sum
+    assert record.read_text() == f"{checksum}  dev.json\n{checksum}  test.json\n"
+    assert [line.endswith("there already") for line in downloads.fetch(benchmark)] == [True, True]
+    (benchmark.folder / "test.json").write_bytes(b"[1]")
+    with pytest.raises(IfqaError, match=r"test.json: SHA-256 is .*SHA256SUMS has 4f53cda18c2b"):
+        list(downloads.fetch(benchmark))
+    (benchmark.folder / "test.json").unlink()
+    list(downloads.fetch(benchmark))
+    assert (benchmark.folder / "test.json").read_bytes() == b"[]"

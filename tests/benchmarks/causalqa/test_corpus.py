@@ -250,8 +250,8 @@ def test_the_release_is_fetched_once_and_kept_aside(tmp_path, monkeypatch):
         (["causalqa", "--from", "nowhere"], "--from nowhere: no such folder"),
         (["causalqa", "--from", "."], "--from .: wanted folders named paq, gooaq, msmarco"),
         (["causalqa", "--from", ".", "--rules", "notebok"], "unknown reading of the rules 'notebok'; did you mean 'notebook'?"),
-        (["sample", "--rules", "fixed"], "--rules and --seed are for causalqa, not for sample; leave them out"),
-        (["ifqa", "--seed", "3"], "--rules and --seed are for causalqa, not for ifqa"),
+        (["sample", "--rules", "fixed"], "--rules is for causalqa, not for sample; leave it out"),
+        (["ifqa", "--seed", "3"], "--seed is for causalqa and for --questions-from, not for ifqa; leave it out"),
     ],
 )  # fmt: skip
 def test_a_command_that_cannot_be_done_gets_one_line(arguments, said, tmp_path):

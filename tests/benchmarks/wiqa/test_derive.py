@@ -1,0 +1,181 @@
+"""Questions from graphs against brute force over the raw records; balance, explanations, votes and splits."""
+
+import json
+import random
+from collections import Counter
+from itertools import product
+
+import pytest
+
+from ifqa.benchmarks.wiqa.derive import (
+    Sentences,
+    agreed,
+    balanced,
+    effects,
+    explanation,
+    no_effects,
+    questions,
+    read_sentences,
+    read_votes,
+    split,
+    whole,
+)
+from ifqa.benchmarks.wiqa.layouts import read_graph
+from ifqa.errors import IfqaError
+from ifqa.storage.files import read_jsonl
+from ifqa.storage.resources import BUNDLED
+
+RECORDS = [record for _, record in read_jsonl(BUNDLED / "wiqa" / "graphs.jsonl")]
+GRAPHS = [read_graph(record, "x") for record in RECORDS]
+BREAD = GRAPHS[0]
+
+
+def by_hand(record):
+    """Stem -> (answer, nodes of the path), written down path by path as the paper's Figure 2 has them, without any graph."""
+    good, bad = record["para_outcome_accelerate"], record["para_outcome_decelerate"]
+    if record["Y_affects_outcome"] == "less":
+        good, bad = bad, good
+    texts = {name: [value] if isinstance(value, str) else value for name, value in record.items()} | {
+        "+": [good],
+        "-": [bad],
+    }
+    more = {"ZY": 3, "VW": 3, "Z+": 4, "V-": 4, "XY": 2, "X+": 3, "U-": 3, "Y+": 2, "W-": 2}
+    less = {"VY": 3, "ZW": 3, "V+": 4, "Z-": 4, "XW": 2, "X-": 3, "UY": 2, "U+": 3, "Y-": 2, "W+": 2}
+    found = {}
+    for answer, pairs in (("more", more), ("less", less)):
+        for (source, target), nodes in pairs.items():
+            for change, effect in product(texts[source], texts[target]):
+                found[f"suppose {change} happens, how will it affect {effect}."] = (answer, nodes)
+    return found
+
+
+@pytest.mark.parametrize(("record", "graph"), [*zip(RECORDS, GRAPHS, strict=True)], ids=[one.id for one in GRAPHS])
+def test_questions_with_an_effect_are_those_written_down_by_hand(record, graph):
+    items = [*effects(graph)]
+    assert {item.stem: (item.label, item.path_len) for item in items} == by_hand(record)
+    assert len(items) == len(by_hand(record)) == 37
+    assert len({item.id for item in items}) == 37
+    outside = {f"suppose {text} happens" for name in "ZV" for text in record[name]}
+    assert all((item.kind == "out_of_para") == (item.stem.partition(",")[0] in outside) for item in items)
+
+
+def test_the_first_hop_from_outside_is_asked_only_on_demand():
+    more = {item.stem: item.label for item in effects(BREAD, first_hop=True)}
+    new = more.keys() - {item.stem for item in effects(BREAD)}
+    assert {stem.partition("affect ")[2] for stem in new} == {"the yeast gives off more gas."}
+    assert Counter(more[stem] for stem in new) == {"more": 2, "less": 2}
+
+
+def test_a_graph_without_effect_makes_no_question():
+    assert [*effects(read_graph(RECORDS[0] | {"Y_affects_outcome": "no_effect"}, "x"))] == []
+
+
+def test_a_target_does_not_end_in_two_stops():
+    (item, *_) = effects(read_graph(RECORDS[0] | {"Y": "the dough swells."}, "x"))
+    assert item.stem.endswith("how will it affect the dough swells.")
+
+
+def test_a_change_without_effect_comes_from_another_paragraph():
+    items = no_effects(BREAD, GRAPHS, 200, random.Random(0))
+    foreign = {text for graph in GRAPHS[1:] for text in graph.changes}
+    own = {text for name in "XYWAD" for text in BREAD.nodes[name]}
+    for item in items:
+        change, _, effect = item.stem.removeprefix("suppose ").partition(" happens, how will it affect ")
+        assert change in foreign
+        assert effect.removesuffix(".") in own
+        assert (item.label, item.kind, item.path_len) == ("no_effect", "no_effect", 0)
+    assert len({item.stem for item in items}) == 200
+
+
+def test_all_changes_without_effect_are_found_where_few_are_there():
+    items = no_effects(BREAD, GRAPHS[:2], 10_000, random.Random(0))
+    assert len(items) == 10 * 6  # compost has 10 changes, bread has 6 phrasings of effects
+    same = read_graph(RECORDS[0] | {"para_id": "twin", "graph_id": "twin"}, "x")
+    assert no_effects(BREAD, [BREAD, same], 10, random.Random(0)) == []
+
+
+def test_balance_cuts_the_more_frequent_answers():
+    items = [item for graph in GRAPHS for item in effects(graph)] + no_effects(BREAD, GRAPHS, 400, random.Random(0))
+    before = Counter((item.kind, item.label) for item in items)
+    assert before["in_para", "less"] > before["in_para", "more"]
+    after = balanced(items, 1)
+    counts = Counter((item.kind, item.label) for item in after)
+    assert counts["in_para", "less"] == counts["in_para", "more"] == before["in_para", "more"]
+    assert counts["out_of_para", "less"] == counts["out_of_para", "more"]
+    assert counts["no_effect", "no_effect"] == sum(counts.values()) // 3
+    assert after == balanced(items, 1) != balanced(items, 2)
+    assert [item for item in items if item in after] == after
+
+
+def test_questions_of_a_split_are_the_same_for_the_same_seed():
+    items = questions(GRAPHS, 3)
+    assert items == questions(GRAPHS, 3) != questions(GRAPHS, 4)
+    counts = Counter(item.label for item in items)
+    assert counts["more"] == counts["less"] == counts["no_effect"]
+
+
+def test_a_whole_graph_has_one_phrasing_of_each_node_and_all_chains():
+    items = [item for item in whole(GRAPHS[:3], 0) if item.graph == BREAD.id and item.path_len]
+    assert len(items) == len({item.stem for item in items}) == 21
+    assert len({item.stem.partition(" happens")[0] for item in items}) == 6
+    assert Counter(item.hops for item in items) == {1: 9, 2: 8, 3: 4}
+
+
+def test_explanations_follow_the_papers_scheme():
+    told = {
+        item.id.split(":")[-1]: item.explanation
+        for item in effects(BREAD, first_hop=True, sentences=Sentences(3, "more", 4))
+    }
+    assert told["Z-A#0"] == (3, "more", 4, "more", "more")
+    assert told["V-A#0"] == (3, "less", 4, "less", "less")
+    assert told["V-W#1"] == (3, "less", 4, "less", "more")
+    assert told["X-D#0"] == (3, "more", 4, "more", "less")
+    assert [told[name] for name in ("U-Y#0", "W-A#0", "Y-D#0", "Z-X#0")] == [None] * 4
+    assert explanation(BREAD, BREAD.chains["V", "Y"], Sentences(0, "less", 2)) == (0, "more", 2, "more", "less")
+
+
+def test_workers_votes_keep_a_question_with_three_of_five(tmp_path):
+    item, other, none = [*effects(BREAD)][:3]
+    answers = {
+        item.id: ["more", "more", "no_effect", "less", "more"],
+        other.id: ["more", "more", "less", "less", "no_effect"],
+    }
+    path = tmp_path / "votes.jsonl"
+    lines = [
+        {"ques_id": one, "worker": f"w{n}", "answer": a} for one, own in answers.items() for n, a in enumerate(own)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    votes = read_votes(path)
+    assert votes == answers
+    assert agreed([item, other, none], votes) == [item]
+    assert agreed([item, other, none], votes, least=2) == [item, other]
+    path.write_text("\n".join(map(json.dumps, [*lines[:2], lines[0]])))
+    with pytest.raises(IfqaError, match=r"votes.jsonl:3: worker 'w0' has answered"):
+        read_votes(path)
+    path.write_text(json.dumps(lines[0] | {"answer": "maybe"}))
+    with pytest.raises(IfqaError, match="'maybe' is not offered; wanted more, less, no_effect"):
+        read_votes(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"i": 3, "j": 1}, "i before j"),
+        ({"direction": "up"}, "more or less"),
+        ({"k": 1}, "unknown key 'k'"),
+        ({"i": "1"}, "int"),
+    ],
+)
+def test_bad_sentences_are_one_line(tmp_path, change, message):
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps({"graph_id": "7", "i": 0, "direction": "more", "j": 1} | change))
+    with pytest.raises(IfqaError, match=message):
+        read_sentences(path)
+
+
+def test_paragraphs_keep_their_known_split_and_others_are_divided():
+    names = [str(n) for n in range(100)]
+    parts = split(iter(names), 0, {"5": "test", "x": "dev"})
+    assert parts["5"] == "test"
+    assert Counter(parts.values()) == {"train": 79, "dev": 10, "test": 11}
+    assert parts == split(names, 0, {"5": "test"}) != split(names, 1, {"5": "test"})

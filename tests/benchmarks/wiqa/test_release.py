@@ -1,0 +1,135 @@
+"""The release's questions: the released records come back character by character, and bad ones are one line."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+
+from ifqa.benchmarks.wiqa.derive import STEM, effects
+from ifqa.benchmarks.wiqa.graphs import locate
+from ifqa.benchmarks.wiqa.layouts import read_graphs
+from ifqa.benchmarks.wiqa.release import read_item, read_items, read_topics
+from ifqa.errors import IfqaError
+from ifqa.reading.choice.stems import parts
+from ifqa.storage.files import read_jsonl
+from ifqa.storage.resources import BUNDLED, PACKAGE
+
+SHARED = [folder / "shared/data/wiqa/test-8-paragraphs.jsonl" for folder in PACKAGE.parents]
+RELEASED = next((path for path in SHARED if path.exists()), Path("absent"))
+GRAPHS = read_graphs(BUNDLED / "wiqa" / "graphs.jsonl")
+RECORD = next(effects(GRAPHS["bread-1"])).record()
+
+
+@pytest.mark.skipif(not RELEASED.exists(), reason="the released questions are not here")
+def test_released_questions_come_back_character_by_character():
+    items = read_items(RELEASED)
+    assert [item.record() for item in items] == [record for _, record in read_jsonl(RELEASED)]
+    assert [STEM.format(source=one, target=other) for one, other in (parts(item.stem) for item in items)] == [
+        item.stem for item in items
+    ]
+    assert len(items) == 537
+
+
+@pytest.mark.skipif(not RELEASED.exists(), reason="the released questions are not here")
+def test_released_labels_are_products_of_signs():
+    """A sign for each phrasing of a graph explains all labels but one: there the release answers one stem both ways."""
+    root, twice = {}, []
+
+    def find(node):
+        sign = 1
+        while node in root:
+            node, own = root[node]
+            sign *= own
+        return node, sign
+
+    effects_of = [item for item in read_items(RELEASED) if item.path_len]
+    for item in effects_of:
+        (one, s), (other, t) = (find((item.graph, text)) for text in parts(item.stem))
+        wanted = 1 if item.label == "more" else -1
+        if one != other:
+            root[one] = (other, s * t * wanted)
+        elif s * t != wanted:
+            twice.append(item)
+    assert len(effects_of) == 286
+    (item,) = twice
+    assert {one.label for one in effects_of if (one.graph, one.stem) == (item.graph, item.stem)} == {"more", "less"}
+
+
+def changed(**changes):
+    """The record with values changed; the keys name the place, as question__stem."""
+    record = deepcopy(RECORD)
+    for place, value in changes.items():
+        *outer, key = place.split("__")
+        table = record
+        for name in outer:
+            table = table[name]
+        table[key] = value
+    return record
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (changed(question__answer_label_as_choice="D"), "'answer_label_as_choice' is 'D'; more is choice A"),
+        (changed(question__answer_label_as_choice="B"), "'answer_label_as_choice' is 'B'; more is choice A"),
+        (changed(question__answer_label="much more"), "'answer_label' is 'much more', which is not offered"),
+        (changed(question__choices=[]), "'choices' is not A more, B less, C no effect"),
+        (changed(question__stem="what if?"), "the question 'what if?' is not: suppose CHANGE happens"),
+        (changed(question__para_steps=[1]), "'para_steps' must be a list of strings"),
+        (changed(metadata__question_type="INPARA"), "unknown question_type 'INPARA'; did you mean 'INPARA_EFFECT'"),
+        (changed(metadata__path_len=1), "has the label 'more' and path_len 1; wanted more or less, and 2 nodes at least"),
+        (changed(metadata__path_len=True), "wanted more or less"),
+        (changed(metadata__question_type="OUTOFPARA_DISTRACTOR"), "wanted no_effect and 0"),
+        (changed(metadata__split="dev"), "unknown key 'split'"),
+        (changed(note=1), "unknown key 'note'"),
+        (changed(explanation=[]), "'explanation' must be an object"),
+        (changed(explanation={"i": 2, "di": "more", "j": 1, "dj": "more", "de": "more"}), "i before j"),
+        (changed(explanation={"i": 2, "di": "more", "j": 9, "dj": "more", "de": "more"}), "wanted sentences 0 to 6"),
+        ({"question": RECORD["question"]}, "key 'metadata' is missing"),
+    ],
+)  # fmt: skip
+def test_a_bad_question_is_one_line_with_its_place(record, message):
+    with pytest.raises(IfqaError) as told:
+        read_item(record, "x:1")
+    assert str(told.value).startswith("x:1: ")
+    assert message in str(told.value)
+
+
+def test_a_label_that_contradicts_its_path_is_refused(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps(changed(question__answer_label="less", question__answer_label_as_choice="B")))
+    assert len(read_items(path)) == 1
+    with pytest.raises(IfqaError, match=r"q.jsonl:1: the label is less, but by its path Z -> X -> Y it is more"):
+        read_items(path, GRAPHS)
+    path.write_text(json.dumps(changed(metadata__graph_id="lost")))
+    with pytest.raises(IfqaError, match="unknown graph 'lost'"):
+        read_items(path, GRAPHS)
+
+
+def test_an_id_may_not_be_there_twice(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text(f"{json.dumps(RECORD)}\n{json.dumps(RECORD)}\n")
+    with pytest.raises(IfqaError, match=r"q.jsonl:2: ques_id .* is there twice"):
+        read_items(path)
+    path.write_text("\n")
+    with pytest.raises(IfqaError, match="no question in it"):
+        read_items(path)
+
+
+def test_every_bundled_question_is_located_at_the_nodes_of_its_id():
+    for split in ("train", "dev", "test"):
+        for item in read_items(BUNDLED / "wiqa" / f"{split}.jsonl"):
+            source, target = locate(GRAPHS[item.graph], *parts(item.stem), item.path_len)
+            assert target
+            if item.path_len:
+                assert item.id.split(":")[-1] == f"{source}-{target}#0"
+
+
+def test_topics_and_splits_of_paragraphs(tmp_path):
+    path = tmp_path / "topics.tsv"
+    path.write_text("para_id\tprompt\ttopic\tpartition\npropara_7\tHow?\tseeds\ttrain\n8\tWhy?\train\tdev\n\n")
+    assert read_topics(path) == {"7": ("seeds", "train"), "8": ("rain", "dev")}
+    path.write_text("para_id\tprompt\ttopic\tpartition\n7\tHow?\tseeds\n")
+    with pytest.raises(IfqaError, match=r"topics.tsv:2: wanted columns para_id"):
+        read_topics(path)
