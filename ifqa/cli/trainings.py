@@ -17,10 +17,13 @@ train = typer.Typer(
 
 
 def _training(
-    folder: str, corpus: str = "ifqa-gold-train", benchmark: str = "ifqa", split: str = "full-train"
+    folder: str, corpus: str | None = "ifqa-gold-train", benchmark: str = "ifqa", split: str = "full-train"
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A decorator with the options of every training; the verb gets them as `given`, for `ifqa.pipeline.train.train`."""
-    options = {
+    """A decorator with the options of every training; the verb gets them as `given`, for `ifqa.pipeline.train.train`.
+
+    Without a `corpus` the training passages are the texts that come with the questions; with None there is no option for it.
+    """
+    options: dict[str, object] = {
         "benchmark": (Annotated[str, typer.Option(help="Benchmark to train on.")], benchmark),
         "split": (Annotated[str, typer.Option(help="Its training split.")], split),
         "corpus": (
@@ -42,7 +45,13 @@ def _training(
             list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
         ],
     }
-    return with_options(options, lambda given: {"given": given | {"settings": settings_of_flags(given["settings"])}})
+    if corpus is None:
+        del options["corpus"]
+
+    def arguments(given: Given) -> dict[str, object]:
+        return {"given": {"corpus": ""} | given | {"settings": settings_of_flags(given["settings"])}}
+
+    return with_options(options, arguments)
 
 
 @train.command("extractive")
@@ -105,6 +114,27 @@ def train_unifiedqa(
         if given["folder"] == Path(UNIFIEDQA):
             given["folder"] = Path(f"{UNIFIEDQA}-{dataset}")
     _train("unifiedqa", given | {"dev": dev, "experiment": experiment})
+
+
+@train.command("adaboost")
+@_training("models/adaboost", corpus=None, benchmark="wiqa", split="train")
+def train_adaboost(given: Given) -> None:
+    """Train boosted trees over the words of change and effect, for questions of multiple choice."""
+    _train("adaboost", given)
+
+
+@train.command("decomp-attn")
+@_training("models/decomp-attn", corpus=None, benchmark="wiqa", split="train")
+def train_decomp_attn(given: Given) -> None:
+    """Train decomposable attention on change and effect, for questions of multiple choice."""
+    _train("decomp-attn", given)
+
+
+@train.command("choice")
+@_training("models/choice", corpus=None, benchmark="wiqa", split="train")
+def train_choice(given: Given) -> None:
+    """Train an encoder that scores each option of a question, with or without its paragraph."""
+    _train("choice", given)
 
 
 def _train(what: str, given: Given, recipe: str = "") -> None:

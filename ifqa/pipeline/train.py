@@ -30,6 +30,9 @@ _MODULES = {
     "rerank": "ifqa.training.rerank",
     "dense": "ifqa.training.dense",
     "unifiedqa": "ifqa.training.unifiedqa",
+    "adaboost": "ifqa.training.choice.adaboost",
+    "decomp-attn": "ifqa.training.choice.decomp_attn",
+    "choice": "ifqa.training.choice.bert",
 }
 DEPTH = {"extractive": 20, "rerank": 20, "dense": 100}  # passages that a training question's negatives are drawn from
 _NEEDS = {
@@ -37,6 +40,9 @@ _NEEDS = {
     "dense": ("datasets", "accelerate"),
     "fid": ("accelerate",),
     "unifiedqa": ("accelerate",),
+    "adaboost": ("sklearn",),
+    "decomp-attn": ("accelerate",),
+    "choice": ("accelerate",),
 }
 GIVEN = ("material", "folder", "seed", "progress")
 Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # split, passages a question -> passages of each question
@@ -49,7 +55,7 @@ def train(
     """Train a reader, the reranker or a dense retriever on a split's questions and the passages retrieved for them.
 
     Args:
-        what: "extractive", "fid", "unifiedqa", "rerank" or "dense": the `train` function of `ifqa.training` to call.
+        what: a key of `_MODULES`: the `train` function of `ifqa.training` to call.
         benchmark, split: the training questions.
         corpus: the corpus whose index named bm25 gives the passages; empty for the texts that come with the questions.
         folder: where the weights are written.

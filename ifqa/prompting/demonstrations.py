@@ -6,6 +6,8 @@
     {"question": "If …?", "answer": "1865", "factual": "1869", "expression": "[[1859 + 6]]",
      "steps": {"reasoning": "…"}, "passages": [{"id": "176-1", "title": "Suez Canal", "text": "…"}]}
 
+A question of multiple choice also has `"choices": ["more", "less"]`.
+
 `family` is the benchmark's `family(split)` for the split that the questions are from; "" if they are from none. IfQA's split
 families hold the same questions, so demonstrations from one family may not be used for the other.
 """
@@ -23,7 +25,7 @@ from ifqa.storage import files
 from ifqa.storage.resources import named_resource
 
 _HEAD = ("about", "source", "family")
-_KEYS = ("question", "answer", "factual", "expression", "steps", "passages")
+_KEYS = ("question", "answer", "factual", "expression", "steps", "passages", "choices")
 _PASSAGE = ("id", "title", "text")
 
 
@@ -36,6 +38,7 @@ class Demo:
         steps: the reasoning, by the names that prompts use: "reasoning", "fact", "change", "world".
         factual: the answer in the real world.
         expression: for a computed answer, the calculation, as "[[1859 + 6]]".
+        choices: the answers that the question offers.
     """
 
     question: str
@@ -44,6 +47,7 @@ class Demo:
     steps: Mapping[str, str] = field(default_factory=dict)
     factual: str = ""
     expression: str = ""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,10 @@ def draw_demos(
 
 
 def _drawn(question: Question) -> Demo:
-    passages = tuple(Passage(gold_id(text), "", text) for text in question.gold_passages if text.strip())
-    return Demo(question.text, question.answers[0], passages)
+    context = (question.context,) if question.choices else ()  # what a question of multiple choice is answered from
+    texts = [text for text in question.gold_passages or context if text.strip()]
+    passages = tuple(Passage(gold_id(text), "", text) for text in texts)
+    return Demo(question.text, question.answers[0], passages, choices=question.choices)
 
 
 def _plain(text: str) -> str:
@@ -125,6 +131,7 @@ def _demo(record: dict[str, object], where: str) -> Demo:
         steps={step: files.text_field(steps, step, f"{where}: steps") for step in steps},
         factual=files.text_field(record, "factual", where) if "factual" in record else "",
         expression=files.text_field(record, "expression", where) if "expression" in record else "",
+        choices=tuple(files.texts_field({"choices": []} | record, "choices", where)),
     )
     try:
         value = compute_in(demo.expression)

@@ -52,6 +52,7 @@ def fit(
     count: Callable[[str], int],
     room: int,
     order: Order = "best first",
+    choices: Sequence[str] = (),
 ) -> Fitted:
     """The prompt with as many of the best passages as fit, possibly none.
 
@@ -64,9 +65,10 @@ def fit(
         count: counts a text's tokens, never too few.
         room: tokens that the prompt may take: the model's window less the answer's tokens.
         order: whether the best passage comes first, or last, next to the question.
+        choices: the answers that the question offers; shown if the prompt shows choices.
 
     Raises:
-        IfqaError: the order is unknown, or a demonstration lacks a part that the prompt shows.
+        IfqaError: the order is unknown, a demonstration lacks a part that the prompt shows, or a question lacks choices.
     """
     if order not in get_args(Order):
         raise unknown("order of passages", order, get_args(Order))
@@ -75,7 +77,7 @@ def fit(
 
     def with_best(n: int) -> Fitted:
         chosen = passages[:n] if order == "best first" else passages[:n][::-1]
-        messages, text = prompt.render(question, chosen, demos, chat)
+        messages, text = prompt.render(question, chosen, demos, chat, choices)
         tokens = _count(messages, text, count)
         stop = () if chat else prompt.stop
         return Fitted(messages, text, stop, tuple(passages[:n]), n_passages - n, tokens)

@@ -11,7 +11,9 @@ template ("Question:"). The text of a reasoning model up to "</think>" is ignore
 """
 
 import re
-from dataclasses import dataclass
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -120,6 +122,35 @@ class Parser:
             return compute_in(answer) if self.calculator else answer, ""
         except CalculatorError as error:
             return "", f"calculator: {error}"
+
+
+def lettered(choices: Sequence[str]) -> list[tuple[str, str]]:
+    """The choices of a question with a letter each, A first; with a number each if there are more than 26."""
+    names = string.ascii_uppercase if len(choices) <= 26 else [str(n) for n in range(1, len(choices) + 1)]
+    return list(zip(names, choices, strict=False))
+
+
+def offered(found: Parsed, choices: Sequence[str]) -> Parsed:
+    """The choice that an answer names, by its text, its letter or both ("(B) less"); a problem if it names none, or several.
+
+    Letters in either case, punctuation and blanks make no difference; other words do.
+    """
+    if found.problem:
+        return found
+    named = {
+        choice
+        for letter, choice in lettered(choices)
+        if _plain(found.answer) in {_plain(choice), _plain(letter), _plain(f"{letter} {choice}")}
+    }
+    if len(named) == 1:
+        return replace(found, answer=named.pop())
+    return Parsed("", problem=f"{found.answer[:60]!r} is {'several' if named else 'none'} of the choices")
+
+
+def _plain(text: str) -> str:
+    """The words of a text in lower case; all of it if it has none, as "+" has not."""
+    words = re.findall(r"[^\W_]+", text.casefold())
+    return " ".join(words or text.split())
 
 
 def clean(text: str) -> str:

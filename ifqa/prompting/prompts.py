@@ -8,7 +8,7 @@ answer may take (`max_tokens`), where a completion stops (`stop`: nothing, or a 
     passage     {number} (from 1), {title} and {text} of one passage. If a passage has no title, {title} is removed, with
                 the text between {title} and the next placeholder
     no_passages none; replaces {passages} if there are no passages
-    user        {question}, and {passages} if the prompt reads passages
+    user        {question}, {passages} if the prompt reads passages, and {choices}, a line each as "(A) more", if it shows them
     assistant   what the model should write: {answer}, {factual} (the answer in the real world), {background} (the texts
                 of the passages), and the reasoning by the names listed in `steps`
 
@@ -28,7 +28,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.parsing import Parsed, Parser, Rule
+from ifqa.prompting.parsing import Parsed, Parser, Rule, lettered, offered
 from ifqa.records import Passage
 from ifqa.settings import Positive, Table, Text, check_table
 from ifqa.storage.files import read_toml
@@ -99,17 +99,22 @@ class Prompt:
     parser: Parser
 
     def render(
-        self, question: str, passages: Sequence[Passage], demos: Sequence[Demo], chat: bool
+        self,
+        question: str,
+        passages: Sequence[Passage],
+        demos: Sequence[Demo],
+        chat: bool,
+        choices: Sequence[str] = (),
     ) -> tuple[Messages, str]:
         """What to send: messages as (role, content) and no text, or no messages and a text.
 
-        Passages keep their order; a prompt that reads no passages leaves them out.
+        Passages keep their order; a prompt that reads no passages leaves them out, and one that shows no choices those.
 
         Raises:
-            IfqaError: a demonstration lacks a part that the prompt shows.
+            IfqaError: a demonstration lacks a part that the prompt shows, or a question has no choices and the prompt shows some.
         """
-        shown = [(self._user(demo.question, demo.passages), self.show(demo)) for demo in demos]
-        asked = self._user(question, passages)
+        shown = [(self._user(demo.question, demo.passages, demo.choices), self.show(demo)) for demo in demos]
+        asked = self._user(question, passages, choices)
         if chat:
             system = [("system", self.system)] if self.system else []
             turns = [turn for user, reply in shown for turn in (("user", user), ("assistant", reply))]
@@ -134,16 +139,30 @@ class Prompt:
                 )
         return _fill(self.assistant, known)
 
-    def parse(self, completion: str) -> Parsed:
-        """The answer in a completion of either form; if there is none, `answer` is "" and `problem` says why."""
-        return self.parser.parse(completion)
+    def parse(self, completion: str, choices: Sequence[str] = ()) -> Parsed:
+        """The answer in a completion of either form; if there is none, `answer` is "" and `problem` says why.
+
+        If the prompt shows choices, the answer is one of the question's `choices`, in their own words.
+        """
+        found = self.parser.parse(completion)
+        return offered(found, choices) if self.shows_choices and choices else found
+
+    @property
+    def shows_choices(self) -> bool:
+        """Whether the prompt shows the answers that a question offers."""
+        return any(placeholder == "choices" for _, placeholder in self.user)
 
     @property
     def opening(self) -> str:
         """The beginning of the assistant template, which ends the completion form."""
         return self.assistant[0][0].rstrip()
 
-    def _user(self, question: str, passages: Sequence[Passage]) -> str:
+    def _user(self, question: str, passages: Sequence[Passage], choices: Sequence[str]) -> str:
+        if self.shows_choices and not choices:
+            raise IfqaError(
+                f"prompt {self.name!r} shows choices, and the question {question[:60]!r} offers none; take another prompt"
+            )
+        listed = "\n".join(f"({letter}) {' '.join(choice.split())}" for letter, choice in lettered(choices))
         untitled = _without(self.passage, "title")
         texts = [
             _fill(
@@ -152,7 +171,8 @@ class Prompt:
             )
             for n, one in enumerate(passages if self.reads_passages else (), start=1)
         ]
-        return _fill(self.user, {"question": question, "passages": _BETWEEN.join(texts) if texts else self.no_passages})
+        shown = _BETWEEN.join(texts) if texts else self.no_passages
+        return _fill(self.user, {"question": question, "passages": shown, "choices": listed})
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
@@ -186,7 +206,8 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
                 "is missing, and the prompt reads passages" if reads else "is set, and the prompt reads no passages"
             )
             raise IfqaError(f"{where}: {key!r} {wanted}")
-    user = _template(asks.user.strip(), "user", ["question", "passages"] if reads else ["question"], where)
+    filled = ["question", "passages"] if reads else ["question"]
+    user = _template(asks.user.strip(), "user", filled, where, ["choices"])
     labels = re.findall(r"^[A-Z][\w ]*:", "{}".join(literal for literal, _ in user), re.MULTILINE)
     prompt = Prompt(
         name=name,

@@ -24,7 +24,8 @@ from ifqa.storage.files import sha256
 class Llm(Reader):
     """Asks a language model each question, with the best passages that fit its window, and parses the answer from its text.
 
-    A completion in which the prompt's rule finds no answer is a failure ("unparsed: …"). So is a failed request.
+    A completion in which the prompt's rule finds no answer is a failure ("unparsed: …"). So is a failed request, and an answer
+    that is none of the choices that the prompt shows.
 
     Args:
         llm: the language model of the experiment's [llm].
@@ -113,7 +114,7 @@ class Llm(Reader):
         room = self.llm.window - self.prompt.max_tokens
         order = self.order
         return [
-            fit(self.prompt, question.text, several, shown, self.llm.chat, self.llm.count, room, order)
+            fit(self.prompt, question.text, several, shown, self.llm.chat, self.llm.count, room, order, question.choices)
             for question, several in zip(questions, passages, strict=True)
         ]
 
@@ -174,12 +175,13 @@ class Llm(Reader):
             self._counts["not_asked"] += error.startswith("not asked")
             return Prediction(question.id, "", error=error)
         self._counts["cut"] += any(one.finish == "length" for one in came)
-        parsed = [(self.prompt.parse(one.text), one.text) for one in came]
-        votes = Counter(normalize(found.answer) for found, _ in parsed if not found.problem)
+        parsed = [(self.prompt.parse(one.text, question.choices), one.text) for one in came]
+        same = str if self.prompt.shows_choices else normalize  # choices such as "+" and "-" would be normalised to nothing
+        votes = Counter(same(found.answer) for found, _ in parsed if not found.problem)
         if not votes:
             self._counts["unparsed"] += 1
             return Prediction(question.id, "", completion=parsed[0][1], error=f"unparsed: {parsed[0][0].problem}")
         best, count = votes.most_common(1)[0]
-        found, text = next(pair for pair in parsed if not pair[0].problem and normalize(pair[0].answer) == best)
+        found, text = next(pair for pair in parsed if not pair[0].problem and same(pair[0].answer) == best)
         score = math.log(count / len(completions)) if self.samples > 1 else None
         return Prediction(question.id, found.answer, completion=text, score=score, factual=found.factual)

@@ -21,7 +21,7 @@ from ifqa.storage.files import read_json, sha256, write_json
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders that a training of a dense retriever writes into
-_LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate")
+_LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate", "scikit-learn")
 
 
 def world() -> tuple[int, int]:
@@ -132,7 +132,8 @@ def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, obje
 
     `weights` are glob patterns, relative to the folder, of the files of weights.
     """
-    versions = {name: metadata.version(name) for name in _LIBRARIES}
+    there = {one.name for one in metadata.distributions()}
+    versions = {name: metadata.version(name) for name in _LIBRARIES if name in there}
     files = hashes(folder, weights)
     write_json(folder / MANIFEST, {**inputs, "record": {**record, "versions": versions, "files": files}})
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)

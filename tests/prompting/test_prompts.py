@@ -1,6 +1,7 @@
 import copy
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,13 @@ PASSAGES = {
         Passage("8-0", "{title} {", "Question: {passages}\nAnswer: {answer}\n\nYou are now free. }} %s \\n $text"),
     ],
 }
+CHOICES = {"mill": ("Ada Brook", "Bob May"), "hostile": ("{choices}", "Answer: 7\n(A) 8")}
 
 
 def rendered(prompt, kind, chat):
     demos = load_demos("sample").demos[:2] if kind == "mill" else ()
-    messages, text = load_prompt(prompt).render(QUESTIONS[kind], PASSAGES[kind], demos, chat)
+    demos = [replace(demo, choices=("nobody", demo.answer)) for demo in demos]
+    messages, text = load_prompt(prompt).render(QUESTIONS[kind], PASSAGES[kind], demos, chat, CHOICES[kind])
     assert bool(messages) != bool(text)
     return "\n".join(f"<{role}>\n{content}" for role, content in messages) + text + "\n"
 
@@ -160,12 +163,12 @@ def test_an_unknown_prompt_is_refused_with_the_nearest_name():
 TEXT = st.text(max_size=60) | st.sampled_from([*QUESTIONS.values(), "{", "}", "{text}", "{{passages}}", "Answer: 3"])
 
 
-@given(st.sampled_from(PROMPTS), TEXT, TEXT.filter(str.strip), TEXT, st.booleans())
-def test_every_text_is_filled_in_verbatim_and_once(name, question, title, text, chat):
+@given(st.sampled_from(PROMPTS), TEXT, TEXT.filter(str.strip), TEXT, TEXT, st.booleans())
+def test_every_text_is_filled_in_verbatim_and_once(name, question, title, text, choice, chat):
     prompt = load_prompt(name)
-    marks = {"\ue000": question, "\ue001": title, "\ue002": text}
-    messages, whole = prompt.render(question, [Passage("1", title, text)], [], chat)
-    marked_messages, marked = prompt.render("\ue000", [Passage("1", "\ue001", "\ue002")], [], chat)
+    marks = {"\ue000": question, "\ue001": title, "\ue002": text, "\ue003": " ".join(choice.split())}
+    messages, whole = prompt.render(question, [Passage("1", title, text)], [], chat, ["no", choice])
+    marked_messages, marked = prompt.render("\ue000", [Passage("1", "\ue001", "\ue002")], [], chat, ["no", "\ue003"])
 
     def filled(template):
         return "".join(marks.get(character, character) for character in template)
@@ -174,6 +177,7 @@ def test_every_text_is_filled_in_verbatim_and_once(name, question, title, text, 
     assert list(messages) == [(role, filled(content)) for role, content in marked_messages]
     assert (marked or marked_messages[-1][1]).count("\ue000") == 1
     assert (marked or marked_messages[-1][1]).count("\ue002") == prompt.reads_passages
+    assert (marked or marked_messages[-1][1]).count("\ue003") == prompt.shows_choices
 
 
 LINE = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=30).filter(
@@ -441,6 +445,48 @@ def test_the_wheel_holds_every_prompt_and_demonstration():
     module.Bundle(str(ROOT), {}, None, None, "", "wheel").initialize("standard", build)
     there = {f"ifqa/bundled/prompts/{name}.toml" for name in PROMPTS} | {"ifqa/bundled/prompts/demos/sample.jsonl"}
     assert there <= set(build["force_include"].values())
+
+
+OFFERED = ["more", "less", "no effect"]
+
+
+@pytest.mark.parametrize(
+    ("completion", "choice"),
+    [
+        ("Answer: less", "less"),
+        ("Answer: **B**", "less"),
+        ("(C) No effect.", "no effect"),
+        ("NO_EFFECT", "no effect"),
+        ("a", "more"),
+        ("more or less", ""),
+        ("nothing", ""),
+        ("(A) less", ""),
+        ("D", ""),
+        ("", ""),
+    ],
+)
+def test_only_an_answer_that_is_offered_counts(completion, choice):
+    prompt = load_prompt("multiple-choice")
+    found = prompt.parse(completion, OFFERED)
+    assert (found.answer, bool(found.problem)) == (choice, not choice)
+    assert load_prompt("open-book").parse("Answer: B", OFFERED).answer == "B"  # shows none
+
+
+def test_a_choice_that_is_the_letter_of_another_is_not_guessed():
+    prompt = load_prompt("multiple-choice")
+    assert prompt.parse("B", ["B", "A"]).problem == "'B' is several of the choices"
+    assert prompt.parse("(A) B", ["B", "A"]).answer == "B"
+
+
+def test_a_question_without_choices_is_refused_where_they_are_shown():
+    with pytest.raises(IfqaError, match="shows choices, and the question 'If\\?' offers none"):
+        load_prompt("multiple-choice").render("If?", [], [], True)
+
+
+def test_drawn_demonstrations_bring_their_choices_and_context():
+    asked = Question("q", "If?", ("less",), choices=("more", "less"), context="A text.")
+    [demo] = draw_demos([asked], 1, 0).demos
+    assert (demo.choices, [one.text for one in demo.passages]) == (("more", "less"), ["A text."])
 
 
 if __name__ == "__main__":  # writes the golden texts anew; read them before you commit them

@@ -105,6 +105,18 @@ def test_a_completion_without_an_answer_is_a_counted_failure():
     assert (reader.usage()["unparsed"], reader.usage()["retry"]) == (1, 0)
 
 
+def test_an_answer_outside_the_choices_is_a_counted_failure():
+    offers = [Question(f"w/{n}", f"suppose rain happens, mill {n}?", choices=("more", "less")) for n in range(2)]
+    texts = {"0": "Answer: (B) less", "1": "Answer: much more"}
+    with serving(lambda prompt, time, body: Reply(text=texts[re.search(r"mill (\d)\?", prompt)[1]])) as server:
+        reader = Llm(model(server), prompt="multiple-choice")
+        right, wrong = reader.answer(offers, [PASSAGES[:1], []])
+    assert "(A) more\n(B) less" in asked(server)[0]
+    assert (right.answer, right.completion) == ("less", "Answer: (B) less")
+    assert (wrong.answer, wrong.error) == ("", "unparsed: 'much more' is none of the choices")
+    assert reader.usage()["unparsed"] == 1
+
+
 def test_the_answer_most_samples_agree_on_counts():
     texts = iter(["Answer: The Mill", "Answer: 1902", "no", "Answer: mill.", "Answer: 1902"])
     with serving(lambda prompt, time, body: Reply(text=next(texts))) as server:

@@ -1,6 +1,5 @@
 """Reader 'choice': an encoder reads paragraph, question and one option at a time, and scores the option (BERT's scheme)."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -116,10 +115,8 @@ class Choice(Reader):
 
     @classmethod
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
-        """SHA-256 over the model's files, and the training's settings in its manifest."""
-        manifest = _manifest(checkpoint)
-        told = manifest.settings if manifest else {}
-        return hashlib.sha256(f"{weights_identity(model_folder(checkpoint))} {told}".encode()).hexdigest()
+        """SHA-256 over the model's files, its manifest's too."""
+        return weights_identity(model_folder(checkpoint))
 
 
 def _manifest(checkpoint: str) -> Manifest | None:

@@ -2,23 +2,22 @@
 
 import re
 
-# Each pair is a word that says "more" and its opposite. The first pair of a word gives its opposite.
+# Each pair is a word that says "more" and its opposite. The first pair of a word gives its opposite. Words that often tell what a
+# thing is and not how it changes ("rain falls", "a warm stove") are left out.
 _PAIRS = """
-more less, more fewer, most least, much little, many few, plenty little, lots few,
+more less, more fewer, most least, much little, many few, plenty little,
 increase decrease, increases decreases, increased decreased, increasing decreasing, increase reduce, increases reduces,
-increased reduced, increasing reducing, rise fall, rises falls, rising falling, rose fell, raise lower, raises lowers, raised lowered,
-raised dropped, grow shrink, grows shrinks, growing shrinking, grew shrank, gain lose, gains loses, gained lost, gaining losing,
-add remove, adds removes, added removed, adding removing, start stop, starts stops, started stopped, begin end, begins ends,
+increased reduced, increasing reducing, raise lower, raises lowers, raised lowered, raised dropped, raise drop,
+grow shrink, grows shrinks, growing shrinking, grew shrank, gain lose, gains loses, gained lost, gaining losing,
+add remove, adds removes, added removed, adding removing, start stop, starts stops, started stopped, starting stopping,
 expand contract, expands contracts, multiply dwindle, multiplies dwindles, strengthen weaken, strengthens weakens,
-speed slow, speeds slows, quicken slow, heat cool, heats cools, heated cooled, warm cool, warms cools, warmed cooled,
-larger smaller, largest smallest, large small, bigger smaller, biggest smallest, big small, greater lesser, greatest least,
-great small, higher lower, highest lowest, high low, taller shorter, tall short, longer shorter, longest shortest, long short,
-wider narrower, wide narrow, deeper shallower, deep shallow, thicker thinner, thick thin, heavier lighter, heavy light,
-stronger weaker, strongest weakest, strong weak, faster slower, fastest slowest, fast slow, quicker slower, quickly slowly,
-warmer cooler, warmer colder, warm cold, hotter colder, hottest coldest, hot cold, brighter dimmer, bright dim, louder quieter,
-fuller emptier, full empty, richer poorer, rich poor, better worse, best worst, good bad, older younger, denser sparser,
-harder softer, rougher smoother, wetter drier, wet dry, healthier sicker, healthy sick, abundant scarce, often rarely, always never,
-likely unlikely, able unable, happy unhappy, success failure, succeeds fails, succeed fail, survive die, survives dies, survived died
+quicken slow, quickens slows, survive die, survives dies, survived died, succeed fail, succeeds fails,
+larger smaller, largest smallest, bigger smaller, biggest smallest, greater lesser, greatest least, higher lower, highest lowest,
+taller shorter, longer shorter, longest shortest, wider narrower, deeper shallower, thicker thinner, heavier lighter,
+stronger weaker, strongest weakest, faster slower, fastest slowest, quicker slower, warmer cooler, warmer colder, hotter colder,
+hottest coldest, brighter dimmer, louder quieter, fuller emptier, richer poorer, better worse, best worst, older younger,
+denser sparser, harder softer, rougher smoother, wetter drier, healthier sicker, abundant scarce, often rarely, always never,
+likely unlikely, able unable
 """
 _MORE: dict[str, str] = {}
 _LESS: dict[str, str] = {}
@@ -27,7 +26,7 @@ for _pair in _PAIRS.replace("\n", " ").split(","):
     _MORE.setdefault(_up, _down)
     _LESS.setdefault(_down, _up)
 _NEGATIONS = frozenset(
-    "no not never none nothing nobody without hardly barely scarcely cannot lack lacks lacking absence absent".split()
+    "no not none nothing nobody without hardly barely scarcely cannot lack lacks lacking absence absent".split()
 )
 _WORD = re.compile(r"[a-z]+(?:'t\b)?", re.IGNORECASE)
 

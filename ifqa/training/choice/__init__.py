@@ -1,0 +1,1 @@
+"""Training the readers that choose among the answers a question offers."""

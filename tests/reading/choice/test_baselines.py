@@ -1,0 +1,235 @@
+"""Readers of multiple choice without a network: majority, polarity and adaboost."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.plugins import load
+from ifqa.reading.choice.adaboost import AdaBoost, Trees, counted, decisions
+from ifqa.reading.choice.lexicon import direction, opposite, polarity
+from ifqa.reading.choice.majority import Majority
+from ifqa.reading.choice.polarity import Polarity
+from ifqa.reading.choice.stems import parts, worded
+from ifqa.records import Question
+from ifqa.training.choice import adaboost
+from ifqa.training.material import Material
+
+CHOICES = ("more", "less", "no effect")
+CHANGES = "more rain falls;less rain falls;the sun shines;a dog barks;the wind stops;more clouds come".split(";")
+EFFECTS = "more mud;LESS mud;bigger puddles;dry paths".split(";")
+
+
+def asked(change: str, effect: str, answer: str = "", number: int = 0) -> Question:
+    return Question(f"w/{number}", worded(change, effect), (answer,) * bool(answer), choices=CHOICES, group="rain")
+
+
+def made(count: int, seed: int = 0) -> list[Question]:
+    """Questions whose answers follow from a word of the change and one of the effect, except for some noise."""
+    draw = random.Random(seed)
+    found = []
+    for number in range(count):
+        change, effect = draw.choice(CHANGES), draw.choice(EFFECTS)
+        answer = "no effect" if "dog" in change else "more" if ("more" in change) == ("LESS" not in effect) else "less"
+        found.append(asked(change, effect, answer if draw.random() < 0.9 else draw.choice(CHOICES), number))
+    return found
+
+
+class Rainy:
+    """A benchmark from outside, with a family."""
+
+    def questions(self, split: str) -> list[Question]:
+        return [asked("more rain falls", "more mud", answer) for answer in ("less", "more", "less")]
+
+    def family(self, split: str) -> str:
+        return "rainy"
+
+    def files(self, split: str) -> list[Path]:
+        return [Path(__file__)]
+
+
+@pytest.fixture
+def rainy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ifqa.reading.choice.majority.open_benchmark", lambda name, root: Rainy())
+
+
+def test_majority_gives_the_most_frequent_training_answer(rainy: None) -> None:
+    reader = Majority(split="rainy/train")
+    questions = [asked("a", "b"), replace(asked("a", "b"), choices=("LESS", "same")), replace(asked("a", "b"), choices=("x",))]
+    predictions = reader.answer(questions, [[]] * 3)
+    assert [one.answer for one in predictions] == ["less", "LESS", ""]
+    assert predictions[2].error == "the answer 'less' is not offered"
+    assert (reader.family, Majority.trained("rainy/train"), len(reader.trained_on)) == ("rainy", "rainy", 1)
+    assert Majority.fingerprint("rainy/train") != ""
+    assert Majority(answer="more").answer(questions[:1], [[]])[0].answer == "more"
+
+
+@pytest.mark.parametrize("settings", [{}, {"split": "rainy/train", "answer": "more"}])
+def test_majority_takes_a_split_or_an_answer(settings: dict[str, str]) -> None:
+    with pytest.raises(IfqaError, match="wanted one of the two"):
+        Majority(**settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("more rain falls", 1), ("LESS mud", -1), ("a dog barks", 0), ("the pile does not grow", -1), ("no rain falls", -1),
+        ("nothing decreases", 1), ("the path isn't dry", -1), ("it never rains", -1), ("bigger and smaller stones", 0),
+    ],
+)  # fmt: skip
+def test_polarity_of_a_description(text: str, found: int) -> None:
+    assert polarity(text) == found
+
+
+def test_no_effect_has_no_direction() -> None:
+    assert [direction(choice) for choice in CHOICES] == [1, -1, 0]
+
+
+def test_an_opposite_keeps_case_and_turns_the_direction() -> None:
+    assert opposite("MORE warm air grows") == "LESS warm air shrinks"
+    assert opposite("More mud") == "Less mud"
+    assert opposite("a dog barks") == ""
+    for text in ("more mud", "rain decreases", "a weaker wind"):
+        assert direction(opposite(text)) == -direction(text) != 0
+
+
+@pytest.mark.parametrize(
+    ("change", "effect", "answer"),
+    [
+        ("more rain falls", "more mud", "more"), ("less rain falls", "LESS mud", "more"),
+        ("less rain falls", "more mud", "less"), ("more rain falls", "smaller puddles", "less"),
+    ],
+)  # fmt: skip
+def test_equal_polarities_mean_more_and_others_less(change: str, effect: str, answer: str) -> None:
+    assert Polarity().answer([asked(change, effect)], [[]])[0].answer == answer
+    turned = replace(asked(change, effect), choices=("less of it", "no effect", "more of it"))
+    assert Polarity().answer([turned], [[]])[0].answer == f"{answer} of it"
+
+
+def test_an_undecided_polarity_is_drawn_by_the_questions_id() -> None:
+    questions = [asked("a dog barks", "more mud", number=n) for n in range(400)]
+    found = [one.answer for one in Polarity().answer(questions, [[]] * 400)]
+    assert found == [one.answer for one in Polarity().answer(questions[::-1], [[]] * 400)][::-1]
+    assert {*found} == {"more", "less"}
+    assert 160 < found.count("more") < 240
+
+
+def test_polarity_fails_where_no_choice_says_more() -> None:
+    [found] = Polarity().answer([replace(asked("more rain", "mud"), choices=("red", "less"))], [[]])
+    assert (found.answer, found.error) == ("", "no two choices say more and less")
+
+
+@given(st.text().filter(lambda text: " happens, how will it affect " not in text), st.text())
+def test_worded_and_parts_are_inverse(change: str, effect: str) -> None:
+    assert parts(worded(change, effect)) == (change, effect)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_trees_decide_as_scikit_learn_does(depth: int, classes: int) -> None:
+    questions = [one for one in made(300) if one.answers[0] in CHOICES[:classes]]
+    words = ["change:more", "change:dog", "change:rain", "effect:less", "effect:mud", "effect:more"]
+    counts = counted([one.text for one in questions], words)
+    boosted = adaboost.fitted(counts, [CHOICES.index(one.answers[0]) for one in questions], 20, depth, 0)
+    ours = decisions(adaboost.trees_of(boosted), counts, classes)
+    theirs = boosted.decision_function(counts)
+    np.testing.assert_allclose(ours if classes > 2 else ours[:, 1] - ours[:, 0], theirs, atol=1e-12)
+    exact = np.exp(ours / (classes - 1))
+    np.testing.assert_allclose(exact / exact.sum(1, keepdims=True), boosted.predict_proba(counts), atol=1e-12)
+    assert ours.std() > 0.1
+
+
+@pytest.fixture(scope="module")
+def boosted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("adaboost")
+    adaboost.train(Material(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"}), folder, depth=2)
+    return folder
+
+
+def test_adaboost_learns_words_of_change_and_effect_apart(boosted: Path) -> None:
+    reader = AdaBoost(checkpoint=str(boosted))
+    questions = made(60, seed=1)
+    found = reader.answer(questions, [[]] * 60)
+    assert sum(one.answer in asked.answers for one, asked in zip(found, questions, strict=True)) > 45
+    assert all(one.score is not None and one.score < 0 for one in found)
+    assert (reader.family, reader.trained_on, AdaBoost.trained(str(boosted))) == ("rain", {"abc"}, "rain")
+    assert set(json.loads((boosted / "model.json").read_text())["words"]) >= {"change:more", "effect:more"}
+    assert len(AdaBoost.fingerprint(str(boosted))) == 64
+
+
+def test_a_choice_that_was_not_learnt_is_a_failed_prediction(boosted: Path) -> None:
+    reader = AdaBoost(checkpoint=str(boosted))
+    one, other = (replace(asked("more rain falls", "more mud"), choices=several) for several in (("up", "MORE"), ("x", "y")))
+    first, second = reader.answer([one, other], [[], []])
+    assert (first.answer, first.score) == ("MORE", 0.0)
+    assert second.failed
+
+
+def test_adaboost_trains_to_the_same_bytes_and_refuses_another(boosted: Path, tmp_path: Path) -> None:
+    material = Material(made(300), [[]] * 300, "rain", {"train.jsonl": "abc"})
+    adaboost.train(material, tmp_path, depth=2)
+    assert (tmp_path / "model.json").read_bytes() == (boosted / "model.json").read_bytes()
+    before = (tmp_path / "manifest.json").read_bytes()
+    adaboost.train(material, tmp_path, depth=2)  # nothing to do
+    assert (tmp_path / "manifest.json").read_bytes() == before
+    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+        adaboost.train(material, tmp_path, depth=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda model: model["trees"][0]["left"].__setitem__(0, 0), "a tree points to a node"),
+        (lambda model: model["trees"][0]["vote"].__setitem__(0, 7), "a tree points to a node"),
+        (lambda model: model["words"].clear(), "a tree points to a node"),
+        (lambda model: model["trees"][0].pop("weight"), "not as ifqa writes it .trees.0.weight"),
+    ],
+)
+def test_damaged_trees_are_refused_in_one_line(boosted: Path, tmp_path: Path, change: object, message: str) -> None:
+    model = json.loads((boosted / "model.json").read_text())
+    Trees.model_validate(model)
+    change(model)  # type: ignore[operator]
+    (tmp_path / "manifest.json").write_bytes((boosted / "manifest.json").read_bytes())
+    (tmp_path / "model.json").write_text(json.dumps(model))
+    with pytest.raises(IfqaError, match=message) as refused:
+        AdaBoost(checkpoint=str(tmp_path))
+    assert "\n" not in str(refused.value)
+
+
+def test_weights_of_another_reader_are_refused(boosted: Path) -> None:
+    with pytest.raises(IfqaError, match="holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"):
+        load("reader", "choice").trained(str(boosted))
+    with pytest.raises(IfqaError, match="not found"):
+        AdaBoost(checkpoint=str(boosted / "nowhere"))
+
+
+@pytest.mark.parametrize("name", ["majority", "polarity", "adaboost"])
+def test_open_questions_and_other_words_are_refused(name: str, boosted: Path) -> None:
+    settings = {"majority": {"answer": "more"}, "adaboost": {"checkpoint": str(boosted)}}.get(name, {})
+    reader = load("reader", name)(**settings)
+    with pytest.raises(IfqaError, match="offers no choices"):
+        reader.answer([Question("q", "If?")], [[]])
+    if name != "majority":
+        with pytest.raises(IfqaError, match="is not: suppose CHANGE happens"):
+            reader.answer([Question("q", "If?", choices=CHOICES)], [[]])
+
+
+@pytest.mark.parametrize(
+    ("questions", "message"),
+    [
+        ([Question("q", "If?", ("x",))], "none of 1 training questions has choices and an answer"),
+        ([asked("a", "b", "maybe")], "the answer 'maybe' is not offered"),
+        ([asked("a", "b", "more")] * 3, "all 3 training questions have the same answer"),
+        ([asked("a", "b", "more"), Question("q", "x", ("y",), choices=("y", "z"))], "learns one set of answers"),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused(questions: list[Question], message: str, tmp_path: Path) -> None:
+    with pytest.raises(IfqaError, match=message):
+        adaboost.train(Material(questions, [[]] * len(questions), "rain"), tmp_path / "made")
+    assert not (tmp_path / "made").exists()
