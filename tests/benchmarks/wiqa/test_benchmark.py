@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ifqa.benchmarks.wiqa.benchmark import SPLITS, SUBSETS, TOPICS
+from ifqa.benchmarks.wiqa.benchmark import HOPS, KINDS, SPLITS, SUBSETS, TOPICS
 from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
@@ -158,9 +158,10 @@ def test_an_answer_that_is_not_offered_is_wrong():
     assert {name: part["questions"] for name, part in scores["groups"].items()} == {"dune": 31, "muscle": 31}
 
 
-def test_every_label_and_every_group_is_a_part_of_the_scores():
-    questions = SAMPLE.questions("test")
-    assert [one.name for one in SUBSETS if not any(one.holds(question) for question in questions)] == ["negation"]
+def test_every_type_and_number_of_hops_is_among_the_bundled_questions():
+    for split in SPLITS:
+        questions = SAMPLE.questions(split)
+        assert all(any(one.holds(question) for question in questions) for one in SUBSETS if one.name in {**KINDS, **HOPS})
     assert {one.group for one in questions} == {"avalanche", "dew", "spider"}
 
 
