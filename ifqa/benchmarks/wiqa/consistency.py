@@ -59,7 +59,7 @@ def transitive(graph: Sequence[Asked]) -> Tally:
             steps.setdefault(one.change, []).append(one)
     fit = chains = 0
     for one in graph:
-        ends = [(one.change, 1, 1)] if one.hops > 1 else []
+        ends: list[tuple[str, int, int | None]] = [(one.change, 1, 1)] if one.hops > 1 else []
         for _ in range(one.hops):
             ends = [
                 (step.effect, gold * step.gold, _times(found, step.found))

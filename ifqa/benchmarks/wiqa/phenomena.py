@@ -23,7 +23,9 @@ PHENOMENA = {
     "negation": "whose change is negated",
     "juxtaposed": "whose change has words that say more and words that say less",
 }
-_NEGATION = re.compile(r"\b(no|not|never|none|nothing|nobody|nowhere|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"\b(no|not|never|none|nothing|nobody|nowhere|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE
+)
 _AMOUNTS = ("more", "less", "fewer", "most", "least", "many", "few", "much", "little")
 _WORD = re.compile(r"[^\W\d_]+")
 _ENDS = re.compile(r"n['’]t\b|['’]s\b")  # doesn't, the sun's

@@ -123,9 +123,9 @@ def test_two_questions_with_one_id_are_refused(folder):
 
 
 def test_a_split_that_is_not_there_says_how_to_get_it(folder):
-    with pytest.raises(IfqaError, match="test.jsonl is missing; run: ifqa data wiqa"):
+    with pytest.raises(IfqaError, match=r"test\.jsonl is missing; run: ifqa data wiqa"):
         opened(folder).questions("test")
-    with pytest.raises(IfqaError, match="split of wiqa 'tset'.*test"):
+    with pytest.raises(IfqaError, match=r"split of wiqa 'tset'.*test"):
         opened(folder).questions("tset")
 
 
@@ -161,7 +161,9 @@ def test_an_answer_that_is_not_offered_is_wrong():
 def test_every_type_and_number_of_hops_is_among_the_bundled_questions():
     for split in SPLITS:
         questions = SAMPLE.questions(split)
-        assert all(any(one.holds(question) for question in questions) for one in SUBSETS if one.name in {**KINDS, **HOPS})
+        assert all(
+            any(one.holds(question) for question in questions) for one in SUBSETS if one.name in {**KINDS, **HOPS}
+        )
     assert {one.group for one in questions} == {"avalanche", "dew", "spider"}
 
 

@@ -41,13 +41,20 @@ def question(name, change, effect, answer, hops, graph="1", group="p"):
 
 def again(answered):
     """The three measures from the graphs' edges and the questions' nodes alone: (fit, cases) each."""
-    signs = {(one.label("graph"), one.label("source"), one.label("target")): SIGNS.get(answered[one.id]) for one in QUESTIONS}
+    signs = {
+        (one.label("graph"), one.label("source"), one.label("target")): SIGNS.get(answered[one.id]) for one in QUESTIONS
+    }
     chains, pairs = [], []
     for graph in GRAPHS.values():
         edges = [(edge.source, edge.target) for edge in graph.edges]
         paths = [[edge] for edge in edges]
         for _ in graph.nodes:
-            paths += [[*path, edge] for path in paths for edge in edges if path[-1][1] == edge[0] and [*path, edge] not in paths]
+            paths += [
+                [*path, edge]
+                for path in paths
+                for edge in edges
+                if path[-1][1] == edge[0] and [*path, edge] not in paths
+            ]
         for path in paths:
             steps = [signs[graph.id, *edge] for edge in path]
             if len(path) > 1:
@@ -109,7 +116,9 @@ def test_a_brute_force_over_the_graphs_counts_the_same(seed):
     found = [measure.of(QUESTIONS, predictions(answers)) for measure in MEASURES]
     counted = again(dict(zip(GOLD, answers, strict=True)))
     assert [cases for _, cases in counted[:2]] == [216, 84]
-    assert counted[2][1] >= 24  # each graph has questions that differ in "MORE" and "LESS" of its outcome; the lexicon has more words
+    assert (
+        counted[2][1] >= 24
+    )  # each graph has questions that differ in "MORE" and "LESS" of its outcome; the lexicon has more words
     assert found == pytest.approx([fit / cases for fit, cases in counted])
 
 
