@@ -23,6 +23,7 @@ from ifqa.records import Answer, Passage, Prediction, Question
 from ifqa.report.compare import Comparison, comparison
 from ifqa.report.scores import Scores, scores_of
 from ifqa.scoring import summary
+from ifqa.scoring.collected import summarise
 from ifqa.scoring.declared import declared
 from ifqa.storage.artifacts import lock
 
@@ -147,7 +148,7 @@ def evaluate(
         raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
     predictions = one_for_each(asked, found)
     rows = [summary.row(question, by, prediction=one) for question, one in zip(asked, predictions, strict=True)]
-    scores = summary.summarise(rows, asked, by, None, seed, predictions)
+    scores = summarise(rows, asked, by, None, seed, predictions)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
 
 

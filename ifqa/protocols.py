@@ -103,7 +103,7 @@ class Reader(Learned):
     """Answers questions from passages."""
 
     concurrent: bool = False  # whether several threads may call `answer` at once
-    chunk: int = 32  # questions in one call of `answer`; their predictions are then written to disk
+    chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
     label: str = ""  # printed with its scores
 
     def answer(

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from html import escape
 from operator import attrgetter
 from typing import NamedTuple, TypedDict
@@ -276,24 +275,23 @@ def gold_id(text: str) -> str:
     return "gold/" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
+_FIELDS = tuple(field.name for field in fields(Question))
+_VALUES = attrgetter(*_FIELDS)
 _LATER = ("context", "group", "labels")  # left out where empty, so older questions keep their identity
+_identities: dict[int, str] = {}  # by Python's hash of the questions: a command asks several times for a split's
 
 
 def questions_identity(questions: Iterable[Question]) -> str:
     """SHA-256 of all fields of the questions; the same as `ifqa.storage.artifacts.identity({"questions": [...]})`."""
-    return _questions_identity(tuple(questions))
-
-
-@lru_cache(maxsize=8)  # a command asks for a split's identity before and after each stage
-def _questions_identity(questions: tuple[Question, ...]) -> str:
-    """Hashes question by question, so that a large split is never one string."""
-    names = [field.name for field in fields(Question)]
-    values = attrgetter(*names)
-    digest = hashlib.sha256(b'{"questions": [')
-    for number, question in enumerate(questions):
-        record = dict(zip(names, values(question), strict=True))
-        record = {name: value for name, value in record.items() if value or name not in _LATER}
-        comma = ", " if number else ""
-        digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
-    digest.update(b"]}")
-    return digest.hexdigest()
+    several = tuple(questions)
+    key = hash(several)
+    if key not in _identities:
+        digest = hashlib.sha256(b'{"questions": [')
+        for number, question in enumerate(several):  # so that a large split is never one string
+            both = zip(_FIELDS, _VALUES(question), strict=True)
+            record = {name: value for name, value in both if value or name not in _LATER}
+            comma = ", " if number else ""
+            digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
+        digest.update(b"]}")
+        _identities[key] = digest.hexdigest()
+    return _identities[key]

@@ -6,7 +6,7 @@ output. Any other exit is a bug.
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ from ifqa.cli.options import (
     quietly,
     refuse_broken_text,
     show_help,
+    with_workers,
 )
 from ifqa.cli.process import each, run_process
 from ifqa.cli.stats import stats
@@ -105,23 +106,27 @@ def index(
 
 
 @app.command()
+@with_workers
 @changing("k", "retriever", "model", "max_cost", "max_tokens", "limit")
-def retrieve(changes: dict[str, object], experiment: ExperimentName = "sample", json: Json = False) -> None:
+def retrieve(
+    changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False
+) -> None:
     """Rank passages for an experiment's questions."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
 
-    _show_artifact(stages.retrieve(chosen), json)
+    _show_artifact(stages.retrieve(chosen, None, workers), json)
 
 
 @app.command()
+@with_workers
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
-def read(changes: dict[str, object], experiment: ExperimentName = "sample", json: Json = False) -> None:
+def read(changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False) -> None:
     """Answer an experiment's questions from their ranked passages."""
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
 
-    _show_artifact(stages.read(chosen), json)
+    _show_artifact(stages.read(chosen, None, workers), json)
 
 
 @app.command()
@@ -135,9 +140,11 @@ def score(changes: dict[str, object], experiment: ExperimentName = "sample", jso
 
 
 @app.command()
+@with_workers
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
 def run(
     changes: dict[str, object],
+    workers: Any,
     experiments: Annotated[
         list[str] | None,
         typer.Argument(
@@ -158,7 +165,7 @@ def run(
     session = Session()  # one session, so that a cap holds for all experiments together
 
     def run_one(experiment: "Experiment") -> int:
-        folder = stages.run(experiment, session)
+        folder = stages.run(experiment, session, workers)
         if show and experiment.reader and not json:
             show_examples(experiment, show)
         return _show(experiment, folder, json)

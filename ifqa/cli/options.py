@@ -82,6 +82,25 @@ def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]
     return with_options(options, changes)
 
 
+def with_workers(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options --workers and --engine; it gets them as the argument `workers`."""
+    options: dict[str, object] = {
+        "number": Annotated[
+            int | None,
+            typer.Option("--workers", min=0, help="Processes that retrieve or read: 1 if not given; 0: one a core."),
+        ],
+        "engine": (Annotated[str, typer.Option("--engine", help="local, or ray for a cluster.")], "local"),
+    }
+
+    def chosen(given: Given) -> dict[str, object]:
+        from ifqa.workers.tasks import Workers
+
+        number, engine = given["number"], given["engine"]
+        return {"workers": Workers(int(engine == "local") if number is None else number, engine)}
+
+    return with_options(options, chosen)(verb)
+
+
 def quietly(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the option --quiet."""
 

@@ -48,14 +48,23 @@ def write_passages(path: Path, passages: Iterable[Passage]) -> int:
     count = 0
     with create(path) as handle:
         for passage in passages:
-            if passage.id.split() != [passage.id]:
-                raise IfqaError(
-                    f"passage {count + 1} of {path.name} (title {passage.title!r}) has the id {passage.id!r}; "
-                    "wanted one that is not empty and holds no white space"
-                )
-            write(handle, passage_line(passage.id, passage.title, passage.text))
+            write(handle, made_line(passage))
             count += 1
     return count
+
+
+def made_line(passage: Passage) -> bytes:
+    """A passage that a retriever made, as a line.
+
+    Raises:
+        IfqaError: as `write_passages`.
+    """
+    if passage.id.split() != [passage.id]:
+        raise IfqaError(
+            f"the passage with the title {passage.title!r} has the id {passage.id!r}; "
+            "wanted one that is not empty and holds no white space"
+        )
+    return passage_line(passage.id, passage.title, passage.text)
 
 
 def passage_line(passage_id: str, title: str, text: str) -> bytes:
@@ -142,34 +151,6 @@ class PassageStore:
             f"{self.path}: the index of ids does not fit the passages ({found}); if they were built again meanwhile, run the "
             "same command again; if not, build them again"
         )
-
-
-class PassageFile:
-    """A file of passages that a retriever wrote itself instead of finding them in the corpus; held in memory."""
-
-    def __init__(self, path: Path) -> None:
-        """Read the file.
-
-        Raises:
-            IfqaError: the file is missing, a line is not a passage, or two passages have the same id.
-        """
-        self.path = path
-        self._passages: dict[str, Passage] = {}
-        for number, passage in enumerate(_read_passages(path), start=1):
-            if passage.id in self._passages:
-                first = list(self._passages).index(passage.id) + 1
-                raise IfqaError(f"passage id {passage.id!r} appears twice: {path}:{first} and {path}:{number}")
-            self._passages[passage.id] = passage
-
-    def __len__(self) -> int:
-        return len(self._passages)
-
-    def __iter__(self) -> Iterator[Passage]:
-        return iter(self._passages.values())
-
-    def find(self, ids: Iterable[str]) -> dict[str, Passage]:
-        """Id -> passage, for those ids that are in the file."""
-        return {passage_id: self._passages[passage_id] for passage_id in ids if passage_id in self._passages}
 
 
 def fetch(stores: Sequence[Store], ids: Sequence[str]) -> list[Passage]:

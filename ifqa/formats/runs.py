@@ -2,6 +2,10 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from ifqa.errors import IfqaError
@@ -9,31 +13,39 @@ from ifqa.records import Hit
 from ifqa.storage.files import create, read_lines, write
 
 
-def write_run(path: Path, rankings: dict[str, list[Hit]], tag: str) -> None:
-    """Write a TREC run: `question Q0 passage rank score tag`, rank from 1, best first.
+def run_lines(question_id: str, hits: Sequence[Hit], tag: str) -> bytes:
+    """A question's ranking as lines of a TREC run: `question Q0 passage rank score tag`, rank from 1, best first.
 
     Scores are written with `repr`, so that they are read back as the same floats. trec_eval sorts by score, not by rank, so
     scores must not rise from one rank to the next.
 
     Raises:
-        IfqaError: scores rise, or a passage is twice in a ranking.
+        IfqaError: scores rise, or a passage is twice in the ranking.
+    """
+    scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
+    for rank in range(1, len(scores)):
+        if scores[rank] > scores[rank - 1]:
+            raise IfqaError(
+                f"ranking of {question_id}: the score rises from {scores[rank - 1]!r} to {scores[rank]!r} at rank "
+                f"{rank + 1}; wanted the best passage first"
+            )
+    passage_id, times = next(iter(Counter(hit.passage_id for hit in hits).most_common(1)), ("", 0))
+    if times > 1:
+        raise IfqaError(f"ranking of {question_id}: passage {passage_id} is there {times} times; wanted it once")
+    ranked = enumerate(zip(hits, scores, strict=True), start=1)
+    lines = (f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n" for rank, (hit, score) in ranked)
+    return "".join(lines).encode()
+
+
+def write_run(path: Path, rankings: Mapping[str, Sequence[Hit]], tag: str) -> None:
+    """Write a TREC run, atomically.
+
+    Raises:
+        IfqaError: as `run_lines`.
     """
     with create(path) as handle:
         for question_id, hits in rankings.items():
-            scores = [float(hit.score) for hit in hits]  # a plugin may give numpy floats
-            for rank in range(1, len(scores)):
-                if scores[rank] > scores[rank - 1]:
-                    raise IfqaError(
-                        f"ranking of {question_id}: the score rises from {scores[rank - 1]!r} to {scores[rank]!r} at rank "
-                        f"{rank + 1}; wanted the best passage first"
-                    )
-            passage_id, times = next(iter(Counter(hit.passage_id for hit in hits).most_common(1)), ("", 0))
-            if times > 1:
-                raise IfqaError(
-                    f"ranking of {question_id}: passage {passage_id} is there {times} times; wanted it once"
-                )
-            for rank, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
-                write(handle, f"{question_id} Q0 {hit.passage_id} {rank} {score!r} {tag}\n".encode())
+            write(handle, run_lines(question_id, hits, tag))
 
 
 def read_run(path: Path) -> dict[str, list[Hit]]:
@@ -43,25 +55,46 @@ def read_run(path: Path) -> dict[str, list[Hit]]:
         IfqaError: a line does not have six fields, a score is no number, or a passage is twice in a ranking.
     """
     rankings: dict[str, dict[str, float]] = {}
+    for where, question_id, hit in _hits(path):
+        _add(rankings.setdefault(question_id, {}), hit, question_id, where)
+    return {question_id: _sorted(ranking) for question_id, ranking in rankings.items()}
+
+
+def each_ranking(path: Path) -> Iterator[tuple[str, list[Hit]]]:
+    """Question and ranking of a TREC run whose lines are in the order of questions; one ranking is in memory at a time.
+
+    Raises:
+        IfqaError: as `read_run`.
+    """
+    for question_id, lines in groupby(_hits(path), key=itemgetter(1)):
+        ranking: dict[str, float] = {}
+        for where, _, hit in lines:
+            _add(ranking, hit, question_id, where)
+        yield question_id, _sorted(ranking)
+
+
+def _hits(path: Path) -> Iterator[tuple[str, str, Hit]]:
+    """Each line's place ("file:line"), question and hit."""
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        fields = line.split()
+        fields, where = line.split(), f"{path}:{number}"
         if len(fields) != 6:
-            raise IfqaError(
-                f"{path}:{number}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}"
-            )
+            raise IfqaError(f"{where}: wanted 6 fields (question Q0 passage rank score tag), found {len(fields)}")
         question_id, _, passage_id, _, score, _ = fields
-        ranking = rankings.setdefault(question_id, {})
-        if passage_id in ranking:
-            raise IfqaError(f"{path}:{number}: passage {passage_id} appears twice in the ranking of {question_id}")
-        try:
-            ranking[passage_id] = float(score)
-        except ValueError:
-            ranking[passage_id] = math.nan
-        if not math.isfinite(ranking[passage_id]):
-            raise IfqaError(f"{path}:{number}: score {score!r} is not a number")
-    return {
-        question_id: sorted((Hit(*pair) for pair in ranking.items()), key=lambda hit: -hit.score)
-        for question_id, ranking in rankings.items()
-    }
+        value = math.nan
+        with suppress(ValueError):
+            value = float(score)
+        if not math.isfinite(value):
+            raise IfqaError(f"{where}: score {score!r} is not a number")
+        yield where, question_id, Hit(passage_id, value)
+
+
+def _add(ranking: dict[str, float], hit: Hit, question_id: str, where: str) -> None:
+    if hit.passage_id in ranking:
+        raise IfqaError(f"{where}: passage {hit.passage_id} appears twice in the ranking of {question_id}")
+    ranking[hit.passage_id] = hit.score
+
+
+def _sorted(ranking: dict[str, float]) -> list[Hit]:
+    return sorted((Hit(*pair) for pair in ranking.items()), key=lambda hit: -hit.score)

@@ -171,7 +171,7 @@ def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage
         return [[] for _ in questions]
     count = experiment.reader["passages"]
     if up_to_date(experiment.folder / "retrieve", partial(inputs_of_retrieve, experiment)):
-        return list(passages_of(experiment, [ranking[:count] for ranking in rankings_of(experiment, questions)]))
+        return list(passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions))))
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 
 

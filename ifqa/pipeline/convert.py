@@ -163,7 +163,7 @@ def _run_of(name: str) -> tuple[Experiment, list[Question], list[list[Hit]]]:
         raise IfqaError(f"experiment {name} has no [retriever], so no run to convert")
     inputs_of_score(experiment)  # raises if the run or the passages are older than the experiment's settings
     questions = questions_of(experiment)
-    return experiment, questions, rankings_of(experiment, questions)
+    return experiment, questions, list(rankings_of(experiment, questions))
 
 
 def _judge_run(
@@ -247,7 +247,7 @@ def _from_experiment(
 def _rankings_of_reader(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:
     if experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [reader] that could have scored passages")
-    predictions = predictions_of(experiment, questions)
+    predictions = list(predictions_of(experiment, questions))
     if not any(one.passage_scores for one in predictions):
         raise IfqaError(
             f"reader {experiment.reader['name']!r} of {experiment.name} scores no passages; reader 'fid' does"

@@ -96,9 +96,14 @@ def open_reader(experiment: Experiment, session: Session) -> Reader:
     given = {"llm": session.llm(experiment)} if takes("reader", name, "llm") else {}
     reader = opened(load("reader", name), experiment.reader_settings, experiment.root, **given)
     _refuse(f"reader {name!r} {reader.learnt}", reader.family, experiment)
-    if reader.label:
-        say(f"reader {name!r}: {reader.label}")
+    say_label(name, reader.label)
     return reader
+
+
+def say_label(reader: str, label: str) -> None:
+    """Say a reader's label, if it has one."""
+    if label:
+        say(f"reader {reader!r}: {label}")
 
 
 def reads_passages(table: RetrieverSettings) -> bool:

@@ -4,11 +4,9 @@ Each stage is a function here and a verb of the command line. Stages exchange fi
 stages before it. It makes its own artifact, unless that was made from exactly the same inputs before.
 """
 
-import os
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,9 @@ from ifqa.corpus.blocks import make_shard
 from ifqa.corpus.forecast import require_room
 from ifqa.corpus.id_index import write_id_index
 from ifqa.corpus.shards import BAD, Shards
-from ifqa.corpus.store import write_passages
 from ifqa.errors import IfqaError
-from ifqa.formats.runs import write_run
-from ifqa.pipeline.opening import Session, refuse_other_families, was_trained_on
+from ifqa.pipeline.asking import ask
+from ifqa.pipeline.opening import Session, refuse_other_families
 from ifqa.pipeline.provenance import (
     fingerprint,
     finished,
@@ -35,26 +32,17 @@ from ifqa.pipeline.provenance import (
     up_to_date,
 )
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import (
-    is_prediction_for,
-    passages_of,
-    predictions_of,
-    questions_of,
-    rankings_of,
-    sources_of,
-    split_size,
-)
+from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
 from ifqa.plugins import load_indexed, settings_at
 from ifqa.progress import bar, counted, say
-from ifqa.records import Hit, Prediction
+from ifqa.records import Prediction, Question
 from ifqa.scoring import summary
-from ifqa.scoring.declared import declared
+from ifqa.scoring.collected import Collected
+from ifqa.scoring.declared import Declared, declared
 from ifqa.storage.artifacts import lock, make, read_manifest, take_over
-from ifqa.storage.files import json_line, write, write_json, write_jsonl
-from ifqa.storage.torn import keep_whole_lines
+from ifqa.storage.files import write_json, write_jsonl
+from ifqa.workers.tasks import Workers
 from ifqa.workers.tasks import run as run_all
-
-SEARCHED = 64  # questions in a call of a retriever
 
 
 def build_passages(corpus: Corpus) -> Path:
@@ -117,10 +105,11 @@ def build_index(corpus: Corpus, name: str) -> Path:
     return folder
 
 
-def retrieve(experiment: Experiment, session: Session | None = None) -> Path:
+def retrieve(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Retrieve a ranking for each question, `experiments/NAME/retrieve/run.trec`.
 
-    A retriever that makes its passages also writes `passages.jsonl`.
+    A retriever that makes its passages also writes `passages.jsonl`. The files do not depend on `workers`, by default this
+    process alone.
 
     Raises:
         IfqaError: the index is not built, or was built from other passages than the corpus has now.
@@ -129,33 +118,20 @@ def retrieve(experiment: Experiment, session: Session | None = None) -> Path:
         raise IfqaError(f"experiment {experiment.name} has no [retriever]")
     questions, folder = questions_of(experiment), experiment.folder / "retrieve"
     _keep_resolved(experiment)
-    with make(folder, lambda: inputs_of_retrieve(experiment), experiment.relatives("retrieve")) as work:
+    others = experiment.relatives("retrieve")
+    with make(folder, lambda: inputs_of_retrieve(experiment), others, resume="same") as work:
         if work is None:
             return folder
-        system = System(experiment, session)
-        retriever = system.retriever
-        rankings: list[list[Hit]] = []
-        with bar(f"searching {experiment.name}", len(questions)) as advance:
-            for start in range(0, len(questions), SEARCHED):
-                chunk = questions[start : start + SEARCHED]
-                rankings += system.search(chunk)
-                advance(len(chunk))
-        work.record |= retriever.usage()
-        if (made := retriever.made_passages(questions)) is not None:
-            write_passages(work.folder / "passages.jsonl", made)
-        by_question = dict(zip((question.id for question in questions), rankings, strict=True))
-        write_run(work.folder / "run.trec", by_question, tag=f"ifqa-{experiment.retriever['name']}")
-        work.record |= {"questions": len(questions), "hits": sum(map(len, rankings))}
-        work.record |= {"trained_on_them": was_trained_on(retriever, experiment)}
+        ask(work, experiment, "retrieve", questions, (), session, workers or Workers())
     hits, asked = counted(work.record["hits"], "passage"), counted(len(questions), "question")
     say(f"{folder}: {hits} for {asked}{_again(work.record)}")
     return folder
 
 
-def read(experiment: Experiment, session: Session | None = None) -> Path:
+def read(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Answer each question from its ranking, `experiments/NAME/read/predictions.jsonl`.
 
-    Without a retriever the reader gets no passages.
+    Without a retriever the reader gets no passages. The file does not depend on `workers`, by default this process alone.
 
     Raises:
         IfqaError: there is no run yet, a passage of the run is in no store, or the reader was trained on another split family.
@@ -164,28 +140,12 @@ def read(experiment: Experiment, session: Session | None = None) -> Path:
         raise IfqaError(f"experiment {experiment.name} has no [reader]")
     _keep_resolved(experiment)
     _take_over(experiment, "retrieve")
-    questions, folder = questions_of(experiment), experiment.folder / "read"
+    questions, folder, depth = questions_of(experiment), experiment.folder / "read", experiment.reader["passages"]
     with make(folder, lambda: inputs_of_read(experiment), experiment.relatives("read"), resume="same") as work:
         if work is None:
             return folder
-        path = work.folder / "predictions.jsonl"
-        system = System(experiment, session)
-        reader = system.reader
-        done = keep_whole_lines(path, reader.chunk, lambda n, line: is_prediction_for(questions[n : n + 1], line))
-        if done:
-            say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
-        top = [ranking[: experiment.reader["passages"]] for ranking in rankings_of(experiment, questions)]
-        passages = passages_of(experiment, top[done:])
-        with open(path, "ab") as handle, bar(f"reading {experiment.name}", len(questions)) as advance:
-            advance(done)
-            for start in range(done, len(questions), reader.chunk):
-                chunk = questions[start : start + reader.chunk]
-                for prediction in system.read(chunk, list(islice(passages, reader.chunk)), advance):
-                    write(handle, json_line(asdict(prediction)))
-                handle.flush()
-                os.fsync(handle.fileno())
-        work.record |= {"questions": len(questions), "trained_on_them": was_trained_on(reader, experiment)}
-        work.record |= {"label": reader.label, **reader.usage()}
+        top = (ranking[:depth] for ranking in rankings_of(experiment, questions))
+        ask(work, experiment, "read", questions, top, session, workers or Workers())
     say(f"{folder}: {counted(len(questions), 'question')} answered{_again(work.record)}")
     return folder
 
@@ -204,41 +164,50 @@ def score(experiment: Experiment) -> Path:
         if work is None:
             return folder
         by = declared(experiment.benchmark, experiment.measures, experiment.root)
-        texts: Iterable[list[str] | None] = [None] * len(questions)
-        if experiment.retriever:
-            several = passages_of(experiment, rankings_of(experiment, questions))
-            texts = ([passage.text for passage in passages] for passages in several)
         depth = experiment.retriever["k"] if experiment.retriever else 0
-        given = experiment.reader["passages"] if experiment.reader else 0
-        predictions = predictions_of(experiment, questions) if experiment.reader else []
-        answers: list[Prediction | None] = [*predictions] or [None] * len(questions)
-        rows = [
-            summary.row(question, by, found, depth, given, prediction)
-            for question, found, prediction in zip(questions, texts, answers, strict=True)
-        ]
-        scores = summary.summarise(rows, questions, by, depth, experiment.seed, predictions)
+        collected = Collected(by, depth)
+        write_jsonl(work.folder / "per_question.jsonl", _rows(experiment, questions, by, depth, collected))
+        scores = collected.scores(experiment.seed)
         found = (read_manifest(experiment.folder / stage) for stage in experiment.stages)
         worst = max((one["record"] for one in found if one), key=lambda record: record.get("retry", 0))
         scores["not_asked"], scores["retry"] = worst.get("not_asked", 0), worst.get("retry", 0)
         scores["of"] = split_size(experiment)
-        write_jsonl(work.folder / "per_question.jsonl", rows)
         write_json(work.folder / "scores.json", scores)
     return folder
 
 
-def run(experiment: Experiment, session: Session | None = None) -> Path:
+def _rows(
+    experiment: Experiment, questions: Sequence[Question], by: Declared, depth: int, collected: Collected
+) -> Iterator[summary.Row]:
+    """The row of each question, from the files of the stages before; its numbers are collected."""
+    texts: Iterable[list[str] | None] = repeat(None, len(questions))
+    predictions: Iterable[Prediction | None] = repeat(None, len(questions))
+    if experiment.retriever:
+        several = passages_of(experiment, rankings_of(experiment, questions))
+        texts = ([passage.text for passage in passages] for passages in several)
+    if experiment.reader:
+        predictions = predictions_of(experiment, questions)
+    given = experiment.reader["passages"] if experiment.reader else 0
+    for question, found, prediction in zip(questions, texts, predictions, strict=True):
+        row = summary.row(question, by, found, depth, given, prediction)
+        collected.add(row, question, prediction)
+        yield row
+
+
+def run(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Run every stage of an experiment that is not up to date, in order; returns the score folder.
 
-    The experiments of a command share a `session`, and with it their language models and their budget.
+    The experiments of a command share a `session`, and with it their language models and their budget. `workers` retrieve and
+    read, by default this process alone.
     """
     session = session or Session()
     questions_of(experiment)
     prepare(experiment)
     with lock(experiment.folder):
         if experiment.retriever:
-            retrieve(experiment, session)
+            retrieve(experiment, session, workers)
         if experiment.reader:
-            read(experiment, session)
+            read(experiment, session, workers)
         return score(experiment)
 
 

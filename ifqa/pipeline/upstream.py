@@ -5,15 +5,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from numbers import Real
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from ifqa.config.corpus import Corpus
 from ifqa.config.experiment import Experiment
 from ifqa.corpus import sources
+from ifqa.corpus.id_index import PassageFile
 from ifqa.corpus.sources import Source
-from ifqa.corpus.store import PassageFile, PassageStore, Store, fetch
+from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
-from ifqa.formats.runs import read_run
+from ifqa.formats.runs import each_ranking
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import rewrite
@@ -22,6 +23,7 @@ from ifqa.storage.artifacts import files_of
 from ifqa.storage.files import field, read_jsonl, unicode_text
 from ifqa.storage.resources import find_resource
 
+_T = TypeVar("_T")
 _KEYS = tuple(one.name for one in fields(Prediction))
 
 
@@ -168,21 +170,36 @@ def check_predictions(
             unicode_text(text, key, f"reader {reader!r}, {one.question_id}")
 
 
-def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> list[list[Hit]]:
+def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Hit]]:
     """The ranking of each question in the experiment's run; empty if nothing was retrieved or there is no retriever.
 
     Raises:
-        IfqaError: the run is missing or broken, or has a question that is not the experiment's.
+        IfqaError: the run is missing or broken, has a question that is not the experiment's, or has them in another order.
     """
     if not experiment.retriever:
-        return [[] for _ in questions]
+        return iter([list[Hit]() for _ in questions])
     path = experiment.folder / "retrieve" / "run.trec"
-    rankings = read_run(path)
-    if strange := rankings.keys() - {question.id for question in questions}:
-        raise IfqaError(
-            f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; retrieve again"
-        )
-    return [rankings.get(question.id, []) for question in questions]
+    found = _of_each(experiment, questions, each_ranking(path), path, "retrieve")
+    return (ranking or [] for _, ranking in found)
+
+
+def _of_each(
+    experiment: Experiment, questions: Sequence[Question], found: Iterable[tuple[str, _T]], path: Path, stage: str
+) -> Iterator[tuple[Question, _T | None]]:
+    """Each question with what a stage's file has for it, None if it has nothing; the file is read as far as is needed."""
+    several, known = iter(found), {question.id for question in questions}
+    ahead = next(several, None)
+    for question in questions:
+        if ahead and ahead[0] not in known:
+            break
+        if ahead and ahead[0] == question.id:
+            yield question, ahead[1]
+            ahead = next(several, None)
+        else:
+            yield question, None
+    if ahead:
+        why = "comes out of its order in" if ahead[0] in known else "is not one of"
+        raise IfqaError(f"{path}: question {ahead[0]} {why} {experiment.benchmark} {experiment.split}; {stage} again")
 
 
 def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> Iterator[list[Passage]]:
@@ -191,34 +208,42 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
     Raises:
         IfqaError: a passage is neither among those that the retriever made nor in the corpus.
     """
+    stores = stores_of(experiment)
+    for ranking in rankings:
+        yield fetch(stores, [hit.passage_id for hit in ranking])
+
+
+def stores_of(experiment: Experiment) -> list[Store]:
+    """Where the passages of an experiment's run are: those that the retriever made, and the corpus."""
     stores: list[Store] = []
     made = experiment.folder / "retrieve" / "passages.jsonl"
     if made in files_of(made.parent):
         stores.append(PassageFile(made))
     if experiment.corpus:
         stores.append(PassageStore(experiment.corpus_folder / "passages"))
-    for ranking in rankings:
-        yield fetch(stores, [hit.passage_id for hit in ranking])
+    return stores
 
 
-def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> list[Prediction]:
+def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[Prediction]:
     """The prediction for each question; a missing prediction is a failed one.
 
     Raises:
-        IfqaError: a line is no prediction, is for a question that is not the experiment's, or answers a question again.
+        IfqaError: a line is no prediction, is for a question that is not the experiment's, or answers a question again or out
+            of its order.
     """
     path = experiment.folder / "read" / "predictions.jsonl"
-    predictions = {}
+    for question, prediction in _of_each(experiment, questions, _each_prediction(path), path, "read"):
+        yield prediction or _missing(question)
+
+
+def _each_prediction(path: Path) -> Iterator[tuple[str, Prediction]]:
+    before = ""
     for number, record in read_jsonl(path):
         prediction = prediction_of(record, f"{path}:{number}")
-        predictions[prediction.question_id] = prediction
-        if len(predictions) != number:
-            raise IfqaError(f"{path}:{number}: question {prediction.question_id} is answered twice")
-    if strange := predictions.keys() - {question.id for question in questions}:
-        raise IfqaError(
-            f"{path}: question {min(strange)} is not one of {experiment.benchmark} {experiment.split}; read again"
-        )
-    return one_for_each(questions, predictions)
+        if prediction.question_id == before:
+            raise IfqaError(f"{path}:{number}: question {before} is answered twice")
+        before = prediction.question_id
+        yield before, prediction
 
 
 def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
@@ -241,23 +266,19 @@ def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
     )  # fmt: skip
 
 
-def is_prediction_for(question: Sequence[Question], record: Mapping[str, object]) -> bool:
-    """Whether a line of predictions.jsonl is a prediction for the only question in `question`; False if that is empty."""
-    try:
-        return [prediction_of(record, "").question_id] == [one.id for one in question]
-    except IfqaError:
-        return False
-
-
 def one_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
     """The prediction for each question, from predictions by question id; a missing prediction is a failed one."""
-    return [predictions.get(one.id, Prediction(one.id, "", error="no prediction")) for one in questions]
+    return [predictions.get(one.id) or _missing(one) for one in questions]
+
+
+def _missing(question: Question) -> Prediction:
+    return Prediction(question.id, "", error="no prediction")
 
 
 def answers_of(experiment: Experiment) -> Iterator[Answer]:
     """The answer to each question, with the passages it was read from."""
     questions = questions_of(experiment)
-    predictions = predictions_of(experiment, questions)
+    predictions = list(predictions_of(experiment, questions))
     evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for each in predictions))
     for question, each, passages in zip(questions, predictions, evidence, strict=True):
         yield Answer(question, each.answer, tuple(passages), each.factual, each.error)

@@ -21,7 +21,7 @@ Empty values are left out of entries of "p" and "e".
 """
 
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypedDict, cast
 
@@ -199,8 +199,8 @@ def _entries(
 ) -> Iterator[tuple[Question, _Entry, list[Passage]]]:
     """Each question with an experiment's entry and the passages it read, best first."""
     rows = {row["id"]: row for row in read_rows(experiment.folder / "score")}
-    several = passages_of(experiment, [ranking[: _read(experiment)] for ranking in rankings_of(experiment, questions)])
-    predictions: Sequence[Prediction | None] = [None] * len(questions)
+    several = passages_of(experiment, (ranking[: _read(experiment)] for ranking in rankings_of(experiment, questions)))
+    predictions: Iterable[Prediction | None] = [None] * len(questions)
     if experiment.reader:
         predictions = predictions_of(experiment, questions)
     for question, prediction, passages in zip(questions, predictions, several, strict=True):

@@ -254,7 +254,7 @@ def _difference(
 def _of_set(measure: SetMeasure, first: Experiment, second: Experiment) -> Iterator[Difference]:
     """The difference in a measure over sets; nothing where it is not defined."""
     questions = questions_of(first)
-    answers, other_answers = predictions_of(first, questions), predictions_of(second, questions)
+    answers, other_answers = (list(predictions_of(one, questions)) for one in (first, second))
     if found := set_difference(measure, questions, answers, other_answers, first.seed):
         a, b, more, low, high = _percents(found.first, found.second, found.more, found.low, found.high)
         yield Difference(measure.name, a, b, more, low, high, found.p, None, None, None)

@@ -41,7 +41,7 @@ class Scores:
     Attributes:
         name: of the experiment, or the benchmark and split.
         by: the measures, subsets and groups that were scored.
-        content: the scores as in `scores.json` (`ifqa.scoring.summary.summarise`).
+        content: the scores as in `scores.json` (`ifqa.scoring.collected.Collected.scores`).
         rows: a row for each question, in their order, as in `per_question.jsonl` (`ifqa.scoring.summary.row`): "id",
             "subsets", each measure from 0 to 1 if it is defined; with a reader also "failed" and "answer".
     """

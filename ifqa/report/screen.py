@@ -208,7 +208,10 @@ def show_list() -> None:
     for name, about in listed.pop("corpora").items():
         table.add_row(plain(name), plain(about))
     console.print(table)
-    benchmarks = [f"{name} ({', '.join(splits)})" for name, splits in listed["benchmarks"].items()]
+    benchmarks = [  # a part of a split, "original-valid/paq", is named by --json alone
+        f"{name} ({', '.join(one for one in splits if one.partition('/')[0] not in splits or '/' not in one)})"
+        for name, splits in listed["benchmarks"].items()
+    ]
     for kind, several in (listed | {"benchmarks": benchmarks}).items():
         if several:
             console.print(f"{kind}: {plain(', '.join(several))}", soft_wrap=True)

@@ -1,8 +1,14 @@
 """Rankings from another system: a TREC run, or a ctxs JSON file of DPR or FiD, which holds its passages too."""
 
+from array import array
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+from weakref import finalize
 
+from ifqa.corpus.store import parse, passage_line
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle
 from ifqa.formats.runs import read_run
@@ -23,7 +29,7 @@ class Run(Retriever):
     version = 1
 
     def __init__(self, path: Place) -> None:
-        """Read the rankings. Only ids and scores of a ctxs file stay in memory.
+        """Read the rankings. Only ids and scores of a ctxs file stay in memory; its passages go to a temporary file when needed.
 
         Args:
             path: the file, plain or compressed.
@@ -66,14 +72,26 @@ class Run(Retriever):
         return self._passages(questions) if self._is_ctxs else None
 
     def _passages(self, questions: Sequence[Question]) -> Iterator[Passage]:
-        """Every passage of these questions' entries, each once; the file is read again."""
-        entries = {self._entry(question) for question in questions}
+        """Every passage of these questions' entries, each once, in the order of the file."""
+        lines, starts = self._unfolded
         given: set[str] = set()
-        for number, (_, ranking) in enumerate(read_ctxs(Path(self.path))):
-            for passage, _ in ranking if number in entries else []:
+        for number in sorted({self._entry(question) for question in questions}):
+            lines.seek(starts[number])
+            for line in lines.read(starts[number + 1] - starts[number]).splitlines():
+                passage = parse(line, str(self.path))
                 if passage.id not in given:
                     given.add(passage.id)
                     yield passage
+
+    @cached_property
+    def _unfolded(self) -> tuple[IO[bytes], "array[int]"]:
+        """A temporary file with the passages of a ctxs file, one a line, and where each entry's passages begin in it."""
+        lines, starts = TemporaryFile(prefix="ifqa-"), array("Q", [0])  # noqa: SIM115 (closed below)
+        finalize(self, lines.close)
+        for _, ranking in read_ctxs(Path(self.path)):
+            lines.writelines(passage_line(passage.id, passage.title, passage.text) for passage, _ in ranking)
+            starts.append(lines.tell())
+        return lines, starts
 
     def _entry(self, question: Question) -> int:
         """The number of the question's entry in the ctxs file."""

@@ -167,18 +167,33 @@ def units(measure: AnyMeasure, questions: Sequence[Question]) -> list[str]:
     """
     if measure.unit == "question":
         return []
-    found = [one.group if measure.unit == "group" else one.label(measure.unit) for one in questions]
+    found = [unit_of(measure.unit, one) for one in questions]
     for one, unit in zip(questions, found, strict=True):
         if not unit:
-            what = "group" if measure.unit == "group" else f"label {measure.unit!r}"
-            raise IfqaError(f"measure {measure.name!r} resamples by {measure.unit}, and {one.id} has no {what}")
+            raise without_unit(measure, one.id)
     return found
 
 
-def strata(measure: AnyMeasure, by: Declared, questions: Sequence[Question]) -> list[str]:
-    """The group of each question, within which the bootstrap of a measure draws questions; empty where it draws from all.
+def unit_of(unit: str, question: Question) -> str:
+    """The question's group, or its label of the name `unit`; empty if it has none."""
+    return question.group if unit == "group" else question.label(unit)
+
+
+def without_unit(measure: AnyMeasure, question_id: str) -> IfqaError:
+    """The error of a question without the unit that a measure resamples."""
+    what = "group" if measure.unit == "group" else f"label {measure.unit!r}"
+    return IfqaError(f"measure {measure.name!r} resamples by {measure.unit}, and {question_id} has no {what}")
+
+
+def within_groups(measure: AnyMeasure, by: Declared) -> bool:
+    """Whether the bootstrap of a measure draws the questions of each group apart.
 
     A benchmark with groups fixes how many questions each has, so a resample keeps these numbers. Larger units are drawn from
     all questions, because a unit may have questions of several groups.
     """
-    return [one.group for one in questions] if by.groups and measure.unit == "question" else []
+    return bool(by.groups) and measure.unit == "question"
+
+
+def strata(measure: AnyMeasure, by: Declared, questions: Sequence[Question]) -> list[str]:
+    """The group of each question, within which the bootstrap of a measure draws questions; empty where it draws from all."""
+    return [one.group for one in questions] if within_groups(measure, by) else []

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 
-def keep_whole_lines(
-    path: Path, multiple_of: int = 1, fits: Callable[[int, dict[str, Any]], bool] = lambda number, record: True
-) -> int:
-    """Cut a JSON-lines file that a killed process left to its good lines; returns their number, a multiple of `multiple_of`.
+def keep_whole_lines(path: Path, fits: Callable[[int, dict[str, Any]], bool] = lambda number, record: True) -> int:
+    """Cut a JSON-lines file that a killed process left to its good lines; returns their number.
 
     The file is cut before the first line that is incomplete, is no JSON object, or for which `fits(number, record)` is false;
     `number` counts from 0.
@@ -17,14 +15,13 @@ def keep_whole_lines(
     if not path.exists():
         return 0
     with open(path, "r+b") as handle:
-        ends = [0]
-        for number, line in enumerate(handle):
+        kept = end = 0
+        for line in handle:
             record = _object(line)
-            if record is None or not line.endswith(b"\n") or not fits(number, record):
+            if record is None or not line.endswith(b"\n") or not fits(kept, record):
                 break
-            ends.append(ends[-1] + len(line))
-        kept = (len(ends) - 1) // multiple_of * multiple_of
-        handle.truncate(ends[kept])
+            kept, end = kept + 1, end + len(line)
+        handle.truncate(end)
     return kept
 
 

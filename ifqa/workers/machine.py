@@ -10,6 +10,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def gpus() -> int:
+    """How many NVIDIA GPUs this process may use, found without a library of theirs."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return len([one for one in visible.split(",") if one.strip()])
+    return len([one for one in Path("/dev").glob("nvidia*") if one.name.removeprefix("nvidia").isdigit()])
+
+
 def total_memory() -> float | None:
     """Total memory in bytes; None if the system does not report it (Windows)."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):

@@ -7,10 +7,11 @@ So the output does not depend on the number of workers, on their machines, or on
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
-from ifqa.errors import IfqaError
+from ifqa.errors import IfqaError, unknown
 from ifqa.workers.cluster import on_ray
 from ifqa.workers.local import on_processes
 from ifqa.workers.machine import cores
@@ -18,6 +19,31 @@ from ifqa.workers.machine import cores
 Engine = Literal["local", "ray"]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who does the tasks of a stage: `number` processes, 0 for one a core, of this machine or of a Ray cluster.
+
+    Raises:
+        IfqaError: there is no such engine, or the number is below 0.
+    """
+
+    number: int = 1
+    engine: Engine = "local"
+
+    def __post_init__(self) -> None:
+        if self.engine not in get_args(Engine):
+            raise unknown("engine", self.engine, get_args(Engine))
+        if type(self.number) is not int or self.number < 0:
+            raise IfqaError(
+                f"workers: wanted a whole number of processes, or 0 for one a core; found {self.number!r:.80}"
+            )
+
+    @property
+    def alone(self) -> bool:
+        """Whether this process does all of it."""
+        return self.engine == "local" and (self.number or cores()) == 1
 
 
 def run(

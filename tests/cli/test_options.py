@@ -13,6 +13,7 @@ from typer.main import get_command
 from ifqa.cli import app as module
 from ifqa.cli.process import STOPPED
 from ifqa.pipeline import stages
+from ifqa.workers.tasks import Workers
 
 #: An experiment of which every flag changes something.
 MINE = """
@@ -42,7 +43,7 @@ FLAGS = {
     "--set": ("retriever.k1=1.5", ("retriever", "k1"), 1.5),
 }
 #: Of a verb, not of an experiment.
-OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help"}
+OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine"}
 VERBS = {
     "ask": ["If?", "-e", "mine"],
     "retrieve": ["mine"],
@@ -101,6 +102,24 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
     for key in place:
         saved = saved[key]
     assert saved == wanted
+
+
+@pytest.mark.parametrize("verb", ["retrieve", "read", "run"])
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ([], Workers(1, "local")),
+        (["--workers", "0"], Workers(0, "local")),
+        (["--workers", "3", "--engine", "ray"], Workers(3, "ray")),
+        (["--engine", "ray"], Workers(0, "ray")),
+    ],
+)
+def test_a_stage_is_told_who_works(verb, given, wanted, ifqa, monkeypatch):
+    found = []
+    monkeypatch.setattr(stages, verb, lambda *arguments: found.append(arguments[2]) or Path("nowhere"))
+    monkeypatch.setattr(module, "_show", lambda *_: 0)
+    assert ifqa(verb, "mine", *given).code == 0
+    assert found == [wanted]
 
 
 @pytest.mark.parametrize("group", ["train", "stats"])
@@ -189,6 +208,16 @@ def test_clean_keeps_a_variant_with_a_foreign_file_at_any_depth(answered, place)
     path.write_text("mine")
     assert "kept: holds" in answered("clean", "--yes").out
     assert path.exists()
+
+
+def test_clean_removes_what_an_interrupted_variant_left(answered):
+    assert answered("run", "one", "--limit", "1").code == 0
+    left = Path("experiments/one+limit=1/.retrieve.partial")
+    left.mkdir()
+    for name in ("run.trec", "chunks.jsonl", "inputs.json"):
+        (left / name).write_text("")
+    assert answered("clean", "--yes").code == 0
+    assert not left.parent.exists()
 
 
 def test_clean_keeps_an_experiment_that_has_a_plus_in_its_name(answered):

@@ -20,7 +20,7 @@ from outside_plugins import (
 from scored_experiments import write
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline import stages
+from ifqa.pipeline import asking, stages
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256, write_jsonl
 
@@ -36,7 +36,7 @@ def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch
     at_once = run.read_text()
     assert [len(line) - 1 for line in rows(searched)] == [5]
     searched.unlink()
-    monkeypatch.setattr(stages, "SEARCHED", 2)
+    monkeypatch.setattr(asking, "SEARCHED", 2)
     stages.run(experiment("parts", corpus="few", retriever=WORDS))
     assert [(line[0], len(line) - 1) for line in rows(searched)] == [(3, 2), (3, 2), (3, 1)]
     assert Path("experiments/parts/retrieve/run.trec").read_text() == at_once
@@ -52,7 +52,10 @@ def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
 @pytest.mark.parametrize(
     ("method", "complaint"),
     [
-        ('search(self, questions, k): return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]', "the score rises"),
+        (
+            'search(self, questions, k): return [[Hit("p0", 1.0), Hit("p1", 2.0)] for _ in questions]',
+            "the score rises from 1.0 to 2.0 at rank 2",
+        ),
         ('search(self, questions, k): return [[Hit("p0", 1.0)] * 2 for _ in questions]', "a passage twice"),
         (
             'made_passages(self, questions): return [Passage("a b", "", "text")]',

@@ -27,7 +27,7 @@ from scored_experiments import benchmark, write
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
-from ifqa.pipeline import stages
+from ifqa.pipeline import asking, stages
 from ifqa.storage.artifacts import read_manifest
 
 
@@ -148,7 +148,8 @@ def test_progress_counts_all_that_there_is_to_do_and_no_more(monkeypatch):
     def bar(label, total, unit=""):
         yield lambda count=1: done.setdefault((label, total), []).append(count)
 
-    monkeypatch.setattr(stages, "bar", bar)
+    for module in (asking, stages):
+        monkeypatch.setattr(module, "bar", bar)
     stages.run(searching(name="whole", reader=LAST))
     stages.read(interrupted())
     stages.read(experiment("counts", reader={"name": "outside_of_stages:Counts"}))

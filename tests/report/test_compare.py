@@ -1,14 +1,17 @@
 """Two experiments side by side: same questions, up-to-date scores, the right sign, and no markup from an answer."""
 
+import json
+
 import pytest
 from answered import run_answers, write_answers
-from scored_experiments import benchmark, ctxs, scored
+from scored_experiments import benchmark, ctxs, scored, write
 
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.upstream import questions_of
+from ifqa.plugins import open_benchmark
 from ifqa.report.compare import compare, comparison, largest_differences
 from ifqa.scoring import summary
 from ifqa.scoring.statistics import paired_randomization
@@ -124,3 +127,18 @@ def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
     monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
     with pytest.raises(IfqaError, match="was made from something else than a says now; run it again: ifqa run a"):
         compare(*two)
+
+
+def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = open_benchmark("sample-causal").questions("dev")
+    for name, classes in (("a", {"goal"}), ("b", {"goal", "cause"})):
+        lines = [
+            {"question_id": one.id, "answer": one.answers[0] if one.group in classes else "never"} for one in asked
+        ]
+        write(f"{name}.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        tables = f'benchmark = "sample-causal"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
+        write(f"experiments/{name}.toml", tables)
+        stages.run(load_experiment(name))
+    em = next(one for one in compare(load_experiment("a"), load_experiment("b")) if one.measure == "EM")
+    assert em.low == em.more == em.high == pytest.approx(100 * 14 / 45, abs=0.01)  # 14 of each resample ask for a cause

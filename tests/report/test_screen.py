@@ -10,7 +10,7 @@ from rich.console import Console
 from ifqa.pipeline.clean import Variant
 from ifqa.protocols import Measure, Subset
 from ifqa.report.scores import Scores, scores_of
-from ifqa.report.screen import list_json, show_scores, show_variants
+from ifqa.report.screen import list_json, show_list, show_scores, show_variants
 from ifqa.report.terminal import mark
 from ifqa.scoring.declared import Declared
 
@@ -99,3 +99,14 @@ def test_names_of_subsets_and_measures_are_shown_as_they_are():
 def test_the_name_of_a_variants_folder_is_shown_as_it_is(capsys):
     show_variants([Variant(Path(ODD), 3, "")], removed=False)
     assert capsys.readouterr().out.startswith(f"{ODD_SHOWN}  3 bytes")
+
+
+def test_a_list_of_splits_leaves_out_their_parts(monkeypatch, capsys):
+    found = {
+        "experiments": {},
+        "corpora": {},
+        "benchmarks": {"causalqa": ["valid", "valid/paq", "mine"], "own": ["a/b"]},
+    }
+    monkeypatch.setattr("ifqa.report.screen.list_json", lambda: found)
+    show_list()
+    assert "benchmarks: causalqa (valid, mine), own (a/b)" in capsys.readouterr().out

@@ -8,6 +8,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Prediction, Question
 from ifqa.scoring import summary
+from ifqa.scoring.collected import summarise
 from ifqa.scoring.declared import Declared, defaults
 from ifqa.scoring.statistics import mean_interval
 
@@ -29,7 +30,7 @@ def rows(*scores):
 
 
 def test_means_are_over_all_questions_and_by_subset():
-    scores = summary.summarise(rows(1.0, 0.0, 0.0), QUESTIONS, BY, None, seed=0)
+    scores = summarise(rows(1.0, 0.0, 0.0), QUESTIONS, BY, None, seed=0)
     assert scores["questions"] == 3
     assert scores["measures"]["EM"]["value"] == pytest.approx(33.33)
     assert scores["subsets"] == {
@@ -41,7 +42,7 @@ def test_means_are_over_all_questions_and_by_subset():
 
 def test_a_subset_is_left_out_if_unknown_but_not_if_empty():
     by = replace(BY, subsets=(Subset("untold", lambda _: None), Subset("empty", lambda _: False)))
-    assert summary.summarise(rows(1.0, 0.0, 0.0), QUESTIONS, by, None, seed=0)["subsets"] == {
+    assert summarise(rows(1.0, 0.0, 0.0), QUESTIONS, by, None, seed=0)["subsets"] == {
         "empty": {"questions": 0, "measures": {}}
     }
 
@@ -49,7 +50,7 @@ def test_a_subset_is_left_out_if_unknown_but_not_if_empty():
 def test_a_failure_is_counted_and_stays_in_the_denominator():
     scored = rows(1.0, 1.0, 0.0)
     scored[2]["failed"] = 1.0
-    scores = summary.summarise(scored, QUESTIONS, BY, None, seed=0)
+    scores = summarise(scored, QUESTIONS, BY, None, seed=0)
     assert scores["n_failed"] == 1
     assert scores["measures"]["EM"]["value"] == pytest.approx(66.67)
     assert "failed" not in scores["measures"]
@@ -57,7 +58,7 @@ def test_a_failure_is_counted_and_stays_in_the_denominator():
 
 def test_what_is_no_declared_measure_is_none():
     scored = [row | {"label": "a", "EMM": 0.5} for row in rows(1.0, 1.0, 0.0)]
-    assert list(summary.summarise(scored, QUESTIONS, BY, None, seed=0)["measures"]) == ["EM"]
+    assert list(summarise(scored, QUESTIONS, BY, None, seed=0)["measures"]) == ["EM"]
 
 
 def test_a_failure_scores_worst_and_is_not_asked_about():
@@ -76,7 +77,7 @@ def test_a_row_lacks_measures_that_are_not_defined_for_its_question():
     by = Declared((Measure("odd", lambda question, _: None if question.id == "q/2" else 1.0),))
     scored = [summary.row(one, by, prediction=Prediction(one.id, "x")) for one in QUESTIONS]
     assert ["odd" in row for row in scored] == [True, False, True]
-    assert summary.summarise(scored, QUESTIONS, by, None, 0)["measures"]["odd"]["questions"] == 2
+    assert summarise(scored, QUESTIONS, by, None, 0)["measures"]["odd"]["questions"] == 2
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), "1"])
@@ -87,18 +88,18 @@ def test_a_value_that_is_no_share_is_refused(value):
     over_all = Declared((SetMeasure("all", lambda *_: value),))
     said = [Prediction(one.id, "x") for one in QUESTIONS]
     with pytest.raises(IfqaError, match="measure 'all': wanted a number from 0 to 1"):
-        summary.summarise(rows(0, 0, 0), QUESTIONS, over_all, None, 0, said)
+        summarise(rows(0, 0, 0), QUESTIONS, over_all, None, 0, said)
 
 
 def test_a_run_has_its_ceiling_and_chance_beside_it():
     scored = [summary.row(question, BY, question.gold_passages, k=5) for question in QUESTIONS]
-    scores = summary.summarise(scored, QUESTIONS, BY, 5, seed=0)
+    scores = summarise(scored, QUESTIONS, BY, 5, seed=0)
     assert scores["ceiling"] == pytest.approx(66.67)
     assert set(scores["chance"]) == {"answer@1", "answer@5"}
     assert scores["measures"]["gold_any@1"]["value"] == 100.0
     assert scores["measures"]["answer@5"]["value"] == pytest.approx(66.67)
     without = replace(BY, measures=BY.measures[:5])  # no answer recall
-    assert "chance" not in summary.summarise(scored, QUESTIONS, without, 5, seed=0)
+    assert "chance" not in summarise(scored, QUESTIONS, without, 5, seed=0)
 
 
 def test_a_run_is_not_scored_deeper_than_it_is():
@@ -113,14 +114,14 @@ def test_whether_gold_was_read_is_known_and_a_subset():
     missed = summary.row(QUESTIONS[1], BY, ["x", gold], k=2, given=1)
     assert (found["gold_read"], missed["gold_read"]) == (True, False)
     assert (found["subsets"], missed["subsets"]) == (["other", "gold_read"], ["other"])
-    scores = summary.summarise([found, missed], [QUESTIONS[1]] * 2, BY, 2, 0)
+    scores = summarise([found, missed], [QUESTIONS[1]] * 2, BY, 2, 0)
     assert scores["subsets"]["gold_read"]["questions"] == 1
 
 
 def test_a_measure_that_some_questions_lack_has_their_count():
     scored = rows(1.0, 0.0, 0.0)
     scored[1]["gold_any@1"] = 1.0
-    scores = summary.summarise(scored, QUESTIONS, BY, None, seed=0)
+    scores = summarise(scored, QUESTIONS, BY, None, seed=0)
     assert scores["measures"]["gold_any@1"]["questions"] == 1
     assert "questions" not in scores["measures"]["EM"]
 
@@ -131,20 +132,20 @@ def grouped(*groups):
 
 def test_each_group_has_scores_and_equal_weight_in_the_macro_average():
     by, questions = replace(BY, groups="dataset"), grouped("a", "b", "b")
-    scores = summary.summarise(rows(1.0, 0.0, 1.0), questions, by, None, seed=0)
+    scores = summarise(rows(1.0, 0.0, 1.0), questions, by, None, seed=0)
     assert {name: one["measures"]["EM"]["value"] for name, one in scores["groups"].items()} == {"a": 100.0, "b": 50.0}
     assert scores["macro"]["measures"]["EM"]["value"] == 75.0
     assert scores["measures"]["EM"]["value"] == 66.67
     scored = rows(1.0, 0.0, 1.0)
     del scored[0]["EM"]
-    macro = summary.summarise(scored, questions, by, None, seed=0)["macro"]["measures"]["EM"]
+    macro = summarise(scored, questions, by, None, seed=0)["macro"]["measures"]["EM"]
     assert (macro["value"], macro["groups"]) == (50.0, 1)
 
 
 def test_the_mean_over_questions_resamples_within_groups():
     questions, scored = grouped("a", "b", "b"), rows(1.0, 0.0, 0.0)
-    pooled = summary.summarise(scored, questions, BY, None, seed=0)["measures"]["EM"]
-    within = summary.summarise(scored, questions, replace(BY, groups="dataset"), None, seed=0)["measures"]["EM"]
+    pooled = summarise(scored, questions, BY, None, seed=0)["measures"]["EM"]
+    within = summarise(scored, questions, replace(BY, groups="dataset"), None, seed=0)["measures"]["EM"]
     assert (pooled["low"], pooled["high"]) == (0.0, 100.0)
     assert (within["value"], within["low"], within["high"]) == (33.33, 33.33, 33.33)
 
@@ -152,7 +153,7 @@ def test_the_mean_over_questions_resamples_within_groups():
 def test_the_macro_average_resamples_groups_if_they_are_the_unit():
     by = Declared((Measure("right", lambda *_: 1.0, unit="group"),), groups="dataset")
     scored = [row | {"right": value} for row, value in zip(rows(0, 0, 0), (1.0, 0.0, 1.0), strict=True)]
-    macro = summary.summarise(scored, grouped("a", "b", "b"), by, None, seed=0)["macro"]["measures"]["right"]
+    macro = summarise(scored, grouped("a", "b", "b"), by, None, seed=0)["macro"]["measures"]["right"]
     assert (macro["value"], macro["low"], macro["high"]) == tuple(100 * one for one in mean_interval([1.0, 0.5]))
 
 
@@ -160,6 +161,6 @@ def test_a_question_without_its_group_or_unit_is_named():
     by = Declared((Measure("right", lambda *_: 1.0, unit="paragraph"),))
     scored = [row | {"right": 1.0} for row in rows(0, 0, 0)]
     with pytest.raises(IfqaError, match="'right' resamples by paragraph, and q/1 has no label 'paragraph'"):
-        summary.summarise(scored, QUESTIONS, by, None, 0)
+        summarise(scored, QUESTIONS, by, None, 0)
     with pytest.raises(IfqaError, match="q/2 is of no dataset"):
-        summary.summarise(rows(0, 0, 0), grouped("a", "", "b"), replace(BY, groups="dataset"), None, 0)
+        summarise(rows(0, 0, 0), grouped("a", "", "b"), replace(BY, groups="dataset"), None, 0)

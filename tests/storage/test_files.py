@@ -111,21 +111,19 @@ def test_a_file_that_fails_half_way_leaves_the_old_one(tmp_path):
         max_size=9,
     ),
     st.binary(max_size=5),
-    st.integers(1, 4),
 )
-def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn, multiple):
+def test_a_torn_file_is_cut_to_whole_lines(tmp_path_factory, lines, torn):
     path = tmp_path_factory.mktemp("torn") / "x.jsonl"
     path.write_bytes(b"".join(line + b"\n" for line in lines) + torn.replace(b"\n", b""))
-    kept = keep_whole_lines(path, multiple)
-    assert kept == len(lines) // multiple * multiple
-    assert path.read_bytes() == b"".join(line + b"\n" for line in lines[:kept])
+    assert keep_whole_lines(path) == len(lines)
+    assert path.read_bytes() == b"".join(line + b"\n" for line in lines)
 
 
 @pytest.mark.parametrize("line", [b"\0\0\0\0\n", b"[1]\n", b'{"a": 1\n', b"\n", b"\xff\n", b'{"a": 3}\n'])
 def test_a_file_is_cut_before_the_first_bad_line(tmp_path, line):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 0}\n{"a": 1}\n' + line + b'{"a": 3}\n')
-    assert keep_whole_lines(path, 1, lambda number, record: record["a"] == number) == 2
+    assert keep_whole_lines(path, lambda number, record: record["a"] == number) == 2
     assert path.read_bytes() == b'{"a": 0}\n{"a": 1}\n'
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import tasks
+from outside_plugins import experiment, five_questions
 
 from ifqa.errors import IfqaError
-from ifqa.workers.tasks import run
+from ifqa.pipeline import stages
+from ifqa.workers.tasks import Workers, run
 
 ROOT = Path(__file__).parents[2]
 STAND_INS = Path(tasks.__file__).parent
@@ -154,6 +156,22 @@ def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
         list(run(tasks.die_at_three, range(6), engine="ray"))
     with pytest.raises(ZeroDivisionError):
         list(run(tasks.bug_at_two, range(6), engine="ray"))
+
+
+@pytest.fixture
+def five(tmp_path, monkeypatch):
+    yield from five_questions(tmp_path, monkeypatch)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_ray_reads_the_same_bytes_with_a_reader_from_outside(cluster, five):
+    careful = {"name": "outside_of_stages:Careful"}
+    read = [
+        stages.read(experiment(name, reader=careful), None, workers) / "predictions.jsonl"
+        for name, workers in (("here", None), ("there", Workers(2, "ray")))
+    ]
+    assert read[0].read_bytes() == read[1].read_bytes()
+    assert sorted(Path("asked.txt").read_text().split("\n")) == ["", *sorted(["0 1", "2 3", "4"] * 2)]
 
 
 def test_ray_leaves_the_handlers_of_crashes_as_they_are():

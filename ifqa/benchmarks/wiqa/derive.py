@@ -19,11 +19,12 @@ from typing import NamedTuple
 from ifqa.benchmarks.wiqa.graphs import Chain, Graph
 from ifqa.benchmarks.wiqa.release import CHOICES, Explanation, Item
 from ifqa.errors import IfqaError, unknown
+from ifqa.progress import bar
 from ifqa.storage.files import field, read_jsonl, text_field
 
 STEM = "suppose {source} happens, how will it affect {target}."
 SPLITS = ("train", "dev", "test")
-_TRIES = 20  # draws for each no-effect question that is wanted; few are refused
+_TRIES = 50  # draws for each no-effect question that is wanted; most are possible, unless there are few paragraphs
 
 
 class Sentences(NamedTuple):
@@ -32,6 +33,18 @@ class Sentences(NamedTuple):
     i: int
     direction: str
     j: int
+
+
+class Change(NamedTuple):
+    """A phrasing of a node that is no outcome, and its graph."""
+
+    graph: Graph
+    text: str
+
+
+def changes_of(graphs: Iterable[Graph]) -> list[Change]:
+    """All changes that the graphs tell of."""
+    return [Change(graph, text) for graph in graphs for text in graph.changes]
 
 
 def effects(graph: Graph, *, first_hop: bool = False, sentences: Sentences | None = None) -> Iterator[Item]:
@@ -54,25 +67,28 @@ def effects(graph: Graph, *, first_hop: bool = False, sentences: Sentences | Non
             yield _item(name, graph, change, effect, _answer(chain), kind, len(chain.nodes), why)
 
 
-def no_effects(graph: Graph, others: Iterable[Graph], number: int, draw: random.Random) -> list[Item]:
-    """Questions with a change from another paragraph: `number` of them drawn, or fewer if there are fewer.
+def no_effects(graph: Graph, changes: Sequence[Change], number: int, draw: random.Random) -> list[Item]:
+    """Questions with a change from another paragraph: `number` of them drawn, or fewer if few of the draws are possible.
 
     A change with the words of a node of `graph`, or an effect that is one of the other graph, makes no question.
+
+    Args:
+        graph: the graph of the effects.
+        changes: those to draw from, as `changes_of` gives them; changes of the graph's own paragraph are passed over.
+        number: of questions that are wanted.
+        draw: the source of chance.
     """
     affected = {target for _, target in graph.chains}
     own = [text for name in graph.nodes if name in affected for text in graph.nodes[name]]
-    changes = [
-        (other, text)
-        for other in others
-        if other.paragraph_id != graph.paragraph_id
-        for text in other.changes
-        if not graph.says(text)
-    ]
     found: list[tuple[str, str]] = []
     pairs = len(changes) * len(own)
     for place in draw.sample(range(pairs), min(pairs, _TRIES * number)):
         (other, change), effect = changes[place // len(own)], own[place % len(own)]
-        if len(found) < number and not other.says(effect) and (change, effect) not in found:
+        if len(found) == number:
+            break
+        if other.paragraph_id == graph.paragraph_id or graph.says(change) or other.says(effect):
+            continue
+        if (change, effect) not in found:
             found.append((change, effect))
     name = f"out_of_para:{graph.paragraph_id}:{graph.id}"
     return [
@@ -136,9 +152,12 @@ def balanced(items: Sequence[Item], seed: int) -> list[Item]:
 def questions(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences] | None = None) -> list[Item]:
     """Balanced questions of all graphs, whose paragraphs are one split: changes without effect come from among them too."""
     items: list[Item] = []
-    for graph in graphs:
-        own = [*effects(graph, sentences=(sentences or {}).get(graph.id))]
-        items += own + no_effects(graph, graphs, (len(own) + 1) // 2, random.Random(f"{seed}:{graph.id}"))
+    changes = changes_of(graphs)
+    with bar("questions from graphs", len(graphs)) as advance:
+        for graph in graphs:
+            own = [*effects(graph, sentences=(sentences or {}).get(graph.id))]
+            items += own + no_effects(graph, changes, (len(own) + 1) // 2, random.Random(f"{seed}:{graph.id}"))
+            advance(1)
     return balanced(items, seed)
 
 
@@ -154,7 +173,8 @@ def whole(graphs: Sequence[Graph], seed: int, sentences: Mapping[str, Sentences]
     items: list[Item] = []
     for graph in chosen:
         own = [*effects(graph, first_hop=True, sentences=(sentences or {}).get(graph.id))]
-        items += own + no_effects(graph, chosen, len(own) // 2, random.Random(f"{seed}:{graph.id}:no effect"))
+        foreign = changes_of(other for other in chosen if other.paragraph_id != graph.paragraph_id)
+        items += own + no_effects(graph, foreign, len(own) // 2, random.Random(f"{seed}:{graph.id}:no effect"))
     return items
 
 

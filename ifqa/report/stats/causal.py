@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ifqa.benchmarks.causalqa.published import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.rows import kind_of, read_asked
@@ -24,20 +25,9 @@ NAMES = (ANY, *(rule.name for rule in TABLE))
 PAPER_RULES = {
     ANY: 1_079_436, "R1": 505_000, "R2": 313_000, "R3": 132_000, "R4": 131_000, "R5": 10_000, "R6": 15_000, "R7": 4_000
 }  # fmt: skip
-PAPER_READ = 72_205_274
-#: Dataset -> its questions and the percentage that is causal, of Table 1.
-PAPER_DATASETS: dict[str, tuple[int, float]] = {
-    "paq": (64_875_601, 1.2),
-    "gooaq": (5_030_530, 2.9),
-    "msmarco": (1_010_916, 2.5),
-    "naturalquestions": (315_203, 0.4),
-    "eli5": (272_634, 48.0),
-    "searchqa": (216_136, 0.4),
-    "squad2": (142_192, 2.3),
-    "newsqa": (119_633, 0.5),
-    "hotpotqa": (112_662, 0.4),
-    "triviaqa": (109_767, 0.6),
-}
+PAPER_READ = ALL.questions
+#: Dataset -> its questions and the percentage that is causal.
+PAPER_DATASETS = {name: (one.questions, one.share) for name, one in PUBLISHED.items()}
 #: Precision of each rule, and recall of all, on 1,000 labelled questions (R6 and R7: on 50 sampled ones).
 PAPER_PRECISION, PAPER_RECALL = 1.0, 0.8
 
@@ -147,7 +137,7 @@ def _count(found: Measured, question: Question, dataset: str, show: int) -> None
 
 def _questions(source: str) -> Iterator[Question]:
     path = Path(source)
-    if path.exists() or kind_of(path) or "/" in source.partition(":")[0]:
+    if (path.exists() and not path.is_dir()) or kind_of(path) or "/" in source.partition(":")[0]:
         return read_asked(path)
     head, *rest = source.split(":")
     own = 0 if head in names("benchmark") else 1  # the name of one from outside is my_module:Class

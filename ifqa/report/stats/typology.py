@@ -173,7 +173,7 @@ def show(found: Measured) -> None:
             told = ", ".join(f"{first} or {second} {number}" for (first, second), number in own.most_common())
             console.print(f"{aspect}, where they differ: {told or 'nowhere'}")
     for name, aspects in found.labeller.items():
-        console.print(f"\n[italic]The labeller, judged by {plain(name)}[/italic]")
+        console.print(f"\n[italic]The labeller, judged by {plain(Path(name).stem)}[/italic]")
         console.print(_judged(aspects))
     if found.labeller:
         console.print("coverage: questions that the labeller gives a class. In brackets: 95% intervals.")
@@ -189,7 +189,7 @@ def _table(*columns: str) -> "Table":
 
 
 def _counts(found: Measured, aspect: str) -> "Table":
-    table = _table("", *map(plain, found.counts))
+    table = _table("", *(plain(Path(name).stem) for name in found.counts))
     for name in _rows(found, aspect):
         table.add_row(name or "(abstains)", *(f"{own[aspect][name]:,}" for own in found.counts.values()))
     return table

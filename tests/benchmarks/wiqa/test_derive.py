@@ -11,6 +11,7 @@ from ifqa.benchmarks.wiqa.derive import (
     Sentences,
     agreed,
     balanced,
+    changes_of,
     effects,
     explanation,
     no_effects,
@@ -76,7 +77,7 @@ def test_a_target_does_not_end_in_two_stops():
 
 
 def test_a_change_without_effect_comes_from_another_paragraph():
-    items = no_effects(BREAD, GRAPHS, 200, random.Random(0))
+    items = no_effects(BREAD, changes_of(GRAPHS), 200, random.Random(0))
     foreign = {text for graph in GRAPHS[1:] for text in graph.changes}
     own = {text for name in "XYWAD" for text in BREAD.nodes[name]}
     for item in items:
@@ -88,14 +89,16 @@ def test_a_change_without_effect_comes_from_another_paragraph():
 
 
 def test_all_changes_without_effect_are_found_where_few_are_there():
-    items = no_effects(BREAD, GRAPHS[:2], 10_000, random.Random(0))
+    items = no_effects(BREAD, changes_of(GRAPHS[:2]), 10_000, random.Random(0))
     assert len(items) == 10 * 6  # compost has 10 changes, bread has 6 phrasings of effects
     same = read_graph(RECORDS[0] | {"para_id": "twin", "graph_id": "twin"}, "x")
-    assert no_effects(BREAD, [BREAD, same], 10, random.Random(0)) == []
+    assert no_effects(BREAD, changes_of([BREAD, same]), 10, random.Random(0)) == []
 
 
 def test_balance_cuts_the_more_frequent_answers():
-    items = [item for graph in GRAPHS for item in effects(graph)] + no_effects(BREAD, GRAPHS, 400, random.Random(0))
+    items = [item for graph in GRAPHS for item in effects(graph)] + no_effects(
+        BREAD, changes_of(GRAPHS), 400, random.Random(0)
+    )
     before = Counter((item.kind, item.label) for item in items)
     assert before["in_para", "less"] > before["in_para", "more"]
     after = balanced(items, 1)

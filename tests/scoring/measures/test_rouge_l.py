@@ -13,7 +13,7 @@ from ifqa.scoring.measures.f1 import CAUSALQA_F1, SQUAD_F1
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.measures.rouge_l import rouge_l, rouge_l_words
 
-WORDS = "the sea otter was hunted almost to extinction in 1850 U.S. Shōkaku naïve a cold-blooded it's кот".split()
+WORDS = "the sea otter otters was hunting hunted almost to extinction in 1850 U.S. Shōkaku naïve a cold-blooded it's кот".split()
 
 
 def common(a, b):

@@ -1,0 +1,280 @@
+"""Ask an experiment's questions in chunks: in this process, or in worker processes that each open the retriever or reader.
+
+A chunk's answers do not depend on who gives them, and chunks are written in their order. So a stage's files have the same bytes
+for any number of workers, and an interrupted stage goes on after the last chunk that it wrote.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+from ifqa.config.experiment import Experiment, retriever_tables
+from ifqa.corpus.store import fetch, made_line
+from ifqa.errors import IfqaError
+from ifqa.formats.runs import run_lines
+from ifqa.pipeline.counts import added, negated
+from ifqa.pipeline.opening import Session, say_label, was_trained_on
+from ifqa.pipeline.system import System
+from ifqa.pipeline.upstream import stores_of
+from ifqa.plugins import load
+from ifqa.progress import bar, be_quiet, counted, say
+from ifqa.protocols import Advance, Learned, silent
+from ifqa.records import Hit, Question
+from ifqa.storage.artifacts import Work
+from ifqa.storage.chunks import Chunks
+from ifqa.storage.files import json_line
+from ifqa.workers.machine import gpus
+from ifqa.workers.tasks import Workers
+from ifqa.workers.tasks import run as run_all
+
+Stage = Literal["retrieve", "read"]
+SEARCHED = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
+RUN, PASSAGES, PREDICTIONS = "run.trec", "passages.jsonl", "predictions.jsonl"
+_KIND: Mapping[Stage, Literal["retriever", "reader"]] = {"retrieve": "retriever", "read": "reader"}
+_DOING: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Questions, and to read also the ids of each one's passages, best first; `number` counts the chunks of this attempt."""
+
+    number: int
+    questions: Sequence[Question]
+    passages: Sequence[Sequence[str]] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a chunk adds to each file, and facts about it: "questions", "hits", "label", "trained_on_them", "usage"."""
+
+    parts: dict[str, bytes]
+    facts: dict[str, Any]
+
+
+def ask(
+    work: Work,
+    experiment: Experiment,
+    stage: Stage,
+    questions: Sequence[Question],
+    rankings: Iterable[Sequence[Hit]],
+    session: Session | None,
+    workers: Workers,
+) -> None:
+    """Ask all questions that an earlier attempt left, write the stage's files into `work`, and its facts into the record.
+
+    A plugin that asks a language model asks it many questions at a time and keeps to its caps. So it is always opened in this
+    process only.
+
+    Args:
+        work: the artifact to fill.
+        experiment: the settings.
+        stage: "retrieve" or "read".
+        questions: all questions of the experiment.
+        rankings: the ranking of each question, to read.
+        session: the budget and the language models.
+        workers: who asks.
+
+    Raises:
+        IfqaError: the retriever or reader cannot be opened or breaks its protocol, or a worker died twice.
+    """
+    folder = experiment.folder / stage
+    size = SEARCHED if stage == "retrieve" else load("reader", _name(experiment, stage)).chunk
+    log = Chunks(work.folder, (RUN, PASSAGES, PREDICTIONS), _is_answered)
+    total: dict[str, Any] = {}
+    for facts in log.kept:
+        total = added(total, facts)
+    done = total.get("questions", 0)
+    if done:
+        say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
+    made = _Once(work.folder / PASSAGES)
+    with bar(f"{_DOING[stage]} {experiment.name}", len(questions)) as advance:
+        advance(done)
+        chunks = _chunks(questions, rankings, done, size)
+        for asked in _asked(experiment, stage, chunks, len(questions) - done > size, session, workers, advance):
+            if PASSAGES in asked.parts:
+                asked.parts[PASSAGES] = made.new(asked.parts[PASSAGES])
+            log.add(asked.parts, asked.facts)
+            total = added(total, asked.facts)
+    log.finish(RUN if stage == "retrieve" else PREDICTIONS)
+    facts = {"questions": len(questions), "trained_on_them": bool(total.get("trained_on_them"))}
+    facts |= {"hits": total.get("hits", 0)} if stage == "retrieve" else {"label": total.get("label", "")}
+    work.record |= facts | total.get("usage", {})
+
+
+def _is_answered(facts: dict[str, Any]) -> bool:
+    """Whether a chunk that an earlier attempt wrote is kept: what a language model did not answer is asked again."""
+    usage = facts.get("usage")
+    return isinstance(usage, dict) and not usage.get("retry") and type(facts.get("questions")) is int
+
+
+def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], done: int, size: int) -> Iterator[Chunk]:
+    """The chunks after the first `done` questions. The rankings are read to their end, which checks them."""
+    several = iter(rankings)
+    for _ in range(done):
+        next(several, None)
+    for number, start in enumerate(range(done, len(questions), size)):
+        some = questions[start : start + size]
+        yield Chunk(number, some, [[hit.passage_id for hit in next(several, ())] for _ in some])
+    for _ in several:
+        pass
+
+
+def _asked(
+    experiment: Experiment,
+    stage: Stage,
+    chunks: Iterator[Chunk],
+    several: bool,
+    session: Session | None,
+    workers: Workers,
+    advance: Advance,
+) -> Iterator[Asked]:
+    """What each chunk gives, in their order."""
+    if model := bool(experiment.asks_llm(_KIND[stage])) and not workers.alone:
+        say(
+            f"{experiment.name}: {_KIND[stage]} {_name(experiment, stage)!r} asks a language model, so this process alone "
+            "does it: its caps hold for one process; [llm] concurrency is how many requests it sends at once"
+        )
+    if model or workers.alone or (workers.engine == "local" and not several):
+        asker = Asker(experiment, stage, session)
+        for chunk in chunks:
+            yield asker.ask(chunk, advance)
+        return
+    tasks = (_Task(experiment, stage, Path.cwd(), chunk) for chunk in chunks)
+    uses_gpu = any("device" in table and table["device"] != "cpu" for table in _tables(experiment, stage))
+    found = run_all(
+        _ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=gpus() if uses_gpu else 0, name=str
+    )
+    ahead: dict[int, Asked] = {}
+    label, following = "", 0
+    for task, asked in found:
+        if asked.facts["label"] != label:
+            label = asked.facts["label"]
+            say_label(_name(experiment, stage), label)
+        advance(len(task.chunk.questions))
+        ahead[task.chunk.number] = asked
+        while following in ahead:
+            yield ahead.pop(following)
+            following += 1
+
+
+class Asker:
+    """An experiment's retriever or reader, opened with the first chunk, and what it has used since the last chunk."""
+
+    def __init__(self, experiment: Experiment, stage: Stage, session: Session | None = None) -> None:
+        self._experiment, self._stage = experiment, stage
+        self._system = System(experiment, session)
+        self._used: Mapping[str, Any] = {}
+
+    def ask(self, chunk: Chunk, advance: Advance = silent) -> Asked:
+        """Search or read a chunk.
+
+        Raises:
+            IfqaError: the plugin cannot be opened, or breaks its protocol.
+        """
+        parts, hits = self._search(chunk, advance) if self._stage == "retrieve" else (self._read(chunk, advance), 0)
+        used = deepcopy(self._plugin.usage())
+        usage, self._used = added(negated(self._used), used), used
+        facts = {
+            "questions": len(chunk.questions),
+            "hits": hits,
+            "usage": usage,
+            "trained_on_them": self._trained_on_them,
+        }
+        return Asked(parts, {**facts, "label": getattr(self._plugin, "label", "")})
+
+    def _search(self, chunk: Chunk, advance: Advance) -> tuple[dict[str, bytes], int]:
+        rankings = self._system.search(chunk.questions)
+        advance(len(chunk.questions))
+        tag = f"ifqa-{_name(self._experiment, self._stage)}"
+        lines = [run_lines(one.id, hits, tag) for one, hits in zip(chunk.questions, rankings, strict=True)]
+        parts = {RUN: b"".join(lines)}
+        if (made := self._system.retriever.made_passages(chunk.questions)) is not None:
+            parts[PASSAGES] = b"".join(map(made_line, made))
+        return parts, sum(map(len, rankings))
+
+    def _read(self, chunk: Chunk, advance: Advance) -> dict[str, bytes]:
+        passages = [fetch(self._stores, ids) for ids in chunk.passages]
+        predictions = self._system.read(chunk.questions, passages, advance)
+        return {PREDICTIONS: b"".join(json_line(asdict(one)) for one in predictions)}
+
+    @cached_property
+    def _plugin(self) -> Learned:
+        if self._stage == "retrieve":
+            return self._system.retriever
+        reader = self._system.reader
+        if reader.chunk != type(reader).chunk:  # questions are cut into chunks before a reader is opened
+            name = _name(self._experiment, self._stage)
+            raise IfqaError(f"reader {name!r} sets chunk = {reader.chunk} on itself; set it on its class")
+        return reader
+
+    @cached_property
+    def _stores(self) -> list[Any]:
+        return stores_of(self._experiment) if self._experiment.retriever else []
+
+    @cached_property
+    def _trained_on_them(self) -> bool:
+        return was_trained_on(self._plugin, self._experiment)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A chunk for a worker, and the working directory, which on another machine of a cluster must be there too."""
+
+    experiment: Experiment
+    stage: Stage
+    place: Path
+    chunk: Chunk
+
+    def __str__(self) -> str:
+        first, last = self.chunk.questions[0].id, self.chunk.questions[-1].id
+        return f"{_DOING[self.stage]} the questions {first} to {last}"
+
+
+_opened: list[tuple[Experiment, Stage, Path, Asker]] = []  # by a worker process; at most one
+
+
+def _ask_in_worker(task: _Task) -> Asked:
+    key = (task.experiment, task.stage, task.place)
+    if not _opened or _opened[0][:3] != key:
+        _opened.clear()  # frees the memory first
+        be_quiet(True)  # the command's own process speaks
+        os.chdir(task.place)
+        _opened.append((*key, Asker(task.experiment, task.stage)))
+    return _opened[0][3].ask(task.chunk)
+
+
+class _Once:
+    """The passages that a retriever made, each written once, though several chunks have it; 16 bytes a passage are kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._seen: set[bytes] = set()
+        if path.exists():
+            with open(path, "rb") as lines:
+                for line in lines:
+                    self.new(line)
+
+    def new(self, lines: bytes) -> bytes:
+        """The lines that were not given before."""
+        several = [(blake2b(line, digest_size=16).digest(), line) for line in lines.splitlines(keepends=True)]
+        found = {mark: line for mark, line in several if mark not in self._seen}
+        self._seen |= found.keys()
+        return b"".join(found.values())
+
+
+def _name(experiment: Experiment, stage: Stage) -> str:
+    table = experiment.retriever if stage == "retrieve" else experiment.reader
+    assert table is not None  # the stage has checked that
+    return table["name"]
+
+
+def _tables(experiment: Experiment, stage: Stage) -> list[Mapping[str, object]]:
+    """The settings of a stage's plugin and of its parts."""
+    if stage == "read":
+        return [experiment.reader_settings]
+    assert experiment.retriever is not None
+    return list(retriever_tables(experiment.retriever))

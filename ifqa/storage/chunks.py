@@ -1,0 +1,82 @@
+"""Files that grow by chunks, with a log from which the next attempt goes on.
+
+`chunks.jsonl` has a line for each chunk: facts about it, and for each file how many bytes it added and their SHA-256. The line
+is written after these bytes.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from ifqa.storage.files import json_line, write
+from ifqa.storage.replacing import LOG
+from ifqa.storage.torn import keep_whole_lines
+
+_PARTS = "parts"  # the key of a line with file -> [bytes, SHA-256]
+
+
+class Chunks:
+    """Files of a folder to which chunks are added in their order.
+
+    Attributes:
+        kept: the facts of each chunk that an earlier attempt left.
+    """
+
+    def __init__(self, folder: Path, names: Collection[str], keep: Callable[[dict[str, Any]], bool]) -> None:
+        """Cut the files to the whole chunks that an earlier attempt left.
+
+        Args:
+            folder: of the files.
+            names: of the files; one that no chunk adds to is not made.
+            keep: whether a chunk with these facts is kept. The first chunk that is not, or that is damaged, is cut off, and so
+                are all after it.
+        """
+        self.folder = folder
+        self.kept: list[dict[str, Any]] = []
+        ends: dict[str, int] = {}
+        with ExitStack() as stack:
+            there = [name for name in names if (folder / name).exists()]
+            handles = {name: stack.enter_context(open(folder / name, "r+b")) for name in there}
+
+            def fits(_: int, record: dict[str, Any]) -> bool:
+                parts = record.pop(_PARTS, None)
+                if not isinstance(parts, dict) or not all(_is_there(handles.get(one), parts[one]) for one in parts):
+                    return False
+                if not keep(record):
+                    return False
+                self.kept.append(record)
+                ends.update({name: handles[name].tell() for name in parts})
+                return True
+
+            keep_whole_lines(folder / LOG, fits)
+            for name, handle in handles.items():
+                handle.truncate(ends.get(name, 0))
+        for name in handles.keys() - ends.keys():
+            (folder / name).unlink()
+        self._grown = set(ends)
+
+    def add(self, parts: Mapping[str, bytes], facts: Mapping[str, object]) -> None:
+        """Append a chunk: for each file the bytes to add, and facts, which `kept` gives the next attempt."""
+        for name, data in parts.items():
+            with open(self.folder / name, "ab") as handle:
+                write(handle, data)
+        self._grown.update(parts)
+        sums = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in parts.items()}
+        with open(self.folder / LOG, "ab") as handle:
+            write(handle, json_line({**facts, _PARTS: sums}))
+
+    def finish(self, always: str) -> None:
+        """Flush the files to disk; the file `always` is there even if there was no chunk."""
+        for name in {always, *self._grown}:
+            with open(self.folder / name, "ab") as handle:
+                os.fsync(handle.fileno())
+
+
+def _is_there(handle: IO[bytes] | None, part: object) -> bool:
+    """Whether the next bytes of a file are those of a part, [bytes, SHA-256]."""
+    if handle is None or not isinstance(part, list) or len(part) != 2 or type(part[0]) is not int or part[0] < 0:
+        return False
+    return bool(hashlib.sha256(handle.read(part[0])).hexdigest() == part[1])

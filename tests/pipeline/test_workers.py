@@ -1,0 +1,166 @@
+"""Retrieving and reading by several worker processes: the same bytes and records as by one, and what is kept after a stop."""
+
+import json
+from pathlib import Path
+
+import pytest
+from outside_plugins import GOLD, PLUGINS, WORDS, corpus, experiment, five_questions, outside, question
+from scored_experiments import benchmark
+
+from ifqa.errors import IfqaError
+from ifqa.pipeline import asking, stages
+from ifqa.pipeline.counts import added, negated
+from ifqa.storage.artifacts import read_manifest
+from ifqa.workers.tasks import Workers
+
+TWO = Workers(2)
+MORE = '''
+class Slow(Words):
+    """Stops at the fifth question while there is a file "stop", and reports what it searched; its first chunk is slow."""
+
+    searched = 0
+
+    def search(self, questions, k):
+        if Path("stop").exists() and questions[0].id.endswith("/4"):
+            raise KeyboardInterrupt
+        time.sleep(0.2 * questions[0].id.endswith("/0"))
+        self.searched += len(questions)
+        return super().search(questions, k)
+
+    def usage(self):
+        return {"took": (self.searched, 1), "retry": 0}
+
+    def made_passages(self, questions):
+        return [Passage("all", "", "of them"), *(Passage(f"made/{one.id}", "", one.text) for one in questions)]
+
+
+class Pairs(Last):
+    """Reads two questions at a time, and has a label."""
+
+    chunk = 2
+    label = "a toy"
+
+
+class Moody(Last):
+    """Its chunk is known only once it is opened."""
+
+    def __init__(self) -> None:
+        self.chunk = 3
+'''
+SLOW = WORDS | {"name": "outside_of_stages:Slow"}
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    yield from five_questions(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def eleven(monkeypatch):
+    monkeypatch.setattr(asking, "SEARCHED", 2)
+    benchmark(*map(question, range(11)))
+    outside("import time\n", PLUGINS, MORE)
+    corpus('retriever = "outside_of_stages:Slow"')
+
+
+def made(name, stage):
+    folder = Path("experiments", name, stage)
+    record = read_manifest(folder)["record"]
+    facts = {key: record[key] for key in ("questions", "hits", "label", "took", "trained_on_them") if key in record}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}, facts
+
+
+def test_two_processes_make_the_files_and_records_that_one_makes(eleven, capfd):
+    tables = {"corpus": "few", "retriever": SLOW, "reader": {"name": "outside_of_stages:Pairs", "passages": 2}}
+    stages.run(experiment("one", **tables))
+    one = capfd.readouterr().err
+    stages.run(experiment("two", **tables), None, TWO)
+    two = capfd.readouterr().err
+    assert one.count("a toy") == two.count("a toy") == 1
+    files, facts = made("two", "retrieve")
+    assert files == made("one", "retrieve")[0]
+    assert sorted(files) == ["passages.jsonl", "run.trec"]
+    assert len(files["passages.jsonl"].splitlines()) == 1 + 11
+    assert facts == {"questions": 11, "hits": 33, "took": [11, 2], "trained_on_them": False}  # 1 of each process
+    assert made("two", "read") == made("one", "read")
+    assert made("two", "read")[1] == {"questions": 11, "label": "a toy", "trained_on_them": False}
+    scores = [Path("experiments", name, "score/scores.json").read_bytes() for name in ("one", "two")]
+    assert scores[0] == scores[1]
+
+
+def test_passages_that_several_questions_share_are_written_once(eleven):
+    shared = [question(n) | {"context": ["led by captain0", f"team{n}"]} for n in range(11)]
+    benchmark(*shared)
+    for name, workers in (("one", None), ("two", TWO)):
+        stages.retrieve(experiment(name, retriever=GOLD), None, workers)
+    files, facts = made("two", "retrieve")
+    assert (files, facts) == made("one", "retrieve")
+    texts = [json.loads(line)["contents"] for line in files["passages.jsonl"].splitlines()]
+    assert texts == ["led by captain0", *(f"team{n}" for n in range(11))]
+
+
+@pytest.mark.parametrize("workers", [Workers(1), TWO], ids=["one", "two"])
+def test_an_interrupted_retrieval_resumes_at_its_last_chunk(eleven, capsys, workers):
+    whole, mine = (experiment(name, corpus="few", retriever=SLOW) for name in ("whole", "mine"))
+    stages.prepare(whole)
+    stages.retrieve(whole)
+    Path("stop").touch()
+    with pytest.raises(KeyboardInterrupt):
+        stages.retrieve(mine)
+    assert not Path("experiments/mine/retrieve").exists()
+    Path("stop").unlink()
+    stages.retrieve(mine, None, workers)
+    assert "experiments/mine/retrieve: going on after 4 of 11 questions" in capsys.readouterr().err
+    files, facts = made("mine", "retrieve")
+    assert files == made("whole", "retrieve")[0]
+    assert facts["took"][0] == 11
+
+
+def test_a_chunk_that_a_model_did_not_answer_is_not_kept(eleven, capsys):
+    stages.prepare(experiment(corpus="few", retriever=SLOW))
+    Path("stop").touch()
+    with pytest.raises(KeyboardInterrupt):
+        stages.retrieve(experiment(corpus="few", retriever=SLOW))
+    log = Path("experiments/mine/.retrieve.partial/chunks.jsonl")
+    first, second = map(json.loads, log.read_text().splitlines())
+    second["usage"]["retry"] = 1
+    log.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
+    Path("stop").unlink()
+    stages.retrieve(experiment(corpus="few", retriever=SLOW))
+    assert "going on after 2 of 11 questions" in capsys.readouterr().err
+
+
+def test_a_plugin_with_a_language_model_works_in_this_process_alone(eleven, capsys):
+    outside(
+        PLUGINS,
+        'class Asks(Last):\n    "Asks."\n    def __init__(self, llm) -> None:\n        Path("opened").touch(exist_ok=False)\n',
+    )
+    tables = {"reader": {"name": "outside_of_stages:Asks"}, "llm": {"model": "m", "base_url": "http://127.0.0.1:9/v1"}}
+    stages.read(experiment(**tables), None, TWO)
+    assert "reader 'outside_of_stages:Asks' asks a language model, so this process alone" in capsys.readouterr().err
+    assert made("mine", "read")[1]["questions"] == 11
+
+
+def test_a_readers_chunk_is_set_on_its_class(eleven):
+    with pytest.raises(IfqaError, match="sets chunk = 3 on itself; set it on its class"):
+        stages.read(experiment(reader={"name": "outside_of_stages:Moody"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [({"engine": "rye"}, "unknown engine 'rye'"), ({"number": -1}, "wanted a whole number of processes"),
+     ({"number": True}, "wanted a whole number of processes")],
+)  # fmt: skip
+def test_workers_that_there_cannot_be_are_refused(given, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        Workers(**given)
+
+
+def test_counts_of_processes_are_added():
+    first = {"retry": 1, "took": (3, 4), "spent": {"calls": 2, "cost": 0.5}, "server": "s", "cut": 1}
+    second = {"retry": 2, "took": [1, 1], "spent": {"calls": 1, "cost": None}, "server": "s"}
+    both = {"retry": 3, "took": [4, 5], "spent": {"calls": 3, "cost": None}, "server": "s", "cut": 1}
+    assert added(first, second) == both
+    assert added(negated(first), first) == {
+        "retry": 0, "took": [0, 0], "spent": {"calls": 0, "cost": 0.0}, "server": "s", "cut": 0,
+    }  # fmt: skip

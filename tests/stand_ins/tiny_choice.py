@@ -1,0 +1,54 @@
+"""Questions of multiple choice about weather, and encoders of one layer with random weights to learn them."""
+
+import random
+from itertools import product
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import BertConfig, BertForMultipleChoice, PreTrainedTokenizerFast, RobertaConfig, RobertaForMultipleChoice
+
+from ifqa.reading.choice.stems import worded
+from ifqa.records import Passage, Question
+
+CHOICES = ("more", "less", "no effect")
+ANSWERS = {"more rain": "more", "less rain": "less", "a dog": "no effect"}
+SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 4,
+        "initializer_range": 0.1}  # fmt: skip
+
+
+def questions(count: int = 12, seed: int = 0) -> list[Question]:
+    """Questions that the change alone answers: more rain, less rain, or a dog, which has no effect."""
+    pairs = product(ANSWERS, ["mud", "more mud", "worms", "more worms"], range(2))
+    made = [
+        Question(
+            f"w/{n}", worded(f"{change} in place {place}", effect), (ANSWERS[change],), choices=CHOICES,
+            context=f"Rain falls in place {place}. It makes mud.", group=f"place {place}",
+        )
+        for n, (change, effect, place) in enumerate(pairs)
+    ]  # fmt: skip
+    random.Random(seed).shuffle(made)
+    return made[:count]
+
+
+def contexts(several: list[Question]) -> list[list[Passage]]:
+    return [[Passage(f"context/{one.group}", "", one.context)] for one in several]
+
+
+def encoder(folder: Path, kind: str = "bert", seed: int = 0) -> str:
+    """A whole model of multiple choice whose tokenizer has the words of `questions`."""
+    texts = [text for one in questions() for text in (one.text, one.context, *CHOICES)]
+    words = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *sorted(set(" ".join(texts).lower().replace(".", " . ").split()))])
+    made = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, "[UNK]"))
+    made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.Whitespace()
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    PreTrainedTokenizerFast(tokenizer_object=made, **names).save_pretrained(folder)
+    torch.manual_seed(seed)
+    shape = SIZE | {"vocab_size": len(words), "pad_token_id": 0}
+    network = (
+        BertForMultipleChoice(BertConfig(**shape, max_position_embeddings=64, hidden_dropout_prob=0.02, attention_probs_dropout_prob=0.0))
+        if kind == "bert"
+        else RobertaForMultipleChoice(RobertaConfig(**shape, max_position_embeddings=40, type_vocab_size=1))
+    )
+    network.save_pretrained(folder)
+    return str(folder)

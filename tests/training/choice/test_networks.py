@@ -1,0 +1,314 @@
+"""The networks 'decomp-attn' and 'choice': against independent ones, learning by heart, kills and the command line."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_choice
+import torch
+from command_line import ifqa_here
+from tiny_choice import contexts, questions
+from transformers import AutoTokenizer, BertForMultipleChoice
+
+from ifqa.errors import IfqaError
+from ifqa.models.hub import encoder_folder
+from ifqa.reading.choice.alignment import DecomposableAttention, padded
+from ifqa.reading.choice.bert import Choice
+from ifqa.reading.choice.decomp_attn import DecompAttn, tokens
+from ifqa.reading.choice.inputs import Scheme, sequences
+from ifqa.records import Passage, Question
+from ifqa.training import resume
+from ifqa.training.choice import bert, decomp_attn
+from ifqa.training.material import Material
+
+QUESTIONS = questions()
+MATERIAL = Material(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
+LEARN = {"epochs": 20, "batch": 6, "device": "cpu", "checkpoint_every": 4}
+ASKED = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect"),
+                 labels=(("explanation", "Rain makes mud."),))  # fmt: skip
+TEXT = "A storm comes. [MASK] Rain falls."
+
+
+def by_einsum(model: DecomposableAttention, a: list[int], b: list[int]) -> np.ndarray:
+    """Parikh et al. 2016, equations 1 to 6, for one pair and without padding, in numpy."""
+    weights = {name: one.detach().double().numpy() for name, one in model.state_dict().items()}
+    table = model.embeddings.double().numpy()
+
+    def layers(name: str, x: np.ndarray) -> np.ndarray:
+        for n in (1, 4):
+            x = np.maximum(np.einsum("...i,oi->...o", x, weights[f"{name}.{n}.weight"]) + weights[f"{name}.{n}.bias"], 0)
+        return x
+
+    a_, b_ = (np.einsum("ti,oi->to", table[ids], weights["project.weight"]) for ids in (a, b))
+    e = np.exp(np.einsum("if,jf->ij", layers("attend", a_), layers("attend", b_)))
+    beta = np.einsum("ij,jd->id", e / e.sum(1, keepdims=True), b_)
+    alpha = np.einsum("ij,id->jd", e / e.sum(0, keepdims=True), a_)
+    v1 = layers("compare", np.concatenate([a_, beta], 1)).sum(0)
+    v2 = layers("compare", np.concatenate([b_, alpha], 1)).sum(0)
+    return weights["classify.weight"] @ layers("aggregate", np.concatenate([v1, v2])) + weights["classify.bias"]
+
+
+def test_decomposable_attention_equals_an_independent_one() -> None:
+    torch.manual_seed(0)
+    model = DecomposableAttention(torch.randn(50, 12), classes=3, hidden=16).eval()
+    with torch.no_grad():
+        model.embeddings.mul_(4)  # so that attention is far from even
+    first, second = [[1, 2, 3], [4], [5, 6, 7, 8, 9]], [[3, 30], [5, 6, 7], [11]]
+    found = model(padded(first), padded(second)).detach().numpy()
+    expected = [by_einsum(model, *pair) for pair in zip(first, second, strict=True)]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert np.ptp(expected, 0).min() > 0.01
+
+
+def test_change_and_effect_begin_with_the_null_token() -> None:
+    words = AutoTokenizer.from_pretrained(encoder_folder())
+    change, effect = tokens("suppose more rain falls happens, how will it affect MORE mud.")
+    assert words.convert_ids_to_tokens(change) == ["[CLS]", "more", "rain", "falls"]
+    assert words.convert_ids_to_tokens(effect) == ["[CLS]", "more", "mud"]
+    assert len(tokens(f"suppose {'very ' * 500} happens, how will it affect mud.")[0]) == 64
+
+
+def as_bert(first: str, second: str) -> tuple[list[int], list[int]]:
+    """The pair as BERT's own tokenizer joins it; it reads "[SEP]" in a text as the special token."""
+    made = AutoTokenizer.from_pretrained(encoder_folder())(first, second)
+    return made["input_ids"], made["token_type_ids"]
+
+
+def test_inputs_are_those_of_berts_tokenizer() -> None:
+    words = AutoTokenizer.from_pretrained(encoder_folder())
+    plain = replace(ASKED, text=ASKED.text.replace("[SEP]", "much"))
+    passages = [Passage("1", "Title", "A storm comes."), Passage("2", "", "Rain falls.")]
+    read = sequences(words, plain, passages, Scheme(paragraph=True, explanation=False, max_tokens=99))
+    assert read == [as_bert("A storm comes. Rain falls.", f"{plain.text} [SEP] {one}") for one in plain.choices]
+    told = sequences(words, plain, passages[:1], Scheme(paragraph=True, explanation=True, max_tokens=99))
+    assert told[0] == as_bert("A storm comes. Rain makes mud.", f"{plain.text} [SEP] more")
+    for several, scheme in (([], Scheme(True, False, 99)), (passages, Scheme(False, False, 99))):
+        assert sequences(words, plain, several, scheme) == [as_bert(plain.text, one) for one in plain.choices]
+
+
+def test_text_that_looks_like_a_special_token_is_text() -> None:
+    words = AutoTokenizer.from_pretrained(encoder_folder())
+    for ids, types in sequences(words, ASKED, [Passage("1", "", TEXT)], Scheme(True, False, 99)):
+        assert ids.count(words.sep_token_id) == 3
+        assert words.mask_token_id not in ids
+        assert types.index(1) == ids.index(words.sep_token_id) + 1
+
+
+@pytest.mark.parametrize("most", [40, 30, 24, 12])
+def test_the_paragraph_is_cut_first_and_options_are_kept(most: int) -> None:
+    words = AutoTokenizer.from_pretrained(encoder_folder())
+    whole = sequences(words, ASKED, [Passage("1", "", TEXT)], Scheme(True, False, 99))
+    bare = sequences(words, ASKED, [], Scheme(True, False, 99))
+    for (ids, types), (long, _), (short, _) in zip(
+        sequences(words, ASKED, [Passage("1", "", TEXT)], Scheme(True, False, most)), whole, bare, strict=True
+    ):
+        assert len(ids) == len(types) == min(most, len(long)) or (len(ids) == len(short) and most <= len(short) + 1)
+        option = long[-(long[::-1].index(102, 1)) :]
+        assert ids[-len(option) :] == option
+        if len(ids) > len(short):
+            assert ids[-len(short) + 1 :] == long[-len(short) + 1 :]
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return tiny_choice.encoder(tmp_path_factory.mktemp("start") / "model")
+
+
+def train_choice(folder: Path, start: str, **changes: object) -> None:
+    bert.train(MATERIAL, folder, **{"encoder": start, "learning_rate": 3e-3, **LEARN, **changes})
+
+
+def train_decomp(folder: Path, start: str, **changes: object) -> None:
+    decomp_attn.train(MATERIAL, folder, **{"hidden": 24, "dropout": 0.05, **LEARN, **changes})
+
+
+TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, DecompAttn)}
+
+
+@pytest.fixture(scope="module")
+def learnt(start: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A finished training of each."""
+    folder = tmp_path_factory.mktemp("learnt")
+    for name, (train, _) in TRAININGS.items():
+        train(folder / name, start)
+    return {name: folder / name for name in TRAININGS}
+
+
+def right(reader: Any, **changes: object) -> int:
+    asked = [replace(one, **changes) for one in QUESTIONS]
+    found = reader.answer(asked, MATERIAL.rankings)
+    return sum(one.answer in question.answers for one, question in zip(found, QUESTIONS, strict=True))
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_questions_are_learnt_by_heart(name: str, learnt: dict[str, Path]) -> None:
+    reader = TRAININGS[name][1](checkpoint=str(learnt[name]), device="cpu")
+    assert right(reader) >= 11
+    assert right(reader, choices=("no effect", "less", "more")) >= 11  # the order does not matter
+    assert (reader.family, reader.trained_on) == ("rain", {"abc"})
+    assert TRAININGS[name][1].trained(str(learnt[name])) == "rain"
+    manifest = json.loads((learnt[name] / "manifest.json").read_text())
+    assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (name, 40, 12)
+    assert [*manifest["record"]["files"]] == ["model.safetensors"]
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(
+    name: str, learnt: dict[str, Path], start: str, tmp_path: Path
+) -> None:
+    train, reader = TRAININGS[name]
+    child = os.fork()
+    if child == 0:
+        _until(7, lambda: train(tmp_path / "cut", start))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert [path.name for path in (tmp_path / "cut/checkpoints").iterdir()] == ["checkpoint-4"]
+    with pytest.raises(IfqaError, match=f"not finished; run its `ifqa train {name}` again"):
+        reader(checkpoint=str(tmp_path / "cut"))
+    train(tmp_path / "cut", start)
+    assert (tmp_path / "cut/model.safetensors").read_bytes() == (learnt[name] / "model.safetensors").read_bytes()
+    assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in learnt[name].iterdir()}
+
+
+def _until(step: int, train: Callable[[], None]) -> None:
+    fit = resume.fit
+
+    def counted(trainer: Any, *given: Any) -> Any:
+        real, calls = trainer.training_step, iter(range(1, step + 1))
+
+        def stepped(*args: Any, **named: Any) -> Any:
+            if next(calls) == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **named)
+
+        trainer.training_step = stepped
+        return fit(trainer, *given)
+
+    resume.fit = counted
+    train()
+
+
+def test_choice_scores_options_as_transformers_does(learnt: dict[str, Path]) -> None:
+    words = AutoTokenizer.from_pretrained(learnt["choice"])
+    theirs = BertForMultipleChoice.from_pretrained(learnt["choice"]).eval()
+    reader = Choice(checkpoint=str(learnt["choice"]), device="cpu", batch_tokens=40)
+    found = reader.answer(QUESTIONS[:5], MATERIAL.rankings[:5])
+    for one, asked, [passage] in zip(found, QUESTIONS, MATERIAL.rankings, strict=False):
+        texts = [f"[CLS] {passage.text} [SEP] {asked.text} [SEP] {choice} [SEP]" for choice in asked.choices]
+        rows = [words(text, add_special_tokens=False)["input_ids"] for text in texts]
+        longest = max(map(len, rows))
+        ids = torch.tensor([[row + [0] * (longest - len(row)) for row in rows]])
+        types = ((ids == words.sep_token_id).cumsum(2) - (ids == words.sep_token_id).long() > 0).long()
+        logits = theirs(input_ids=ids, attention_mask=(ids > 0).long(), token_type_ids=types).logits[0]
+        assert one.answer == asked.choices[int(logits.argmax())]
+        assert one.score == pytest.approx(torch.log_softmax(logits, 0).max().item(), abs=1e-4)
+        assert one.passage_ids == (passage.id,)
+
+
+def test_the_paragraph_can_be_left_out_and_an_explanation_read(start: str) -> None:
+    def scores(asked: list[Question], passages: list[list[Passage]], **settings: Any) -> list[float | None]:
+        reader = Choice(checkpoint=start, device="cpu", **settings)
+        found = reader.answer(asked, passages)
+        assert all(bool(one.passage_ids) == (settings.get("paragraph") != "no" and passages[0] != []) for one in found)
+        return [one.score for one in found]
+
+    asked, read = QUESTIONS[:4], list(MATERIAL.rankings[:4])
+    without = scores(asked, [[]] * 4)
+    assert scores(asked, read, paragraph="no") == pytest.approx(without, abs=1e-5)
+    assert scores(asked, read) != pytest.approx(without, abs=1e-3)
+    explained = [replace(one, labels=(("explanation", one.context),)) for one in asked]
+    assert scores(explained, [[]] * 4, explanation="yes") == pytest.approx(scores(asked, read), abs=1e-5)
+    assert scores(explained, read) == pytest.approx(scores(asked, read), abs=1e-5)
+
+
+def test_an_encoder_without_types_reads_to_its_last_position(tmp_path: Path) -> None:
+    reader = Choice(checkpoint=tiny_choice.encoder(tmp_path / "roberta", "roberta"), device="cpu")
+    [found] = reader.answer(QUESTIONS[:1], [[Passage("1", "", "mud " * 99)]])
+    assert found.answer in tiny_choice.CHOICES
+    assert reader.label.endswith("was not trained by ifqa and may have seen these questions")
+    assert reader.family == ""
+
+
+def test_training_on_consistency_is_another_training(start: str, tmp_path: Path) -> None:
+    asai = {"augment": True, "symmetry": 0.5, "transitivity": 0.1, "epochs": 1}
+    for name, (train, _) in TRAININGS.items():
+        train(tmp_path / name, start, **asai)
+        with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+            train(tmp_path / name, start, epochs=1)
+
+
+def test_an_encoder_of_another_family_is_not_trained_further(learnt: dict[str, Path], tmp_path: Path) -> None:
+    other = replace(MATERIAL, family="snow")
+    with pytest.raises(IfqaError, match="was trained on rain and may not be trained further on snow"):
+        bert.train(other, tmp_path / "made", encoder=str(learnt["choice"]))
+    bert.train(MATERIAL, tmp_path / "made", encoder=str(learnt["choice"]), epochs=1, device="cpu")
+
+
+def test_damaged_weights_are_refused_in_one_line(learnt: dict[str, Path], tmp_path: Path) -> None:
+    for name, (_, reader) in TRAININGS.items():
+        folder = tmp_path / name
+        shutil.copytree(learnt[name], folder)
+        weights = folder / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-100])
+        with pytest.raises(IfqaError) as refused:
+            reader(checkpoint=str(folder))
+        assert "\n" not in str(refused.value)
+
+
+BENCHMARK = """
+from pathlib import Path
+import tiny_choice
+from ifqa.protocols import Benchmark
+from ifqa.scoring.measures.accuracy import ACCURACY
+
+class Weather(Benchmark):
+    name = "weather"
+    measures = (ACCURACY,)
+
+    def questions(self, split):
+        return tiny_choice.questions(12, seed=len(split))
+
+    def files(self, split):
+        return [Path(f"{split}.jsonl")]
+
+    def family(self, split):
+        return "rain/" + split.partition("-")[0]
+"""
+EXPERIMENT = """
+benchmark = "weather:Weather"
+split = "{split}"
+[retriever]
+name = "context"
+[reader]
+name = "{name}"
+checkpoint = "models/{name}"
+"""
+
+
+@pytest.mark.parametrize("name", ["adaboost", *TRAININGS])
+def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path) -> None:
+    (tmp_path / "weather.py").write_text(BENCHMARK)
+    for split in ("a-train", "a-dev"):
+        (tmp_path / f"{split}.jsonl").write_text(split)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments/mine.toml").write_text(EXPERIMENT.format(name=name, split="a-dev"))
+    small = {"adaboost": ["rounds=5"], "choice": [f"encoder={start}", "epochs=1"], "decomp-attn": ["hidden=8", "epochs=1"]}
+    changes = [flag for one in small[name] for flag in ("--set", one)]
+    given = ["--benchmark", "weather:Weather", "--split", "a-train", *changes]
+    done = ifqa_here("train", name, *given, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"models/{name}\n"), done.stderr
+    manifest = json.loads((tmp_path / f"models/{name}/manifest.json").read_text())
+    assert (manifest["family"], [*manifest["sources"]]) == ("rain/a", ["a-train.jsonl"])
+    done = ifqa_here("run", "mine", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["scores"]["questions"] == 12
+    wrong = ifqa_here("train", name, *given, "--set", "epocs=3", folder=tmp_path)
+    assert (wrong.returncode, "unknown training setting" in wrong.stderr or "training setting" in wrong.stderr) == (2, True)
