@@ -5,4 +5,6 @@ PLUGINS = {
     "ifqa": "ifqa.benchmarks.ifqa:IfQA",
     "sample": "ifqa.benchmarks.sample:Sample",
     "sample-causal": "ifqa.benchmarks.causalqa.sample:SampleCausal",
+    "sample-wiqa": "ifqa.benchmarks.wiqa.benchmark:SampleWiqa",
+    "wiqa": "ifqa.benchmarks.wiqa.benchmark:Wiqa",
 }

@@ -51,8 +51,11 @@ def _fetch(url: str, part: Path, tag: Path) -> None:
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60)
     except urllib.error.HTTPError as error:
-        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:  # the server's file is another one now
-            part.unlink()
+        if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        if error.headers.get("Content-Range") == f"bytes */{here}":  # all of it came before the interruption
+            return
+        part.unlink()  # the server's file is another one now
         raise
     with response:
         if response.status != http.client.PARTIAL_CONTENT:

@@ -169,6 +169,17 @@ def fetch(stores: Sequence[Store], ids: Sequence[str]) -> list[Passage]:
     return [found[passage_id] for passage_id in ids]
 
 
+def fetch_each(stores: Sequence[Store], several: Sequence[Sequence[str]]) -> list[list[Passage]]:
+    """The passages of several lists of ids; each passage is looked up once.
+
+    Raises:
+        IfqaError: as `fetch`.
+    """
+    ids = list(dict.fromkeys(one for some in several for one in some))
+    found = dict(zip(ids, fetch(stores, ids), strict=True))
+    return [[found[one] for one in some] for some in several]
+
+
 def shards_of(folder: Path) -> dict[int, Path]:
     """Shard number -> file, in the order of the numbers: of the files that the folder's manifest lists, if it has one."""
     numbered = ((_SHARD.fullmatch(path.name), path) for path in files_of(folder))

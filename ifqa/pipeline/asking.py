@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ifqa.config.experiment import Experiment, retriever_tables
-from ifqa.corpus.store import fetch, made_line
+from ifqa.corpus.store import fetch_each, made_line
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import run_lines
 from ifqa.pipeline.counts import added, negated
@@ -198,7 +198,7 @@ class Asker:
         return parts, sum(map(len, rankings))
 
     def _read(self, chunk: Chunk, advance: Advance) -> dict[str, bytes]:
-        passages = [fetch(self._stores, ids) for ids in chunk.passages]
+        passages = fetch_each(self._stores, chunk.passages)
         predictions = self._system.read(chunk.questions, passages, advance)
         return {PREDICTIONS: b"".join(json_line(asdict(one)) for one in predictions)}
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from ifqa.config.names import bases
 from ifqa.storage.artifacts import MANIFEST, lock
-from ifqa.storage.replacing import INPUTS
+from ifqa.storage.replacing import ONLY_THERE
 
 _STAGES = {name for stage in ("retrieve", "read", "score") for name in (stage, f".{stage}.partial", f".{stage}.old")}
 _BESIDE = {"experiment.toml", ".experiment.toml.tmp", ".lock"}
-_FILES = {MANIFEST, INPUTS, "run.trec", "passages.jsonl", "predictions.jsonl", "scores.json", "per_question.jsonl"}
+_FILES = {MANIFEST, *ONLY_THERE, "run.trec", "passages.jsonl", "predictions.jsonl", "scores.json", "per_question.jsonl"}
 _FILES |= {f".{name}.tmp" for name in _FILES}  # left by a killed run
 
 

@@ -81,9 +81,10 @@ def train(
     else:
         check_settings("training setting", module.train, settings, given=GIVEN)
     source = open_benchmark(benchmark)
-    if dev and source.family(dev) != source.family(split):
+    families = [source.family(one) for one in (split, dev)] if dev else []
+    if all(families) and len(set(families)) > 1:
         raise IfqaError(
-            f"{dev} is of {source.family(dev)}, {split} of {source.family(split)}: they share questions; "
+            f"{dev} is of {families[1]}, {split} of {families[0]}: they share questions; "
             "name a dev split of the same family"
         )
     questions, files = source.questions(split), {str(path): sha256(path) for path in source.files(split)}

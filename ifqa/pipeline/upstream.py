@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from itertools import islice
 from numbers import Real
 from pathlib import Path
 from typing import TypeVar, cast
@@ -12,7 +13,7 @@ from ifqa.config.experiment import Experiment
 from ifqa.corpus import sources
 from ifqa.corpus.id_index import PassageFile
 from ifqa.corpus.sources import Source
-from ifqa.corpus.store import PassageStore, Store, fetch
+from ifqa.corpus.store import PassageStore, Store, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
 from ifqa.plugins import open_benchmark
@@ -24,6 +25,7 @@ from ifqa.storage.files import field, read_jsonl, unicode_text
 from ifqa.storage.resources import find_resource
 
 _T = TypeVar("_T")
+_AT_ONCE = 32  # rankings whose passages are looked up together
 _KEYS = tuple(one.name for one in fields(Prediction))
 
 
@@ -208,9 +210,9 @@ def passages_of(experiment: Experiment, rankings: Iterable[Sequence[Hit]]) -> It
     Raises:
         IfqaError: a passage is neither among those that the retriever made nor in the corpus.
     """
-    stores = stores_of(experiment)
-    for ranking in rankings:
-        yield fetch(stores, [hit.passage_id for hit in ranking])
+    stores, several = stores_of(experiment), iter(rankings)
+    while some := list(islice(several, _AT_ONCE)):
+        yield from fetch_each(stores, [[hit.passage_id for hit in ranking] for ranking in some])
 
 
 def stores_of(experiment: Experiment) -> list[Store]:

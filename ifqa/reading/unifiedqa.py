@@ -79,15 +79,16 @@ class UnifiedQA(Reader):
         batch_tokens: Natural = 0,
         root: Path = Path(),
     ) -> None:
-        from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_folder, family_of, sources_of
+        from ifqa.reading.t5.checkpoint import DEFAULT, checkpoint_folder, sources_of
         from ifqa.reading.t5.opened import opened
 
         self.family = self.trained(checkpoint, root)
         self._checkpoint, self._named = checkpoint, group_folders(checkpoint, root)
         folders = [checkpoint_folder(name, "unifiedqa") for name in self._named.values()]
-        self.trained_on = frozenset[str]().union(*(sources_of(folder) for folder in folders))
+        sources = [sources_of(folder) for folder in folders]
+        self.trained_on = frozenset[str]().union(*sources)
         unknown = f"{checkpoint or DEFAULT['unifiedqa']} was not trained by ifqa and may have seen these questions"
-        self.label = "" if all(map(family_of, folders)) else unknown
+        self.label = "" if all(sources) else unknown
         self._opener = partial(
             opened, "unifiedqa", tokenizer=tokenizer, max_tokens=max_tokens, titles=titles, beams=beams,
             max_answer_tokens=max_answer_tokens, device=device, precision=precision, batch_tokens=batch_tokens,

@@ -26,7 +26,16 @@ from ifqa.storage.artifacts import identity, is_made, read_manifest
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources, plain_name
 
-_WEIGHTS = {"fid": "a trained FiD", "unifiedqa": "UnifiedQA's weights"}  # reader -> what it needs
+#: Reader -> the file or weights that it needs.
+_WEIGHTS = {
+    "adaboost": "trained trees",
+    "choice": "a trained encoder",
+    "decomp-attn": "a trained decomp-attn",
+    "fid": "a trained FiD",
+    "predictions": "a file of answers",
+    "unifiedqa": "UnifiedQA's weights",
+}
+_ON_GPU = ("choice", "fid", "unifiedqa")
 
 
 @dataclass(frozen=True)
@@ -165,14 +174,16 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     formats = {str(source.get("format")) for source in corpus.sources} if corpus and corpus.name != "sample" else set()
     found += ["the Wikipedia dump"] if "dump" in formats else []
     found += ["articles"] if "articles" in formats else []
+    found += ["passages that are cut already"] if "passages" in formats else []
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
-    weights = _WEIGHTS.get(experiment.reader["name"]) if experiment.reader else None
+    reader = experiment.reader["name"] if experiment.reader else ""
+    weights = _WEIGHTS.get(reader)
     llm: Mapping[str, object] = experiment.llm or {}
     found += ["a model of the hub"] if hub or llm.get("name") == "hf" else []
     found += [weights] if weights else []
-    found += ["a GPU"] if hub or weights else []
+    found += ["a GPU"] if hub or reader in _ON_GPU else []
     if llm.get("name") == "openai":
         found.append("a language model's server" if llm.get("base_url") else "a key")
     return tuple(found)

@@ -41,6 +41,8 @@ def set_interval(
     value = value_of(measure, questions, predictions)
     if value is None:
         return None
+    if len(set(_units(measure, questions))) == 1:  # every resample is the same
+        return value, value, value
     blocks = _Blocks(measure, questions, predictions)
     found = [value_of(measure, *resample) for resample in blocks.resamples(seed)]
     low, high = np.quantile([one for one in found if one is not None] or [value], (0.025, 0.975))

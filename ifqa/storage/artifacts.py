@@ -25,7 +25,7 @@ from ifqa.records import Usage
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import known_sha256, read_json, sha256, write_json
 from ifqa.storage.manifests import check_manifest
-from ifqa.storage.replacing import INPUTS, partial, prepare, publish, refuse_links, room_for
+from ifqa.storage.replacing import ONLY_THERE, partial, prepare, publish, refuse_links, room_for
 
 MANIFEST = "manifest.json"
 _SMALL = 64_000_000  # bytes
@@ -285,7 +285,7 @@ def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterato
 
 
 def _facts(folder: Path) -> dict[str, _File]:
-    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != INPUTS]
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in ONLY_THERE]
     return {
         path.relative_to(folder).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     }

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from ifqa.storage.files import json_line, write
+from ifqa.storage.replacing import LOG
 from ifqa.storage.torn import keep_whole_lines
 
-LOG = "chunks.jsonl"
 _PARTS = "parts"  # the key of a line with file -> [bytes, SHA-256]
 
 
@@ -69,11 +69,10 @@ class Chunks:
             write(handle, json_line({**facts, _PARTS: sums}))
 
     def finish(self, always: str) -> None:
-        """Flush the files to disk, and remove the log; the file `always` is there even if there was no chunk."""
+        """Flush the files to disk; the file `always` is there even if there was no chunk."""
         for name in {always, *self._grown}:
             with open(self.folder / name, "ab") as handle:
                 os.fsync(handle.fileno())
-        (self.folder / LOG).unlink(missing_ok=True)
 
 
 def _is_there(handle: IO[bytes] | None, part: object) -> bool:

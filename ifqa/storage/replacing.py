@@ -15,6 +15,8 @@ from ifqa.errors import IfqaError
 from ifqa.storage.files import write_json
 
 INPUTS = "inputs.json"  # in the temporary folder: what it is being made from
+LOG = "chunks.jsonl"  # in the temporary folder: the chunks that are there (`ifqa.storage.chunks`)
+ONLY_THERE = (INPUTS, LOG)
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -68,7 +70,8 @@ def prepare(folder: Path, inputs: dict[str, object], resume: str) -> Path:
 def publish(folder: Path) -> None:
     """Move the old folder aside, rename the new one into place, remove the old: a kill leaves the old, the new or none."""
     aside = _aside(folder)
-    (partial(folder) / INPUTS).unlink(missing_ok=True)
+    for name in ONLY_THERE:
+        (partial(folder) / name).unlink(missing_ok=True)
     shutil.rmtree(aside, ignore_errors=True)
     if folder.exists():
         os.rename(folder, aside)

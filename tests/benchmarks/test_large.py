@@ -30,8 +30,11 @@ def server():
             first = int(re.fullmatch(r"bytes=(\d+)-", asked)[1]) if asked else 0
             if first and self.headers["If-Range"] != state.etag:
                 first = 0
-            if first > len(state.content):
-                self.send_error(416)
+            if first >= len(state.content):
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(state.content)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
                 return
             self.send_response(206 if first else 200)
             if state.etag:
@@ -60,6 +63,18 @@ def test_a_download_that_broke_goes_on_where_it_was(server, tmp_path):
     assert path.read_bytes() == CONTENT
     assert server.asked == [None, "bytes=3000-", "bytes=6000-"]
     assert {one.name for one in path.parent.iterdir()} <= {"a.zip", ".lock"}
+
+
+@pytest.mark.parametrize("more", [0, 9])
+def test_a_download_killed_before_its_rename_is_not_fetched_again(more, server, tmp_path):
+    (tmp_path / ".a.zip.part").write_bytes(CONTENT + b"x" * more)
+    (tmp_path / ".a.zip.tag").write_text('"one"')
+    if more:  # longer than the server's file: not the same one
+        with pytest.raises(IfqaError, match="run the same command again"):
+            large.download(server.url, tmp_path / "a.zip")
+    large.download(server.url, tmp_path / "a.zip")
+    assert (tmp_path / "a.zip").read_bytes() == CONTENT
+    assert server.asked == [f"bytes={len(CONTENT) + more}-"] + [None] * bool(more)
 
 
 def test_a_file_that_changed_meanwhile_is_fetched_anew(server, tmp_path):

@@ -210,6 +210,16 @@ def test_clean_keeps_a_variant_with_a_foreign_file_at_any_depth(answered, place)
     assert path.exists()
 
 
+def test_clean_removes_what_an_interrupted_variant_left(answered):
+    assert answered("run", "one", "--limit", "1").code == 0
+    left = Path("experiments/one+limit=1/.retrieve.partial")
+    left.mkdir()
+    for name in ("run.trec", "chunks.jsonl", "inputs.json"):
+        (left / name).write_text("")
+    assert answered("clean", "--yes").code == 0
+    assert not left.parent.exists()
+
+
 def test_clean_keeps_an_experiment_that_has_a_plus_in_its_name(answered):
     Path("experiments/one+two.toml").write_text(ANSWERS)
     Path("experiments/one+limit=9.toml").write_text(ANSWERS)

@@ -18,7 +18,7 @@ pytest.importorskip("ipykernel")
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "notebooks"
 RUN = runpy.run_path(str(FOLDER / "run.py"))
-FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1, "causalqa": 1}  # of each notebook
+FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1, "causalqa": 1, "wiqa": 2}  # of each
 #: Cells of `retrieval` whose numbers, or whole outputs, differ on another CPU, because the vectors' precision does.
 NUMBERS_DIFFER, ALL_DIFFERS = {"table", "compared"}, {"apart"}
 FEW = 12  # questions; reading the whole sample with the span reader takes half a minute
@@ -54,6 +54,7 @@ RUNS = {
         'retrieved, context = "sample-causal+limit=4", "sample-causal-context+limit=4"',
         "45 questions of sample-causal dev",
     ),
+    "wiqa": ("wiqa", "", "93 questions of sample-wiqa test, 3 paragraphs"),
 }  # fmt: skip
 
 
@@ -155,7 +156,7 @@ def test_a_notebook_is_kept_with_what_a_run_shows_now(ran):
         assert anywhere(shown(kept)) == anywhere(shown(book)), f"run: python experiments/notebooks/run.py {name}"
 
 
-def test_there_are_five_notebooks_and_together_they_are_small():
+def test_there_are_six_notebooks_and_together_they_are_small():
     assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(FIGURES)
     assert sum(path.stat().st_size for path in FOLDER.glob("*.ipynb")) < 1_500_000
 
@@ -196,7 +197,7 @@ class TestAsItIsKept:
         given = {}
         exec(parameters(RUN["opened"](name)).source, given)
         keys = ("experiment", "open_book", "closed_book", "factual_of", "varied", "retrieved", "context")
-        wanted = "sample-causal" if name == "causalqa" else "sample"
+        wanted = {"causalqa": "sample-causal", "wiqa": "sample-wiqa"}.get(name, "sample")
         for experiment in filter(None, [*map(given.get, keys), *given.get("experiments", [])]):
             assert load_experiment(experiment).benchmark == wanted
         assert given.get("benchmark", wanted) == wanted

@@ -182,6 +182,7 @@ WRONG = [
     ("gooaq/gooaq.jsonl", lines([{"id": 1, "question": "why", "answer": ["x"]}]), "gooaq.jsonl:1: 'answer' must be a string, found list"),
     ("msmarco/dev_v2.1.json", b'{"query": {"0": "why"}}', "dev_v2.1.json: column 'query_id' is missing; found 'query'"),
     ("msmarco/dev_v2.1.json", column("query", {"0": 5}), "dev_v2.1.json:1: query '0' must be a string, found int"),
+    ("msmarco/dev_v2.1.json", column("query", {"0": "why", "1": "why"}), "dev_v2.1.json: row '1' has a query and no passages"),
     ("msmarco/dev_v2.1.json", column("passages", {"0": "x"}), "row '0': 'passages' must be a list of objects, found str"),
     ("msmarco/dev_v2.1.json", column("answers", {"0": "x"}), "row '0': 'answers' must be a list of strings, found 'x'"),
     ("msmarco/dev_v2.1.json", b'{"query": ["why"]}', r"dev_v2.1.json:1: wanted an object, found an array"),
@@ -211,6 +212,16 @@ WRONG = [
         "newsqa/combined-newsqa-data-v1.csv",
         b"story_id,question,answer_char_ranges,validated_answers,story_text\ns,why\n",
         "v1.csv:2: wanted 7 columns, found another number",
+    ),
+    (
+        "newsqa/combined-newsqa-data-v1.csv",
+        b'story_id,question,answer_char_ranges,validated_answers,story_text\ns,why,1:2,"{""none"": 1, ""1:2"": ""x""}",short\n',
+        "v1.csv:2: validated_answers must be a JSON object of counts, found {\"none\": 1",
+    ),
+    (
+        "newsqa/combined-newsqa-data-v1.csv",
+        b"story_id,question,answer_char_ranges,validated_answers,story_text\ns,why,1:2,[,short\n",
+        r"v1.csv:2: validated_answers must be a JSON object of counts, found \[",
     ),
     ("hotpotqa/hotpot_train_v1.1.json", b'{"a": 1}', "hotpot_train_v1.1.json:1: wanted an array, found an object"),
     (
@@ -245,6 +256,18 @@ def test_a_wrong_file_of_an_archive_is_named_with_the_archive(tmp_path):
         list(build(tmp_path / "out", tmp_path))
     (tmp_path / "searchqa/train.zip").write_bytes(data[:-9])
     with pytest.raises(IfqaError, match=r"train.zip: not a zip archive that can be read"):
+        list(build(tmp_path / "out", tmp_path))
+
+
+def test_a_member_that_cannot_be_unpacked_is_refused(tmp_path):
+    (tmp_path / "searchqa").mkdir()
+    with zipfile.ZipFile(tmp_path / "searchqa/train.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("train/000001.json", json.dumps({"question": "why " * 99}))
+        start = archive.getinfo("train/000001.json").header_offset + 30 + len("train/000001.json")
+    data = bytearray((tmp_path / "searchqa/train.zip").read_bytes())
+    data[start] = 0xFF  # no kind of block has this number
+    (tmp_path / "searchqa/train.zip").write_bytes(data)
+    with pytest.raises(IfqaError, match=r"train.zip/train/000001.json: compressed data ends or breaks"):
         list(build(tmp_path / "out", tmp_path))
 
 

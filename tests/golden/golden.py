@@ -249,10 +249,13 @@ def completions(out: Path) -> None:
     some = list(islice(sample_passages(), 3))
     demos = load_demos("sample").demos[:2]
     kept = {}
-    for name in sorted(list_resources("prompts", ".toml")):
+    prompts = {name: load_prompt(name) for name in sorted(list_resources("prompts", ".toml"))}
+    for name, prompt in prompts.items():
+        if prompt.shows_choices:  # the sample's questions offer none
+            continue
         for chat in (True, False):
             for question in questions:
-                messages, text = load_prompt(name).render(question.text, some, demos, chat)
+                messages, text = prompt.render(question.text, some, demos, chat)
                 request = Request(messages=tuple(messages), text=text, stop=("\n\n",), sample=1)
                 key = Store(Path("completions")).path("a-model", request).as_posix()
                 kept[f"{name} {'chat' if chat else 'completion'} {question.id}"] = key

@@ -68,7 +68,7 @@ class CausalQA(Benchmark):
         """The file of each dataset of a split, or a user's file.
 
         Raises:
-            IfqaError: there is no such split or dataset, or a file is missing; all that are missing are named.
+            IfqaError: there is no such split or dataset, or a file is missing or empty; all such files' datasets are named.
         """
         if (own := self._own(split)) is not None:
             return [own]
@@ -81,12 +81,12 @@ class CausalQA(Benchmark):
         if twice := next((one for one in datasets if datasets.count(one) > 1), ""):
             raise IfqaError(f"{self.name} {split}: it names {twice} twice; name each dataset once")
         paths = {one: self.folder / part / f"{one}.jsonl" for one in datasets}
-        if absent := [one for one, path in paths.items() if not path.exists()]:
+        if absent := [one for one, path in paths.items() if not (path.exists() and path.stat().st_size)]:
             there = "+".join(one for one in paths if one not in absent)
             some = f", or take what is there: split = {f'{part}/{there}'!r}" if there else ""
             raise IfqaError(
                 f"{self.name} {split}: wanted {counted(len(paths), 'dataset')} in {self.folder / part}, "
-                f"missing are {', '.join(absent)}; {self.missing}{some}"
+                f"missing or without a question are {', '.join(absent)}; {self.missing}{some}"
             )
         return list(paths.values())
 

@@ -29,10 +29,11 @@ from ifqa.formats.publishers import LAYOUTS
 from ifqa.formats.publishers.parts import Part, Reading, parts
 from ifqa.formats.publishers.reading import Causal, Rest, Units
 from ifqa.progress import bar
-from ifqa.storage.artifacts import identity, make, read_manifest
+from ifqa.settings import Stored, check_stored
+from ifqa.storage.artifacts import MANIFEST, identity, make, read_manifest
 from ifqa.storage.files import json_line, known_sha256, write
 
-VERSION = 1  # raised when the same files become other lines
+VERSION = 2  # raised when the same files become other lines
 SECONDS = 5.0  # of work that a kill may cost
 _SHOWN = 64  # files of a dataset whose names the manifest lists
 _LARGE = 64_000_000  # bytes
@@ -43,6 +44,18 @@ class Facts(Tally):
 
     key: str
     origin: str  # "publisher" or "release"
+
+
+class _Facts(Stored):
+    key: str
+    origin: str
+    questions: int
+    unanswered: int
+    splits: dict[str, list[int]]
+
+
+class _Record(Stored):
+    datasets: dict[str, _Facts]
 
 
 class Source(NamedTuple):
@@ -237,7 +250,12 @@ def facts_of(place: Path) -> dict[str, Facts]:
         IfqaError: the manifest is not one of this version.
     """
     manifest = read_manifest(place)
-    return cast(dict[str, Facts], cast(dict[str, object], manifest["record"]).get("datasets", {})) if manifest else {}
+    if manifest is None:
+        return {}
+    found = check_stored(
+        _Record, manifest["record"], f"{place / MANIFEST}: 'record'", f"remove the folder {place} to make it anew"
+    )
+    return {name: cast(Facts, one.model_dump()) for name, one in found.datasets.items()}
 
 
 def causal(facts: Tally) -> int:

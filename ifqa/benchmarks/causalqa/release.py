@@ -69,7 +69,7 @@ def has_texts(chosen: Sequence[Part]) -> bool:
 
 
 def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal) -> Units:
-    """A unit for each row of a dataset's parts."""
+    """A unit for each row of a dataset's parts. An id that a part has again gets the number of its row behind it."""
     csv.field_size_limit(LONGEST_LINE)
     for part in chosen:
         match = _match(part)
@@ -78,10 +78,14 @@ def units(dataset: str, reading: Reading, chosen: Sequence[Part], causal: Causal
         rows = csv.DictReader(f"{line}\n" for _, line in reading.lines(part))
         try:
             question, context, answer = (_column(rows.fieldnames or (), name, part) for name in _COLUMNS)
+            seen: set[str] = set()
             for number, row in enumerate(rows):
-                yield partial(
-                    _found, dataset, row, number, (question, context, answer), split, f"{part}:{rows.line_num}"
-                )
+                name = row.get("id") or str(number)
+                if dataset == "paq" or name in seen:  # PAQ's ids are those of passages, which have several questions
+                    name = f"{name}.{number}"
+                else:
+                    seen.add(name)
+                yield partial(_found, row, name, (question, context, answer), split, f"{part}:{rows.line_num}")
         except csv.Error as error:
             raise IfqaError(f"{part}:{rows.line_num}: not comma-separated values ({error})") from error
 
@@ -98,7 +102,7 @@ def _column(columns: Sequence[str], name: str, part: Part) -> str:
 
 
 def _found(
-    dataset: str, row: Mapping[str | None, str | None], number: int, columns: Sequence[str], split: str, where: str
+    row: Mapping[str | None, str | None], name: str, columns: Sequence[str], split: str, where: str
 ) -> Iterable[Found]:
     question, context, answer = columns
     if None in row or row[question] is None or row[answer] is None:
@@ -107,9 +111,6 @@ def _found(
         )
 
     def rest() -> Rest:
-        name = row.get("id") or str(number)
-        if dataset == "paq":  # its ids are those of passages, which have several questions
-            name = f"{name}.{number}"
         return Rest(name, row.get(context) or "", (row[answer] or "").split("\t"), split)
 
     return (Found(row[question] or "", rest),)

@@ -76,6 +76,8 @@ def _rows(reading: Reading, part: Part, causal: Causal, split: str) -> Units:
             yield _not_causal
         else:
             yield partial(_found, split, record | {"passages": stream.value()}, where)
+    if rows:
+        raise IfqaError(f"{part}: row {next(iter(rows))!r} has a query and no passages; fetch the file again")
 
 
 def _not_causal() -> Iterable[Found]:

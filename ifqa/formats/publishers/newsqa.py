@@ -114,14 +114,23 @@ def _agreed(cells: Mapping[str, str], where: str) -> str:
     """The range with most votes ("196:202,217:228"); empty if that is none."""
     votes: Counter[str] = Counter()
     if cells["validated_answers"].strip():
-        try:
-            votes.update(mapping(json.loads(cells["validated_answers"]), where))
-        except (ValueError, TypeError, RecursionError) as error:
-            found = cells["validated_answers"]
-            raise IfqaError(f"{where}: validated_answers must be a JSON object of counts, found {found:.40}") from error
+        found = _json(cells["validated_answers"])
+        if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
+            raise IfqaError(
+                f"{where}: validated_answers must be a JSON object of counts, found {cells['validated_answers']:.40}"
+            )
+        votes.update(found)
     votes = votes or Counter(cells["answer_char_ranges"].split("|"))
     best = max(votes, key=lambda one: votes[one], default="")
     return "" if best.lower() in ("none", "badquestion", "bad_question", "") else best
+
+
+def _json(text: str) -> object:
+    """The decoded text; None if it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _ends(span: str, where: str) -> tuple[int, int]:

@@ -164,10 +164,10 @@ class Reading:
         Raises:
             IfqaError: the file is damaged.
         """
-        with self.open(part) as handle, unpack(handle) as unpacked:
-            try:
+        try:
+            with self.open(part) as handle, unpack(handle) as unpacked:  # which looks at the first bytes
                 yield JsonStream(Path(str(part)), unpacked)
-            except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
-                if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
-                    raise
-                raise IfqaError(f"{part}: compressed data ends or breaks ({error}); fetch it again") from error
+        except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:  # not the data's fault
+                raise
+            raise IfqaError(f"{part}: compressed data ends or breaks ({error}); fetch it again") from error

@@ -137,7 +137,7 @@ def _count(found: Measured, question: Question, dataset: str, show: int) -> None
 
 def _questions(source: str) -> Iterator[Question]:
     path = Path(source)
-    if path.exists() or kind_of(path) or "/" in source.partition(":")[0]:
+    if (path.exists() and not path.is_dir()) or kind_of(path) or "/" in source.partition(":")[0]:
         return read_asked(path)
     head, *rest = source.split(":")
     own = 0 if head in names("benchmark") else 1  # the name of one from outside is my_module:Class

@@ -42,9 +42,11 @@ def test_datasets_that_are_missing_are_all_named():
     write("original-valid/paq.jsonl", LINE)
     write("original-valid/squad2.jsonl", LINE)
     missing = ", ".join(one for one in DATASETS if one not in ("paq", "squad2"))
-    with pytest.raises(IfqaError, match=rf"missing are {missing}; run: .*split = 'original-valid/paq\+squad2'"):
+    with pytest.raises(
+        IfqaError, match=rf"missing or without a question are {missing}; run: .*split = 'original-valid/paq\+squad2'"
+    ):
         CausalQA().questions("original-valid")
-    with pytest.raises(IfqaError, match=r"wanted 1 dataset in .*missing are eli5; run: ifqa data causalqa$"):
+    with pytest.raises(IfqaError, match=r"wanted 1 dataset in .* are eli5; run: ifqa data causalqa$"):
         CausalQA().files("original-valid/eli5")
 
 
@@ -99,9 +101,16 @@ def test_an_id_twice_and_an_empty_file_are_refused():
     write("original-valid/paq.jsonl", LINE, LINE)
     with pytest.raises(IfqaError, match="two questions have the id 'causalqa/original-valid/paq/7'"):
         CausalQA().questions("original-valid/paq")
-    write("original-valid/paq.jsonl")
+    write("mine.jsonl")
     with pytest.raises(IfqaError, match="found an empty file"):
-        CausalQA().questions("original-valid/paq")
+        CausalQA().questions("mine")
+
+
+def test_a_dataset_without_a_question_in_a_split_is_named_as_missing():
+    for name in DATASETS:
+        write(f"original-valid/{name}.jsonl", *([] if name == "gooaq" else [LINE]))
+    with pytest.raises(IfqaError, match=r"without a question are gooaq; run: .*'original-valid/paq\+msmarco"):
+        CausalQA().questions("original-valid")
 
 
 def test_original_and_random_splits_are_families_that_share_questions():

@@ -1,4 +1,4 @@
-"""The corpus of causal questions: the random split, builds that are killed or interrupted, the authors' release, absent datasets."""
+"""The corpus of causal questions: the random split, builds that are killed or interrupted, absent datasets."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from causal_publishers import WRITERS, lines, write_publishers, write_release
+from causal_publishers import WRITERS, lines, write_publishers
 from command_line import ifqa_here
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -189,61 +189,6 @@ def test_the_rules_choose_other_questions(tmp_path):
     assert found == {"notebook": {1, 2}, "fixed": {0, 2}}
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_the_authors_release_keeps_its_own_splits(packed, tmp_path):
-    write_release(tmp_path / "release", packed)
-    told = list(build(tmp_path, tmp_path / "release"))
-    files, _, facts = content(tmp_path)
-    assert "eli5: absent, the release has its ids alone" in told[4]
-    assert told[0].startswith("paq: from the release, 8 causal, 0 without an answer")
-    assert told[6].startswith("squad2: from the release, 6 causal, 2 without an answer")
-    records = [json.loads(line) for line in files["random-valid/squad2.jsonl"].splitlines()]
-    assert records[1] == {
-        "id": "1", "question": "Why, valid 1?", "context": 'A "lamp",\nhot.', "answers": ["hot", "hot 1"], "rules": ["R1"],
-    }  # fmt: skip
-    assert [json.loads(line)["id"] for line in files["original-train/paq.jsonl"].splitlines()] == [
-        "0.0",
-        "0.1",
-        "1.2",
-        "1.3",
-    ]
-    assert facts["squad2"]["splits"]["original-train"] == [3, 9, 3]
-
-
-def test_a_publishers_dataset_takes_the_place_of_the_releases(tmp_path):
-    write_release(tmp_path / "release")
-    write_publishers(tmp_path / "release", "eli5", "squad2")
-    told = list(build(tmp_path, tmp_path / "release"))
-    assert told[0].startswith("paq: from the release")
-    assert told[4].startswith("eli5: 10 questions, 3 causal")
-    assert told[6].startswith("squad2: 10 questions, 3 causal")
-
-
-def test_a_release_with_other_columns_is_refused(tmp_path):
-    write_release(tmp_path)
-    path = tmp_path / "Webis-CausalQA-22-v-1.0/input/original-splits/squad2_train_original_split.csv"
-    text = path.read_text()
-    path.write_text(text.replace("answer", "gold"))
-    with pytest.raises(
-        IfqaError, match=r"squad2_train_original_split.csv:1: column 'answer' is missing; found id, question"
-    ):
-        list(build(tmp_path, tmp_path))
-    path.write_text(text + "4,why\n")
-    with pytest.raises(IfqaError, match=r"split.csv:9: wanted as many cells as there are columns, found fewer"):
-        list(build(tmp_path, tmp_path))
-
-
-def test_the_release_is_fetched_once_and_kept_aside(tmp_path, monkeypatch):
-    write_release(tmp_path / "server", packed=True)
-    url = (tmp_path / "server/Webis-CausalQA-22-v-1.0.zip").as_uri()
-    monkeypatch.setattr(corpus.release, "URL", url)
-    told = list(build(tmp_path, None))
-    assert told[6].startswith("squad2: from the release, 6 causal")
-    assert (tmp_path / "data/causalqa-release/Webis-CausalQA-22-v-1.0.zip").is_file()
-    monkeypatch.setattr(corpus.release, "URL", "file:///nowhere.zip")
-    assert list(build(tmp_path, None)) == told
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -294,6 +239,18 @@ def test_statistics_of_a_corpus_that_is_not_there_are_refused(tmp_path):
     told = ifqa_here("stats", "causal-corpus", folder=tmp_path)
     assert told.returncode == 2
     assert "run: ifqa data causalqa --from FOLDER" in told.stderr
+
+
+def test_a_manifest_of_another_shape_is_refused_in_one_line(tmp_path):
+    write_publishers(tmp_path, "gooaq")
+    list(build(tmp_path, tmp_path))
+    path = tmp_path / "data/causalqa/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["record"]["datasets"] = {"gooaq": 3}
+    path.write_text(json.dumps(manifest))
+    told = ifqa_here("stats", "causal-corpus", folder=tmp_path)
+    assert told.returncode == 2
+    assert "manifest.json: 'record': not as ifqa writes it (datasets.gooaq" in told.stderr
 
 
 def test_counts_of_the_build_are_those_of_the_files(publishers, tmp_path):

@@ -80,6 +80,7 @@ def test_the_papers_datasets_add_up_to_its_total():
 
 def test_a_benchmark_is_counted_by_split_or_whole(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "sample").mkdir()  # a folder of that name does not hide the benchmark
     split, whole = (
         json.loads(ifqa("stats", "causal", one, "--json").stdout)["questions"] for one in ("sample:dev", "sample")
     )

@@ -1,0 +1,76 @@
+"""The corpus from the authors' release: packed or not, fetched, and beside a publisher's own files."""
+
+import json
+
+import pytest
+from causal_publishers import write_publishers, write_release
+
+from ifqa.benchmarks.causalqa import corpus
+from ifqa.benchmarks.causalqa.benchmark import CausalQA
+from ifqa.benchmarks.causalqa.corpus import build
+from ifqa.errors import IfqaError
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_authors_release_keeps_its_own_splits(packed, tmp_path):
+    write_release(tmp_path / "release", packed)
+    told = list(build(tmp_path, tmp_path / "release"))
+    place = tmp_path / "data/causalqa"
+    facts = json.loads((place / "manifest.json").read_text())["record"]["datasets"]
+    assert "eli5: absent, the release has its ids alone" in told[4]
+    assert told[0].startswith("paq: from the release, 8 causal, 0 without an answer")
+    assert told[6].startswith("squad2: from the release, 6 causal, 2 without an answer")
+    records = [json.loads(line) for line in (place / "random-valid/squad2.jsonl").read_bytes().splitlines()]
+    assert records[1] == {
+        "id": "1", "question": "Why, valid 1?", "context": 'A "lamp",\nhot.', "answers": ["hot", "hot 1"], "rules": ["R1"],
+    }  # fmt: skip
+    assert [json.loads(line)["id"] for line in (place / "original-train/paq.jsonl").read_bytes().splitlines()] == [
+        "0.0",
+        "0.1",
+        "1.2",
+        "1.3",
+    ]
+    assert facts["squad2"]["splits"]["original-train"] == [3, 9, 3]
+
+
+def test_an_id_that_the_release_has_twice_can_be_told_apart(tmp_path):
+    write_release(tmp_path)
+    path = tmp_path / "Webis-CausalQA-22-v-1.0/input/random-splits/squad2_train_random_split.csv"
+    path.write_text(path.read_text() + "1,Why again?,why,c,c,hot\n")
+    list(build(tmp_path, tmp_path))
+    found = CausalQA(tmp_path).questions("random-train/squad2")
+    assert [one.id.rpartition("/")[2] for one in found] == ["0", "1", "2", "1.4"]
+
+
+def test_a_publishers_dataset_takes_the_place_of_the_releases(tmp_path):
+    write_release(tmp_path / "release")
+    write_publishers(tmp_path / "release", "eli5", "squad2")
+    told = list(build(tmp_path, tmp_path / "release"))
+    assert told[0].startswith("paq: from the release")
+    assert told[4].startswith("eli5: 10 questions, 3 causal")
+    assert told[6].startswith("squad2: 10 questions, 3 causal")
+
+
+def test_a_release_with_other_columns_is_refused(tmp_path):
+    write_release(tmp_path)
+    path = tmp_path / "Webis-CausalQA-22-v-1.0/input/original-splits/squad2_train_original_split.csv"
+    text = path.read_text()
+    path.write_text(text.replace("answer", "gold"))
+    with pytest.raises(
+        IfqaError, match=r"squad2_train_original_split.csv:1: column 'answer' is missing; found id, question"
+    ):
+        list(build(tmp_path, tmp_path))
+    path.write_text(text + "4,why\n")
+    with pytest.raises(IfqaError, match=r"split.csv:9: wanted as many cells as there are columns, found fewer"):
+        list(build(tmp_path, tmp_path))
+
+
+def test_the_release_is_fetched_once_and_kept_aside(tmp_path, monkeypatch):
+    write_release(tmp_path / "server", packed=True)
+    url = (tmp_path / "server/Webis-CausalQA-22-v-1.0.zip").as_uri()
+    monkeypatch.setattr(corpus.release, "URL", url)
+    told = list(build(tmp_path, None))
+    assert told[6].startswith("squad2: from the release, 6 causal")
+    assert (tmp_path / "data/causalqa-release/Webis-CausalQA-22-v-1.0.zip").is_file()
+    monkeypatch.setattr(corpus.release, "URL", "file:///nowhere.zip")
+    assert list(build(tmp_path, None)) == told

@@ -1,0 +1,36 @@
+"""The published values of WIQA's Tables 2 and 3: the totals follow from the types, and every row has all its values."""
+
+import pytest
+
+from ifqa.benchmarks.wiqa.benchmark import KINDS, TOPICS
+from ifqa.config.experiment import load_experiment
+from ifqa.report.stats.wiqa import PUBLISHED
+
+ROWS = ("majority", "polarity", "adaboost", "decomp-attn", "choice-no-paragraph", "choice")
+BY_TOPIC = ROWS[-2:]
+
+
+def values(row):
+    experiment = load_experiment(f"wiqa-{row}")
+    assert (experiment.benchmark, experiment.split) == ("wiqa", "test")
+    return {one.measure: one.value for one in experiment.expected}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_total_is_the_mean_over_the_types_questions(row):
+    published = values(row)
+    several = {kind: PUBLISHED[kind][2] for kind in KINDS}
+    total = sum(published[f"{kind}.accuracy"] * count for kind, count in several.items()) / sum(several.values())
+    assert abs(published["accuracy"] - total) < 0.03  # of values with two digits
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_has_the_values_of_its_tables(row):
+    parts = [*(f"{kind}.accuracy" for kind in KINDS), "accuracy"]
+    parts += [f"{topic}.accuracy" for topic in TOPICS] if row in BY_TOPIC else []
+    assert list(values(row)) == parts
+
+
+def test_the_readers_of_a_paragraph_are_given_it_and_the_others_nothing():
+    assert [row for row in ROWS if load_experiment(f"wiqa-{row}").retriever] == ["choice"]
+    assert values("human") == {"accuracy": 96.33}
