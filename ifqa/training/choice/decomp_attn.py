@@ -26,7 +26,7 @@ def train(
     folder: Path,
     *,
     seed: Natural = 0,
-    epochs: Positive = 10,
+    epochs: Positive = 5,
     batch: Positive = 32,
     learning_rate: NotNegative = 1e-3,
     hidden: Positive = 200,
