@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ifqa.errors import IfqaError
+from ifqa.models.batches import BUDGET, batches
 from ifqa.models.hub import NAME, identity_of
 from ifqa.protocols import Place
 from ifqa.reading.choice.encoder import Encoder, open_encoder, scheme_of
@@ -115,10 +116,18 @@ def _collated(several: Sequence[Any], opened: Encoder) -> dict[str, "Tensor"]:
 
 
 def _logits(model: Any, read: dict[str, "Tensor"]) -> "Tensor":
-    """Logits [questions, most options], -inf where a question has fewer."""
+    """Logits [questions, most options], -inf where a question has fewer.
+
+    Sequences of similar length go through the network together: a step has long paragraphs and none side by side.
+    """
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
     features = {name: one for name, one in read.items() if name != "counts"}
-    own = torch.split_with_sizes(Encoder(model, None).logits(features), read["counts"].tolist())
-    return pad_sequence(list(own), batch_first=True, padding_value=float("-inf"))
+    network, count = Encoder(model, None), len(read["input_ids"])
+    pieces = [(rows, network.logits(some)) for rows, some in batches(features, count, BUDGET[model.device.type])]
+    places = torch.tensor([row for rows, _ in pieces for row in rows])
+    flat = torch.cat([logits for _, logits in pieces])[places.argsort().to(model.device)]
+    return pad_sequence(
+        list(torch.split_with_sizes(flat, read["counts"].tolist())), batch_first=True, padding_value=float("-inf")
+    )

@@ -321,3 +321,19 @@ def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path
         2,
         True,
     )
+
+
+def test_a_steps_logits_do_not_depend_on_what_is_read_together(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ifqa.reading.choice.encoder import open_encoder
+
+    opened = open_encoder(start)
+    asked = [replace(QUESTIONS[0], choices=("more", "less")), *QUESTIONS[1:3], replace(QUESTIONS[3], context="")]
+    read = [[Passage("", "", one.context)] if one.context else [] for one in asked]
+    several = [sequences(opened.tokenizer, *pair, Scheme(True, False, 60)) for pair in zip(asked, read, strict=True)]
+    together = bert._logits(opened.model, bert._collated(several, opened))
+    monkeypatch.setitem(bert.BUDGET, "cpu", 1)  # each sequence alone
+    alone = bert._logits(opened.model, bert._collated(several, opened))
+    assert together.shape == (4, 3)
+    assert together[0, 2] == -torch.inf
+    assert torch.allclose(together, alone, atol=1e-5)
+    assert together[together.isfinite()].std() > 0.01
