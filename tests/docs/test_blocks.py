@@ -54,7 +54,7 @@ def commands(text):
 def not_printed(text, printed):
     """The lines of a text block that were not printed. A line that ends in `...` is the beginning of one; `...` is any lines."""
     lines = [line.rstrip() for line in printed.splitlines()]
-    shown = [line.rstrip() for line in text.splitlines() if line.strip("... ")]
+    shown = [line.rstrip() for line in text.splitlines() if line.strip() not in ("", "...")]
     return [one for one in shown if not any(line == one or _begins(line, one) for line in lines)]
 
 
