@@ -20,7 +20,7 @@ from ifqa.formats.runs import run_lines
 from ifqa.pipeline.counts import added, negated
 from ifqa.pipeline.opening import Session, say_label, was_trained_on
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import stores_of
+from ifqa.pipeline.upstream import questions_of, rankings_of, stores_of
 from ifqa.plugins import load
 from ifqa.progress import bar, be_quiet, counted, say
 from ifqa.protocols import Advance, Learned, silent
@@ -60,8 +60,6 @@ def ask(
     work: Work,
     experiment: Experiment,
     stage: Stage,
-    questions: Sequence[Question],
-    rankings: Iterable[Sequence[Hit]],
     session: Session | None,
     workers: Workers,
 ) -> None:
@@ -74,15 +72,15 @@ def ask(
         work: the artifact to fill.
         experiment: the settings.
         stage: "retrieve" or "read".
-        questions: all questions of the experiment.
-        rankings: the ranking of each question, to read.
         session: the budget and the language models.
         workers: who asks.
 
     Raises:
         IfqaError: the retriever or reader cannot be opened or breaks its protocol, or a worker died twice.
     """
-    folder = experiment.folder / stage
+    folder, questions = experiment.folder / stage, questions_of(experiment)
+    depth = experiment.reader["passages"] if experiment.reader and stage == "read" else 0
+    rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions)) if stage == "read" else iter(())
     size = SEARCHED if stage == "retrieve" else load("reader", _name(experiment, stage)).chunk
     log = Chunks(work.folder, (RUN, PASSAGES, PREDICTIONS), _is_answered)
     total: dict[str, Any] = {}
@@ -103,7 +101,7 @@ def ask(
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
     facts = {"questions": len(questions), "trained_on_them": bool(total.get("trained_on_them"))}
     facts |= {"hits": total.get("hits", 0)} if stage == "retrieve" else {"label": total.get("label", "")}
-    work.record |= facts | total.get("usage", {})
+    work.record |= total.get("usage", {}) | facts
 
 
 def _is_answered(facts: dict[str, Any]) -> bool:

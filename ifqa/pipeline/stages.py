@@ -4,7 +4,7 @@ Each stage is a function here and a verb of the command line. Stages exchange fi
 stages before it. It makes its own artifact, unless that was made from exactly the same inputs before.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import repeat
 from pathlib import Path
@@ -35,10 +35,10 @@ from ifqa.pipeline.system import System
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
 from ifqa.plugins import load_indexed, settings_at
 from ifqa.progress import bar, counted, say
-from ifqa.records import Prediction, Question
+from ifqa.records import Prediction
 from ifqa.scoring import summary
 from ifqa.scoring.collected import Collected
-from ifqa.scoring.declared import Declared, declared
+from ifqa.scoring.declared import declared
 from ifqa.storage.artifacts import lock, make, read_manifest, take_over
 from ifqa.storage.files import write_json, write_jsonl
 from ifqa.workers.tasks import Workers
@@ -116,14 +116,14 @@ def retrieve(experiment: Experiment, session: Session | None = None, workers: Wo
     """
     if experiment.retriever is None:
         raise IfqaError(f"experiment {experiment.name} has no [retriever]")
-    questions, folder = questions_of(experiment), experiment.folder / "retrieve"
+    questions_of(experiment)  # complains before anything is written
+    folder, others = experiment.folder / "retrieve", experiment.relatives("retrieve")
     _keep_resolved(experiment)
-    others = experiment.relatives("retrieve")
     with make(folder, lambda: inputs_of_retrieve(experiment), others, resume="same") as work:
         if work is None:
             return folder
-        ask(work, experiment, "retrieve", questions, (), session, workers or Workers())
-    hits, asked = counted(work.record["hits"], "passage"), counted(len(questions), "question")
+        ask(work, experiment, "retrieve", session, workers or Workers())
+    hits, asked = counted(work.record["hits"], "passage"), counted(work.record["questions"], "question")
     say(f"{folder}: {hits} for {asked}{_again(work.record)}")
     return folder
 
@@ -140,13 +140,13 @@ def read(experiment: Experiment, session: Session | None = None, workers: Worker
         raise IfqaError(f"experiment {experiment.name} has no [reader]")
     _keep_resolved(experiment)
     _take_over(experiment, "retrieve")
-    questions, folder, depth = questions_of(experiment), experiment.folder / "read", experiment.reader["passages"]
-    with make(folder, lambda: inputs_of_read(experiment), experiment.relatives("read"), resume="same") as work:
+    questions_of(experiment)
+    folder, others = experiment.folder / "read", experiment.relatives("read")
+    with make(folder, lambda: inputs_of_read(experiment), others, resume="same") as work:
         if work is None:
             return folder
-        top = (ranking[:depth] for ranking in rankings_of(experiment, questions))
-        ask(work, experiment, "read", questions, top, session, workers or Workers())
-    say(f"{folder}: {counted(len(questions), 'question')} answered{_again(work.record)}")
+        ask(work, experiment, "read", session, workers or Workers())
+    say(f"{folder}: {counted(work.record['questions'], 'question')} answered{_again(work.record)}")
     return folder
 
 
@@ -159,14 +159,14 @@ def score(experiment: Experiment) -> Path:
     _keep_resolved(experiment)
     for stage in ("retrieve", "read"):
         _take_over(experiment, stage)
-    questions, folder = questions_of(experiment), experiment.folder / "score"
+    questions_of(experiment)
+    folder = experiment.folder / "score"
     with make(folder, lambda: inputs_of_score(experiment), experiment.relatives("score")) as work:
         if work is None:
             return folder
         by = declared(experiment.benchmark, experiment.measures, experiment.root)
-        depth = experiment.retriever["k"] if experiment.retriever else 0
-        collected = Collected(by, depth)
-        write_jsonl(work.folder / "per_question.jsonl", _rows(experiment, questions, by, depth, collected))
+        collected = Collected(by, experiment.retriever["k"] if experiment.retriever else 0)
+        write_jsonl(work.folder / "per_question.jsonl", _rows(experiment, collected))
         scores = collected.scores(experiment.seed)
         found = (read_manifest(experiment.folder / stage) for stage in experiment.stages)
         worst = max((one["record"] for one in found if one), key=lambda record: record.get("retry", 0))
@@ -176,10 +176,9 @@ def score(experiment: Experiment) -> Path:
     return folder
 
 
-def _rows(
-    experiment: Experiment, questions: Sequence[Question], by: Declared, depth: int, collected: Collected
-) -> Iterator[summary.Row]:
+def _rows(experiment: Experiment, collected: Collected) -> Iterator[summary.Row]:
     """The row of each question, from the files of the stages before; its numbers are collected."""
+    questions = questions_of(experiment)
     texts: Iterable[list[str] | None] = repeat(None, len(questions))
     predictions: Iterable[Prediction | None] = repeat(None, len(questions))
     if experiment.retriever:
@@ -187,9 +186,10 @@ def _rows(
         texts = ([passage.text for passage in passages] for passages in several)
     if experiment.reader:
         predictions = predictions_of(experiment, questions)
+    depth = experiment.retriever["k"] if experiment.retriever else 0
     given = experiment.reader["passages"] if experiment.reader else 0
     for question, found, prediction in zip(questions, texts, predictions, strict=True):
-        row = summary.row(question, by, found, depth, given, prediction)
+        row = summary.row(question, collected.by, found, depth, given, prediction)
         collected.add(row, question, prediction)
         yield row
 
