@@ -9,6 +9,7 @@ from ifqa.models.batches import BUDGET, CHUNK, batches, to_device
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import model_folder, weights_identity
 from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.reading.choice.encoder import MEND, open_encoder, scheme_of
 from ifqa.reading.choice.inputs import Scheme, padded, sequences
 from ifqa.reading.choice.offered import chosen, require_choices
 from ifqa.reading.choice.trained import Manifest, manifest_of
@@ -54,8 +55,6 @@ class Choice(Reader):
         batch_tokens: Natural = 0,
     ) -> None:
         import torch
-
-        from ifqa.reading.choice.encoder import open_encoder, scheme_of
 
         manifest = _manifest(checkpoint)
         self._device = resolve_device(device)
@@ -114,7 +113,8 @@ class Choice(Reader):
     @classmethod
     def fingerprint(cls, checkpoint: str, **_: object) -> str:
         """SHA-256 over the model's files, its manifest's too."""
-        return weights_identity(model_folder(checkpoint))
+        _manifest(checkpoint)  # refuses weights of another reader by their name
+        return weights_identity(model_folder(checkpoint, MEND))
 
 
 def _manifest(checkpoint: str) -> Manifest | None:

@@ -212,7 +212,7 @@ def test_weights_of_another_reader_are_refused(boosted: Path) -> None:
     with pytest.raises(
         IfqaError, match="holds weights of reader 'adaboost'; name a folder that `ifqa train choice` made"
     ):
-        load("reader", "choice").trained(str(boosted))
+        load("reader", "choice").fingerprint(str(boosted))
     with pytest.raises(IfqaError, match="not found"):
         AdaBoost(checkpoint=str(boosted / "nowhere"))
 

@@ -30,7 +30,7 @@ from ifqa.training.material import Material
 
 QUESTIONS = questions()
 MATERIAL = Material(QUESTIONS, contexts(QUESTIONS), "rain", {"train.jsonl": "abc"})
-LEARN = {"epochs": 20, "batch": 6, "device": "cpu", "checkpoint_every": 4}
+LEARN = {"epochs": 16, "batch": 6, "device": "cpu", "checkpoint_every": 4}
 ASKED = Question("q", "suppose [SEP] rain happens, how will it affect MORE mud.", choices=("more", "no effect"),
                  labels=(("explanation", "Rain makes mud."),))  # fmt: skip
 TEXT = "A storm comes. [MASK] Rain falls."
@@ -128,7 +128,7 @@ def train_choice(folder: Path, start: str, **changes: object) -> None:
 
 
 def train_decomp(folder: Path, start: str, **changes: object) -> None:
-    decomp_attn.train(MATERIAL, folder, **{"hidden": 48, "dropout": 0.05, "learning_rate": 1e-2, **LEARN, **changes})
+    decomp_attn.train(MATERIAL, folder, **{"hidden": 48, "dropout": 0.05, "learning_rate": 2e-2, **LEARN, **changes})
 
 
 TRAININGS = {"choice": (train_choice, Choice), "decomp-attn": (train_decomp, DecompAttn)}
@@ -157,7 +157,7 @@ def test_questions_are_learnt_by_heart(name: str, learnt: dict[str, Path]) -> No
     assert (reader.family, reader.trained_on) == ("rain", {"abc"})
     assert TRAININGS[name][1].trained(str(learnt[name])) == "rain"
     manifest = json.loads((learnt[name] / "manifest.json").read_text())
-    assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (name, 40, 12)
+    assert (manifest["reader"], manifest["record"]["steps"], manifest["record"]["examples"]) == (name, 32, 12)
     assert [*manifest["record"]["files"]] == ["model.safetensors"]
 
 
@@ -282,7 +282,7 @@ class Weather(Benchmark):
         return [Path(f"{split}.jsonl")]
 
     def family(self, split):
-        return "rain/" + split.partition("-")[0]
+        return "weather:Weather/" + split.partition("-")[0]
 """
 EXPERIMENT = """
 benchmark = "weather:Weather"
@@ -312,15 +312,15 @@ def test_the_command_line_trains_and_reads(name: str, start: str, tmp_path: Path
     done = ifqa_here("train", name, *given, folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"models/{name}\n"), done.stderr
     manifest = json.loads((tmp_path / f"models/{name}/manifest.json").read_text())
-    assert (manifest["family"], [*manifest["sources"]]) == ("rain/a", ["a-train.jsonl"])
+    assert (manifest["family"], [*manifest["sources"]]) == ("weather:Weather/a", ["a-train.jsonl"])
     done = ifqa_here("run", "mine", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["scores"]["questions"] == 12
+    (tmp_path / "experiments/leak.toml").write_text(EXPERIMENT.format(name=name, split="b-test"))
+    leak = ifqa_here("run", "leak", folder=tmp_path)
+    assert (leak.returncode, "may not be tested on weather:Weather/b" in leak.stderr) == (2, True), leak.stderr
     wrong = ifqa_here("train", name, *given, "--set", "epocs=3", folder=tmp_path)
-    assert (wrong.returncode, "unknown training setting" in wrong.stderr or "training setting" in wrong.stderr) == (
-        2,
-        True,
-    )
+    assert (wrong.returncode, "unknown training setting 'epocs'" in wrong.stderr) == (2, True), wrong.stderr
 
 
 def test_a_steps_logits_do_not_depend_on_what_is_read_together(start: str, monkeypatch: pytest.MonkeyPatch) -> None:
