@@ -38,7 +38,9 @@ def manifest_of(checkpoint: str, reader: str) -> Manifest:
     mend = f"name a folder that `ifqa train {reader}` made"
     if (Path(checkpoint) / "inputs.json").exists() and not (Path(checkpoint) / "manifest.json").exists():
         raise IfqaError(f"{checkpoint} holds a training that is not finished; run its `ifqa train {reader}` again")
-    path = require(Path(checkpoint) / "manifest.json", f"the weights of reader {reader!r}; {mend}")
+    path = Path(checkpoint) / "manifest.json"
+    if not path.exists():
+        raise IfqaError(f"weights of reader {reader!r} not found: {path} does not exist; {mend}")
     found = check_stored(Manifest, read_json(path), str(path), mend)
     if found.reader != reader:
         raise IfqaError(f"{checkpoint} holds weights of reader {found.reader!r}; {mend}")
