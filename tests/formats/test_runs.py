@@ -20,7 +20,7 @@ def test_a_run_that_is_written_and_read_is_the_same(tmp_path_factory, run):
     }
     path = tmp_path_factory.mktemp("run") / "run.trec"
     runs.write_run(path, rankings, "tag")
-    assert runs.read_run(path) == rankings
+    assert runs.read_run(path) == dict(runs.each_ranking(path)) == rankings
 
 
 def test_equal_scores_keep_their_order_in_a_run(tmp_path):
@@ -51,6 +51,8 @@ def test_a_bad_line_of_a_run_is_named(tmp_path, line, complaint):
     path.write_text(f"q Q0 first 1 3.0 tag\n{line}\n")
     with pytest.raises(IfqaError, match=complaint):
         runs.read_run(path)
+    with pytest.raises(IfqaError, match=complaint):
+        list(runs.each_ranking(path))
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,17 @@ def test_a_missing_prediction_fails_and_a_foreign_one_is_refused(experiment):
         list(predictions_of(experiment, QUESTIONS))
 
 
+def test_a_run_and_answers_in_another_order_are_refused(experiment):
+    path = experiment.folder / "retrieve" / "run.trec"
+    write_run(path, {one.id: [Hit("p", 1.0)] for one in reversed(QUESTIONS)}, "t")
+    with pytest.raises(IfqaError, match="question ifqa/full-dev/1 comes out of its order in ifqa full-dev; retrieve"):
+        list(rankings_of(experiment, QUESTIONS))
+    path = experiment.folder / "read" / "predictions.jsonl"
+    write_jsonl(path, [{"question_id": one.id, "answer": "b"} for one in reversed(QUESTIONS)])
+    with pytest.raises(IfqaError, match="question ifqa/full-dev/1 comes out of its order in ifqa full-dev; read"):
+        list(predictions_of(experiment, QUESTIONS))
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [

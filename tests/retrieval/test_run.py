@@ -52,6 +52,13 @@ def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
     ]
 
 
+def test_passages_of_some_entries_can_be_asked_for_in_any_order(tmp_path):
+    entries = [{"question": one.text, "ctxs": [ctx(n), ctx(9)]} for n, one in enumerate(QUESTIONS, start=1)]
+    run = Run(ctxs_file(tmp_path / "x.json", *entries))
+    found = [[passage.id for passage in run.made_passages([one])] for one in reversed(QUESTIONS)]
+    assert found == [["wiki:2", "wiki:9"], ["wiki:1", "wiki:9"]]
+
+
 def test_a_matching_id_counts_before_the_text(tmp_path):
     path = ctxs_file(
         tmp_path / "x.json",

@@ -42,6 +42,21 @@ def test_without_affinity_all_cores_count_or_a_single_core(monkeypatch, count, e
     assert machine.cores() == expected
 
 
+@pytest.mark.parametrize(("visible", "count"), [("0,2", 2), ("MIG-1", 1), ("", 0), (" ", 0)])
+def test_gpus_are_those_that_are_visible(monkeypatch, visible, count):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert machine.gpus() == count
+
+
+def test_gpus_are_counted_by_their_devices(monkeypatch, tmp_path):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(machine, "Path", {"/dev": tmp_path}.__getitem__)
+    assert machine.gpus() == 0
+    for name in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    assert machine.gpus() == 2
+
+
 @linux_only
 def test_total_memory_is_linuxs_memtotal():
     assert machine.total_memory() == 1024 * int(re.search(r"MemTotal: *(\d+) kB", MEMINFO.read_text())[1])
