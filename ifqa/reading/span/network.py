@@ -1,8 +1,9 @@
 """The extractive reader's network: scores the candidate answers of a question and a passage.
 
-Candidates are (1) the spans of the passage, as in DPR's reader (Karpukhin et al. 2020, section 6.1), and (2) computed
-answers: a number of the passage plus or minus a number of the question (or times "twice", "half" ...). One softmax
-runs over all candidates of all passages of a question.
+Candidates are (1) the spans of the passage, as in DPR's reader (Karpukhin et al. 2020, section 6.1), (2) answers computed
+from a number of the passage plus or minus a number of the question (or times "twice", "half" ...), and (3) answers computed
+from two numbers or a list of the passage, where the question asks for that: the years between two, the number of items.
+One softmax runs over all candidates of all passages of a question.
 
 Titles are not read: IfQA's gold passages have none and retrieved articles do, so a network that saw titles could tell
 gold passages from negatives by them.
@@ -10,6 +11,7 @@ gold passages from negatives by them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import torch
@@ -17,11 +19,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ifqa.models.minilm import MiniLM, tokenizer
-from ifqa.reading.span.computed import ONE, Number, american_date, compute, find_numbers
+from ifqa.reading.span.computed import Results, compute, compute_list, compute_two
+from ifqa.reading.span.numbers import ONE, Number, as_answer, find_lists, find_numbers
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
 MAX_TOKENS = 256  # of question, passage and three special tokens; a 100-word passage has about 140
+HEADS = 8  # scores of a token
 _CLS, _SEP = 101, 102
 
 
@@ -30,8 +34,9 @@ class Pair:
     """A question and a passage as input of the network.
 
     Token positions count from the start of the pair. `offsets` are the character positions of the passage's tokens.
-    Anchors are the first tokens of the numbers in the passage and in the question. The question's first number is the
-    implicit `ONE`, anchored at [CLS].
+    Answers are computed from one number of the passage (the first rows of `computed`), or from two numbers or a list (the
+    other rows). Anchors are the first tokens of these numbers, or the first and last token of a list, and the first tokens of
+    the question's numbers. The question's first number is the implicit `ONE`, anchored at [CLS].
     """
 
     question: str
@@ -39,29 +44,45 @@ class Pair:
     ids: list[int]
     start: int  # position of the passage's first token
     offsets: list[tuple[int, int]]
+    numbers: list[tuple[Number, ...]]  # of each row of `computed`
+    asked: list[Number]
     passage_anchors: list[int]
+    double_anchors: list[tuple[int, int]]
     question_anchors: list[int]
-    computed: list[list[list[str | None]]]  # [passage numbers][question numbers][2 operations]
+    computed: list[list[Results]]  # [passage numbers, then pairs and lists][question numbers][2 operations]
 
     def span_text(self, first: int, last: int) -> str:
-        """The passage's text from token `first` to token `last`, inclusive; a date is written as IfQA's answers write it."""
-        return american_date(self.text[self.offsets[first - self.start][0] : self.offsets[last - self.start][1]])
+        """The passage's text from token `first` to token `last`, inclusive, as IfQA's answers write it."""
+        start, end = self.offsets[first - self.start][0], self.offsets[last - self.start][1]
+        return as_answer(self.text, start, end, self.question)
 
 
 def make_pair(folder: Path, question: str, text: str) -> Pair:
     """Encode `[CLS] question [SEP] passage [SEP]`, truncated, and find the numbers in both."""
-    asked = tokenizer(folder).encode(question, add_special_tokens=False)
+    query = tokenizer(folder).encode(question, add_special_tokens=False)
     read = tokenizer(folder).encode(text, add_special_tokens=False)
-    question_ids = asked.ids[:MAX_QUESTION]
+    question_ids = query.ids[:MAX_QUESTION]
     passage_ids = read.ids[: MAX_TOKENS - 3 - len(question_ids)]
     start = len(question_ids) + 2
     offsets = read.offsets[: len(passage_ids)]
-    passage_numbers = _anchored(find_numbers(text), offsets, start)
-    question_numbers = [(ONE, 0), *_anchored(find_numbers(question, asked=True), asked.offsets[: len(question_ids)], 1)]
+    read_text = text[: offsets[-1][1]] if offsets else ""
+    numbers = _anchored(find_numbers(read_text, question=question), offsets, start)
+    others = [(ONE, 0, 0), *_anchored(find_numbers(question, asked=True), query.offsets[: len(question_ids)], 1)]
+    asked = [one for one, *_ in others]
+    doubles: list[tuple[tuple[Number, ...], tuple[int, int], list[Results]]] = [
+        ((one, other), (first, second), compute_two(one, other, asked, question))
+        for (one, first, _), (other, second, _) in combinations(numbers, 2)
+    ]
+    doubles += [
+        ((items,), (first, last), compute_list(items, asked, question))
+        for items, first, last in _anchored(find_lists(read_text), offsets, start)
+    ]
+    doubles = [double for double in doubles if any(map(any, double[2]))]
     return Pair(
         question, text, [_CLS, *question_ids, _SEP, *passage_ids, _SEP], start, offsets,
-        [anchor for _, anchor in passage_numbers], [anchor for _, anchor in question_numbers],
-        [[compute(number, other, question) for other, _ in question_numbers] for number, _ in passage_numbers],
+        [*((one,) for one, *_ in numbers), *(several for several, *_ in doubles)], asked,
+        [anchor for _, anchor, _ in numbers], [anchors for _, anchors, _ in doubles], [anchor for _, anchor, _ in others],
+        [*([compute(one, other, question) for other in asked] for one, *_ in numbers), *(rows for *_, rows in doubles)],
     )  # fmt: skip
 
 
@@ -71,23 +92,25 @@ def token_span(offsets: Sequence[tuple[int, int]], start: int, end: int) -> tupl
     return (inside[0], inside[-1]) if inside and offsets[inside[-1]][1] >= end else None
 
 
-def _anchored(numbers: list[Number], offsets: Sequence[tuple[int, int]], base: int) -> list[tuple[Number, int]]:
+def _anchored(numbers: list[Number], offsets: Sequence[tuple[int, int]], base: int) -> list[tuple[Number, int, int]]:
+    """The numbers with their first and last tokens; those that were cut off are left out."""
     spans = [(number, token_span(offsets, number.start, number.end)) for number in numbers]
-    return [(number, base + span[0]) for number, span in spans if span]
+    return [(number, base + span[0], base + span[1]) for number, span in spans if span]
 
 
 class SpanModel(nn.Module):
     """Encoder and heads.
 
-    The heads give five scores per token: start of an answer, end of an answer, number to compute with, and, at a number
-    of the question, adding and subtracting it. A span's score is start + end + a score of its length. A computed answer's
-    score is the passage number's + the operation's.
+    The heads give eight scores per token: start of an answer; end of an answer; number to compute with; at a number of the
+    question, adding it and subtracting it; one of two numbers to compute with, or an end of a list; at a number of the
+    question, the two operations on these. A span's score is start + end + a score of its length. A computed answer's score
+    is that of the passage's number, or of both, + the operation's.
     """
 
     def __init__(self, encoder: MiniLM) -> None:
         super().__init__()
         self.encoder = encoder
-        self.heads = nn.Linear(encoder.size, 5)
+        self.heads = nn.Linear(encoder.size, HEADS)
         self.length = nn.Parameter(torch.zeros(MAX_SPAN))
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -101,8 +124,8 @@ class SpanModel(nn.Module):
 
         Returns:
             Spans, [pairs, tokens, MAX_SPAN]: entry (p, i, n) is the span of pair p that starts at token i and has n + 1
-            tokens; very low outside the passage. For each pair its computed answers, [passage numbers, question numbers,
-            2]: sum and difference, or product and a very low score if the question's number is a factor.
+            tokens; very low outside the passage. For each pair its computed answers, as in `Pair.computed`,
+            [rows, question numbers, 2]; very low where there is none.
         """
         device = self.length.device
         longest = (
@@ -129,11 +152,15 @@ class SpanModel(nn.Module):
         return spans, [self._computed(scores[row], pair) for row, pair in enumerate(pairs)]
 
     def _computed(self, scores: Tensor, pair: Pair) -> Tensor:
-        both = scores[pair.passage_anchors, 2][:, None, None] + scores[pair.question_anchors, 3:5]
+        asked = scores[pair.question_anchors]
+        one = scores[pair.passage_anchors, 2][:, None, None] + asked[:, 3:5]
+        if pair.double_anchors:
+            two = scores[torch.tensor(pair.double_anchors), 5].sum(1)[:, None, None] + asked[:, 6:8]
+            one = torch.cat([one, two])
         none = torch.tensor(
             [[[text is None for text in steps] for steps in row] for row in pair.computed], dtype=torch.bool
         )
-        return both.masked_fill(none.to(scores.device).view(both.shape), -1e4)
+        return one.masked_fill(none.to(scores.device).view(one.shape), -1e4)
 
 
 def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> list[tuple[float, str]]:

@@ -50,7 +50,7 @@ class Extractive(Reader):
         IfqaError: the weights are missing or damaged, or a setting has an invalid value.
     """
 
-    version = 1
+    version = 2
     not_identity = ("device", "batch_tokens")
 
     @checked("setting of reader 'extractive'")
@@ -170,9 +170,13 @@ def _load(folder: Path, device: str, precision: str) -> "SpanModel":
     model = SpanModel(MiniLM(encoder_folder()))
     try:
         model.encoder.load_adapter(load_file(require(folder / "adapter_model.safetensors", "adapter")))
-        model.load_state_dict(
-            {name: tensor.float() for name, tensor in load_file(require(folder / "heads.safetensors", "heads")).items()}
-        )
+        heads = load_file(require(folder / "heads.safetensors", "heads"))
+        if (
+            len(heads["heads.bias"]) == 5
+        ):  # of version 1: no score for two numbers of a passage, so they are never chosen
+            heads["heads.weight"] = torch.nn.functional.pad(heads["heads.weight"], (0, 0, 0, 3))
+            heads["heads.bias"] = torch.nn.functional.pad(heads["heads.bias"], (0, 3), value=-1e4)
+        model.load_state_dict({name: tensor.float() for name, tensor in heads.items()})
     except (SafetensorError, KeyError, RuntimeError) as error:
         raise IfqaError(
             f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them again"

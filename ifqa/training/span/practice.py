@@ -1,16 +1,18 @@
 """Practice questions made from the training passages, trained on before the real questions.
 
-Two kinds, after the idea of cloze pretraining (Dhingra et al. 2018, "Simple and Effective Semi-Supervised Question
-Answering"): a sentence without one of its names, dates or quoted titles, which is the answer; and a sentence with a number
-changed by a step ("two fewer"), whose answer is computed. Words are dropped at random, so that the sentence cannot be
-found by exact match.
+Three kinds, after the idea of cloze pretraining (Dhingra et al. 2018, "Simple and Effective Semi-Supervised Question
+Answering"): a sentence without one of its names, dates or quoted titles, which is the answer; a sentence with a number, date or
+list changed by a step ("two fewer"), whose answer is computed; and two sentences, whose answer is the years between them.
+Words are dropped at random, so that the sentence cannot be found by exact match.
 """
 
 import random
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
-from ifqa.reading.span.computed import Number, compute, find_numbers
+from ifqa.reading.span.computed import compute, compute_list, compute_two
+from ifqa.reading.span.numbers import ONE, Number, find_lists, find_numbers
 from ifqa.records import Question
 
 _SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?=\S)[^.!?]*)*[.!?]?")
@@ -18,6 +20,16 @@ _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'â€™-]+)(?: (?:of |the )?[A-Z][\w'â€
 _WORDS = "one two three four five six seven eight nine ten".split()
 _DROPPED = 0.25  # of the words around the gap
 _REACH = 25  # words kept on each side of the gap
+_FEWEST = 5  # words left around the gap
+#: Unit of the passage's number -> periods of the step, ways to add it, ways to subtract it, what is asked for.
+_TIME = (("later", "after"), ("earlier", "prior"))
+_KINDS: dict[str, tuple[Sequence[str], tuple[Sequence[str], Sequence[str]], Sequence[str]]] = {
+    "calendar year": (("year",), _TIME, ("in which year",)),
+    "date": (("day", "week", "month", "year"), _TIME, ("on which date", "in which month")),
+    "month of year": (("month", "year"), _TIME, ("in which month", "in which month and year")),
+    "ordinal": (("place",), _TIME, ("in which place",)),
+    "nth": (("place",), _TIME, ("in which place",)),
+}
 
 
 def practice_questions(passages: Sequence[str], seed: int, each: int = 2) -> list[Question]:
@@ -25,7 +37,7 @@ def practice_questions(passages: Sequence[str], seed: int, each: int = 2) -> lis
     made: list[Question] = []
     for number, passage in enumerate(passages):
         draw = random.Random(f"{seed} cloze {number}")
-        possible = [*_gaps(passage, draw), *_steps(passage, draw)]
+        possible = [*_gaps(passage, draw), *_steps(passage, draw), *_between(passage, draw), *_counts(passage, draw)]
         for question, answer in draw.sample(possible, min(each, len(possible))):
             made.append(Question(f"practice/{len(made)}", question, (answer,), (passage,)))
     return made
@@ -35,28 +47,57 @@ def _gaps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
     for sentence in _SENTENCE.finditer(passage):
         for match in _NAME.finditer(sentence.group()):
             left, right = sentence.group()[: match.start()], sentence.group()[match.end() :]
-            if len((left + right).split()) >= 5:
+            if len((left + right).split()) >= _FEWEST:
                 yield f"If {_thin(left, draw, last=True)} what {_thin(right, draw)}?", match.group()
 
 
 def _steps(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+    for number, left, right in _placed(passage, find_numbers(passage), draw):
+        step, more = draw.randint(1, 10), draw.random() < 0.5
+        kind = number.unit.rstrip("?")
+        if kind in _KINDS:
+            periods, ways, asked = _KINDS[kind]
+            period, way, ask = draw.choice(periods), draw.choice(ways[0 if more else 1]), draw.choice(asked)
+            question = f"If {left} {_WORDS[step - 1]} {period}{'s' * (step > 1)} {way} {right}, {ask}?"
+            unit = "" if period == "place" else period
+        elif number.value == int(number.value) and (more or step < number.value):
+            count = draw.choice((_WORDS[step - 1], str(step)))
+            way = draw.choice(("more", "additional") if more else ("fewer", "less"))
+            question, unit = f"If {left} {count} {way} {right}, how many?", ""
+        else:
+            continue
+        answer = compute(number, Number(0, 0, float(step), unit=unit), question)[0 if more else 1]
+        if answer is not None:
+            yield question, answer
+
+
+def _between(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+    """The years from one year of the passage to the next."""
+    years = [one for one in find_numbers(passage) if one.unit == "calendar year"]
+    for (first, *before), (second, *after) in pairwise(_placed(passage, years, draw)):
+        question = f"If {' '.join(before)}, how many years until {' '.join(after)}?"
+        ((_, answer),) = compute_two(first, second, [ONE], question)
+        if answer is not None and first.value != second.value:
+            yield question, answer
+
+
+def _counts(passage: str, draw: random.Random) -> Iterator[tuple[str, str]]:
+    """The items of a list, and how many remain without one of them."""
+    for items, left, right in _placed(passage, find_lists(passage), draw):
+        name = draw.choice(re.split(r",? and |, ", passage[items.start : items.end]))
+        for question in (f"If {left} {right}, how many?", f"If {left} not {name} {right}, how many?"):
+            ((count, fewer),) = compute_list(items, [ONE], question)
+            yield question, str(fewer if f" not {name} " in question else count)
+
+
+def _placed(passage: str, numbers: Sequence[Number], draw: random.Random) -> Iterator[tuple[Number, str, str]]:
+    """Each number with some words of its sentence before and after it, if there are enough."""
     for sentence in _SENTENCE.finditer(passage):
-        text = sentence.group()
-        for number in find_numbers(text):
-            left, right = _thin(text[: number.start], draw, last=True), _thin(text[number.end :], draw)
-            step, more, year = draw.randint(1, 10), draw.random() < 0.5, 1000 <= number.value <= 2100
-            if number.unit in ("date", "day of year") or number.value != int(number.value):
-                continue
-            if len((left + right).split()) < 5 or not (year or more or step < number.value):
-                continue
-            answer = compute(number, Number(0, 0, float(step)), "")[0 if more else 1]
-            if year:
-                way = draw.choice(("later", "after") if more else ("earlier", "prior"))
-                yield f"If {left} {_WORDS[step - 1]} year{'s' * (step > 1)} {way} {right}, in which year?", str(answer)
-            else:
-                count = draw.choice((_WORDS[step - 1], str(step)))
-                way = draw.choice(("more", "additional") if more else ("fewer", "less"))
-                yield f"If {left} {count} {way} {right}, how many?", str(answer)
+        for number in numbers:
+            if sentence.start() <= number.start and number.end <= sentence.end():
+                left, right = passage[sentence.start() : number.start], passage[number.end : sentence.end()]
+                if len((left + right).split()) >= _FEWEST:
+                    yield number, _thin(left, draw, last=True), _thin(right, draw)
 
 
 def _thin(text: str, draw: random.Random, last: bool = False) -> str:

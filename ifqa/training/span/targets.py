@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ifqa.reading.span.computed import DIGITS, american_date, find_numbers
 from ifqa.reading.span.network import MAX_SPAN, Pair, token_span
+from ifqa.reading.span.numbers import DIGITS, as_answer, find_numbers
 from ifqa.scoring.measures.normalize import normalize
 
 _PIECE = re.compile(r"[^\s\-–—/]+")
@@ -31,7 +31,7 @@ def find_targets(pairs: Sequence[Pair], answers: Sequence[str]) -> list[Targets]
     forms = {_digits(answer) for answer in answers}
     computed = [_computed(pair, forms) for pair in pairs]
     same = [_same_value(pair, forms) for pair in pairs]
-    nearest = [_nearest_spans(pair.text, answers) for pair in pairs]
+    nearest = [_nearest_spans(pair.text, answers, pair.question) for pair in pairs]
     best = max((score for score, _ in nearest), default=0.0)
     found = []
     for pair, steps, numbers, (score, spans) in zip(pairs, computed, same, nearest, strict=True):
@@ -63,7 +63,7 @@ def _digits(text: str) -> str:
     return " ".join(DIGITS.get(word, word) for word in normalize(text).split())
 
 
-def _nearest_spans(text: str, answers: Sequence[str]) -> tuple[float, list[tuple[int, int]]]:
+def _nearest_spans(text: str, answers: Sequence[str], question: str) -> tuple[float, list[tuple[int, int]]]:
     """The highest F1 of any span of the text with any answer, and all spans (character positions) with that F1.
 
     The best span begins and ends with a word of the answer, so only such spans are scored.
@@ -77,7 +77,7 @@ def _nearest_spans(text: str, answers: Sequence[str]) -> tuple[float, list[tuple
         ends = [(start, end) for start, end in pieces if normalize(text[start:end]) in words]
         for index, (start, _) in enumerate(ends):
             for _, end in ends[index : index + MAX_SPAN]:
-                score = _f1(normalize(american_date(text[start:end])), gold) if gold else 0.0
+                score = _f1(normalize(as_answer(text, start, end, question)), gold) if gold else 0.0
                 if score > best:
                     best, found = score, set()
                 if score == best > 0:

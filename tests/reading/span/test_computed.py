@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.reading.span.computed import ONE, american_date, compute, find_numbers
+from ifqa.reading.span.computed import compute, compute_list, compute_two
+from ifqa.reading.span.numbers import ONE, as_answer, find_lists, find_numbers
 
 
 def only(text: str, asked: bool = False):
@@ -45,7 +46,7 @@ def test_words_that_multiply_are_numbers_in_a_question_alone() -> None:
         ("9 titles", "If they had won two fewer titles, how many?", [None, "7"]),
         ("9,500 people", "If 600 more had come, how many?", ["10,100", None]),
         ("3.5 million", "If 1 million fewer had come, how many?", [None, "2.5 million"]),
-        ("9 titles", "If they had not won in 2007 and in 2008, how many?", ["2016", "1998"]),
+        ("9 titles", "If they had not won in 2007 and in 2008, how many?", [None, None]),
         ("12 clubs", "If there had been 20, how many more would it be?", ["32", "8"]),
         ("24 goals", "If he had scored twice as many, how many?", ["48", None]),
         ("in 1971", "If it had begun two decades earlier, in which decade?", [None, "1950s"]),
@@ -64,13 +65,20 @@ def test_sum_difference_and_product_are_written_as_the_answers_are(
     [
         ("1 March 2004", "two days", ["March 3, 2004", "February 28, 2004"]),
         ("February 14", "a week", ["February 21", "February 7"]),
-        ("May 31, 2000", "a month", [None, None]),
+        ("May 31, 2000", "a month", ["June 30, 2000", "April 30, 2000"]),
         ("May 5, 2000", "ten years", ["May 5, 2010", "May 5, 1990"]),
         ("May 5, 2000", "ten goals", [None, None]),
+        ("the first of May 2000", "five months", ["October 2000", "December 1999"]),
+        ("in May", "a decade", ["May", "May"]),
+        ("in May", "a week", [None, None]),
+        ("5 May 2000", "a month, in which month", ["June", "April"]),
+        ("in May 2000", "a month, in which month", ["June", "April"]),
+        ("in May 2000", "a month, in which month and year", ["June 2000", "April 2000"]),
+        ("in May 2000", "twice as late", [None, None]),
     ],
 )
 def test_a_date_moves_by_periods_of_time(passage: str, question: str, answers: list[str]) -> None:
-    date = find_numbers(passage)[0]
+    date = next(one for one in find_numbers(passage) if one.unit.startswith(("date", "month of year")))
     assert compute(date, find_numbers(question, asked=True)[0], question) == answers
 
 
@@ -79,9 +87,129 @@ def test_the_unspoken_step_is_one() -> None:
 
 
 def test_a_date_alone_takes_the_answers_form_and_other_text_stays() -> None:
-    assert american_date("15 April 2003") == "April 15, 2003"
-    assert american_date("the 15 April") == "the 15 April"
-    assert american_date("April 15, 2003") == "April 15, 2003"
+    def written(text: str) -> str:
+        return as_answer(text, 0, len(text))
+
+    assert written("15 April 2003") == "April 15, 2003"
+    assert written("the 15 April") == "the 15 April"
+    assert written("April 15, 2003") == "April 15, 2003"
+    assert written("15 April") == "April 15"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "question", "year"),
+    [
+        ("It closed in 1998, opened in 2001, and on ", " 2 shops moved; in 2005 all.", "When?", "2001"),
+        ("On ", " it closed, in 2005 it moved.", "When?", "2005"),
+        ("It closed in 1998 and on ", " it moved.", "If the 2011 race had not been put off, when?", "2011"),
+        ("It closed in 1998 and on ", " it moved.", "If the race had been in 2011, not 2012, when?", "1998"),
+    ],
+)
+def test_a_date_without_a_year_takes_the_questions_or_the_nearest(
+    before: str, after: str, question: str, year: str
+) -> None:
+    text = f"{before}3 May{after}"
+    assert as_answer(text, len(before), len(before) + 5, question) == f"May 3, {year}"
+    (date,) = (one for one in find_numbers(text, question=question) if one.unit == "date")
+    assert compute(date, find_numbers("a day", asked=True)[0], "a day later") == [f"May 4, {year}", None]
+
+
+@pytest.mark.parametrize(
+    ("passage", "question", "answers"),
+    [
+        ("third", "If one more had come before, in which place?", ["fourth", None]),
+        ("22nd", "If it had been one earlier, which one?", [None, "21st"]),
+        ("11th", "If it had been one later, which one?", ["12th", None]),
+        ("20th", "If it had been one later, which one?", ["21st", None]),
+        ("first", "If it had been one earlier, which one?", [None, None]),
+        ("third title", "If he had won two more, how many?", ["5", None]),
+        ("17th century", "If it had been 100 years later, in which century?", ["18th", None]),
+        ("17th century", "If it had been 100 years later, what?", [None, None]),
+    ],
+)
+def test_an_ordinal_stays_one_unless_an_amount_is_asked_for(
+    passage: str, question: str, answers: list[str | None]
+) -> None:
+    asked = [one for one in find_numbers(question, asked=True) if one.value in (1, 2, 100)]
+    assert compute(only(passage), asked[0], question) == answers
+
+
+@pytest.mark.parametrize(
+    ("passage", "question", "answers"),
+    [
+        ("$15 million", "If it had cost $500,000 more, how much?", ["15.5 million", None]),
+        ("$15 million", "If it had cost 3 million more, how much?", ["18 million", None]),
+        ("1.2 million", "If 500,000 fewer had come, how many?", [None, "700,000"]),
+        ("900 million", "If it had cost half a billion more, how much?", ["1.4 billion", None]),
+        ("$2.38 billion", "If it had cost a billion dollars less, how much?", [None, "1.38 billion"]),
+        ("1,200,000", "If 1 million fewer had come, how many?", [None, "200,000"]),
+        ("20 thousand", "If 500 more had come, how many?", ["520,000", None]),
+        ("900 rounds", "If it had been increased by 10%, how many?", ["990", "810"]),
+        ("12%", "If it had been 2% less, what?", [None, "10"]),
+        ("two hundred", "If 3 more had come, how many?", ["203", None]),
+    ],
+)
+def test_amounts_of_different_scales_are_added(passage: str, question: str, answers: list[str | None]) -> None:
+    asked = next(one for one in find_numbers(question, asked=True) if not one.factor)
+    assert compute(find_numbers(passage)[0], asked, question) == answers
+
+
+def test_words_of_direction_decide_unless_the_question_is_negated() -> None:
+    nine, two = only("9"), find_numbers("two", asked=True)[0]
+    assert compute(nine, two, "If it had been delayed by two days") == ["11", None]
+    assert compute(nine, two, "If it had not been delayed by two days") == ["11", "7"]
+    assert compute(nine, two, "If it had come two days later or earlier") == ["11", "7"]
+
+
+@pytest.mark.parametrize(
+    ("passage", "question", "answers"),
+    [
+        ("1822", "in 1890, how many years", [None, "68"]),
+        ("1822", "in 1890, how long", [None, "68 years"]),
+        ("1822", "in 1890, how old", [None, "68"]),
+        ("1822", "in 1890, how many months", [None, "68"]),
+        ("1822", "in 1890, in which place", [None, None]),
+        ("1822", "in 1890, who", [None, None]),
+        ("1 May 1990", "4 July 1991, how many months", [None, "14"]),
+        ("1 May 1990", "15 May 1990, how many weeks", [None, "2"]),
+        ("1 May 1990", "30 April 2000, how old", [None, "9"]),
+        ("May 1990", "March 1991, how many months", [None, "10"]),
+    ],
+)
+def test_the_time_between_passage_and_question_is_in_the_period_asked_for(
+    passage: str, question: str, answers: list[str | None]
+) -> None:
+    assert compute(find_numbers(passage)[0], find_numbers(question, asked=True)[0], question) == answers
+
+
+@pytest.mark.parametrize(
+    ("passage", "question", "answers"),
+    [
+        ("1951 1990", "how old was he", [[None, "39"]]),
+        ("1951 1990", "a decade earlier, how many years until then", [[None, "39"], ["49", "29"]]),
+        ("1951 1990", "three goals, how long", [[None, "39 years"], [None, None]]),
+        ("1951 1990", "how many goals", [[None, None]]),
+        ("12% 30%", "how much more", [[None, "18"]]),
+        ("12 30", "how many altogether", [["42", None]]),
+        ("12 30%", "how many altogether", [[None, None]]),
+        ("1951 30", "how many altogether", [[None, None]]),
+    ],
+)
+def test_two_numbers_of_a_passage_make_what_the_question_asks_for(
+    passage: str, question: str, answers: list[list[str | None]]
+) -> None:
+    first, second = find_numbers(passage)
+    assert compute_two(first, second, [ONE, *find_numbers(question, asked=True)], question) == answers
+
+
+def test_lists_of_names_are_counted_where_a_number_is_asked_for() -> None:
+    (three,) = find_lists("They asked Lufthansa, Air France, and the Dutch KLM (of Delft) first.")
+    assert (three.value, three.start, three.end) == (3, 11, 62)
+    question = "If two more had come, how many would it be?"
+    assert compute_list(three, [ONE, only(question, asked=True)], question) == [["3", "2"], ["5", "1"]]
+    assert compute_list(three, [ONE], "If Ada had come, who would?") == [[None, None]]
+    assert [one.value for one in find_lists("Ada and Bo met Cy, Di and Ed. Fay, gone, and Gus; Hal")] == [2, 3]
+    assert find_lists("A a " * 5000) == []
 
 
 def test_a_long_string_of_digits_is_no_number() -> None:
@@ -89,7 +217,7 @@ def test_a_long_string_of_digits_is_no_number() -> None:
 
 
 def test_an_impossible_date_is_no_date() -> None:
-    assert [number.unit for number in find_numbers("30 February 2001")] == ["", ""]
+    assert [number.unit for number in find_numbers("30 February 2001")] == ["", "calendar year"]
 
 
 @given(st.text(alphabet="0123456789,.- abdfghinortuwyMarch", max_size=40))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.reading.span.computed import find_numbers
+from ifqa.reading.span.numbers import find_numbers
 from ifqa.report.stats.forms import forms
 from ifqa.scoring.measures.normalize import normalize
 

@@ -63,7 +63,7 @@ def test_without_an_occurrence_targets_are_computed_equal_or_near() -> None:
     assert chosen("They won 9 cups.", ["7"], "If two fewer, how many?") == ["7"]
     assert chosen("They won seven cups.", ["7"]) == ["seven"]
     assert chosen("It rose by 50 Danish crowns a day.", ["50 crowns"]) == ["50 Danish crowns"]
-    assert chosen("It was moved to 15 April 2003.", ["April 15, 2003"]) == ["April 15, 2003"]
+    assert chosen("It was moved to 15 April 2003.", ["April 15, 2003"]) == ["April 15, 2003"] * 2
     assert chosen("Nothing of the kind.", ["Paris"]) == []
 
 

@@ -1,0 +1,184 @@
+"""Numbers, dates, months and lists in text."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+
+_UNITS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+          "eighteen nineteen twenty").split()  # fmt: skip
+_NTHS = ("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
+         "sixteenth seventeenth eighteenth nineteenth twentieth").split()  # fmt: skip
+_TENS = {"thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_VALUES = {word: value for value, word in enumerate(_UNITS)} | _TENS
+_VALUES |= {"single": 1, "once": 1, "dozen": 12, "hundred": 100}
+_ASKED = _VALUES | {"another": 1, "additional": 1, "decade": 10, "century": 100}
+_FACTORS: dict[str, float] = {"twice": 2, "double": 2, "doubled": 2, "doubling": 2, "thrice": 3, "triple": 3, "tripled": 3,
+                              "quadruple": 4, "quadrupled": 4, "half": 0.5, "halved": 0.5, "halving": 0.5}  # fmt: skip
+MONTH_NAMES = "January February March April May June July August September October November December".split()
+SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_EXACT = 1e15  # a float holds smaller integers exactly; longer digit strings are not amounts
+#: Ordinals of 1 to 20 in words, and small number words with their digits; IfQA's answers use both.
+ORDINALS = dict(enumerate(_NTHS, start=1))
+_NTH_VALUES = {word: value for value, word in ORDINALS.items()}
+DIGITS = {word: str(value) for value, word in enumerate(_UNITS)}
+
+_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:st|nd|rd|th)\b|\d+(?:\.\d+)?|[A-Za-z]+(?:-[a-z]+)?")
+_CURRENCY = ("$", "£", "€")
+_HUNDRED = re.compile(r"[ -]hundred\b", re.IGNORECASE)
+_UNIT = re.compile(
+    r"[ -](thousand|million|billion|trillion|day|week|fortnight|month|year|decade|century)s?\b|(%)| (per ?cent)\b",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(
+    r"\b(?:half an?|half|an?)(?= (?:thousand|million|billion|trillion)\b)|\ban?(?= (?:day|week|fortnight|month|year)\b)",
+    re.IGNORECASE,
+)
+_MONTH = "|".join(MONTH_NAMES)
+_NTH = "(?:st|nd|rd|th)?"
+_YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![.,]?\d)")
+_DATE = re.compile(
+    rf"\b(?:(?P<d1>\d{{1,2}}){_NTH} (?P<m1>{_MONTH})|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}}){_NTH})\b(?:,? (?P<y>\d{{4}})\b)?"
+)
+_IN_MONTH = re.compile(rf"\b(?P<m>{_MONTH})\b(?! \d{{1,2}}\b)(?:,? (?:of )?(?P<y>\d{{4}})\b)?")
+_NAME = r"(?:the )?[A-Z\"][\w'’.\"-]*(?: (?:(?:of|the|de|and the) )?[A-Z\"][\w'’.\"-]*)*(?: \([^()]{1,40}\))?"
+_LIST = re.compile(rf"{_NAME}(?:, {_NAME})+,? and {_NAME}|{_NAME} and {_NAME}")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number, date or list in a text.
+
+    Attributes:
+        start, end: position in characters, `end` exclusive.
+        value: the number; for a date, the days since the year 1; for a month, the months since the year 0; for a list, the
+            number of its items.
+        factor: whether it multiplies, as "twice" does.
+        unit: "million" and the like; "day" to "century" for a span of time; "%"; "ordinal"; "calendar year"; "date" and
+            "month of year", each with "?" behind it if the text names no year; "list".
+    """
+
+    start: int
+    end: int
+    value: float
+    factor: bool = False
+    unit: str = ""
+
+
+#: The implicit step of a question: "had not won the 2007 title" means one title fewer.
+ONE = Number(0, 0, 1.0)
+
+
+def find_numbers(text: str, asked: bool = False, question: str = "") -> list[Number]:
+    """The numbers in a text: digits, words, ordinals, dates, months.
+
+    In a question (`asked`): also factors such as "twice" and the "a" of "a year".
+
+    Args:
+        question: a date without a year takes the year of the question if the question has just one, else the nearest
+            before it in the text, else the nearest after it.
+    """
+    dates = list(_dates(text, question))
+    found = [*dates, *_months(text, question)]
+    if asked:
+        found += [
+            _with_unit(text, match.start(), match.end(), 0.5 if match.group().lower().startswith("half") else 1.0)
+            for match in _ARTICLE.finditer(text)
+        ]
+    return found + [
+        one
+        for one in _plain(text, asked)
+        if one.unit == "calendar year" or not any(day.start <= one.start < day.end for day in dates)
+    ]
+
+
+def find_lists(text: str) -> list[Number]:
+    """Lists of names, as "Denmark, Norway and Sweden": their value is the number of items."""
+    found = []
+    for match in _LIST.finditer(text):
+        items = [one for one in re.split(r",? and |, ", match.group()) if one]
+        found.append(Number(match.start(), match.end(), float(len(items)), unit="list"))
+    return found
+
+
+def as_answer(text: str, start: int, end: int, question: str = "") -> str:
+    """The characters `start` to `end`, exclusive, of a text as IfQA's answers write them.
+
+    "15 April 2003" becomes "April 15, 2003"; a date without a year gets one as in `find_numbers`. Other text is unchanged.
+    """
+    match = _DATE.fullmatch(text[start:end].strip(" .,"))
+    if match is None:
+        return text[start:end]
+    year: str = match["y"] or _year_near(text, start, end, question)
+    return f"{match['m1'] or match['m2']} {match['d1'] or match['d2']}" + (f", {year}" if year else "")
+
+
+def _year_near(text: str, start: int, end: int, question: str) -> str:
+    asked: set[str] = set(_YEAR.findall(question))
+    if len(asked) == 1:
+        return asked.pop()
+    before, after = _YEAR.findall(text, 0, start), _YEAR.findall(text, end)
+    nearest: str = [*before[-1:], *after[:1], ""][0]
+    return nearest
+
+
+def _plain(text: str, asked: bool) -> Iterator[Number]:
+    values = _ASKED if asked else _VALUES
+    for match in _NUMBER.finditer(text):
+        start, end, word = *match.span(), match.group().lower()
+        first, _, second = word.partition("-")
+        if word[0].isdigit() and not word[-1].isdigit():
+            yield _nth(text, start, end, float(word[:-2]), "nth")
+        elif word[0].isdigit():
+            value = float(word.replace(",", ""))
+            if value < _EXACT:
+                number = _with_unit(text, start, end, value)
+                year = not number.unit and _YEAR.fullmatch(word) and text[max(start - 1, 0) : start] not in _CURRENCY
+                yield replace(number, unit="calendar year") if year else number
+        elif word in _NTH_VALUES:
+            yield _nth(text, start, end, float(_NTH_VALUES[word]), "ordinal")
+        elif word in values:
+            hundred = _HUNDRED.match(text, end) if values[word] < 100 else None
+            if hundred:
+                yield _with_unit(text, start, hundred.end(), values[word] * 100.0)
+            else:
+                yield _with_unit(text, start, end, float(values[word]))
+        elif first in values and second in values and 20 <= values[first] < 100:
+            yield _with_unit(text, start, end, float(values[first] + values[second]))
+        elif second and first in values:
+            yield _with_unit(text, start, start + len(first), float(values[first]))
+        elif asked and word in _FACTORS:
+            yield Number(start, end, _FACTORS[word], factor=True)
+
+
+def _nth(text: str, start: int, end: int, value: float, unit: str) -> Number:
+    if text[end : end + 8].lower() == " century":
+        return Number(start, end, value * 100 - 50, unit="century")
+    return Number(start, end, value, unit=unit)
+
+
+def _with_unit(text: str, start: int, end: int, value: float) -> Number:
+    if text[start:end].lower() in ("decade", "century"):
+        return Number(start, end, value, unit="year")
+    match = _UNIT.match(text, end)
+    return Number(start, end, value, unit=("%" if match[2] or match[3] else match[1].lower()) if match else "")
+
+
+def _dates(text: str, question: str) -> Iterator[Number]:
+    for match in _DATE.finditer(text):
+        day, month = int(match["d1"] or match["d2"]), MONTH_NAMES.index(match["m1"] or match["m2"]) + 1
+        year = match["y"] or _year_near(text, *match.span(), question)
+        try:
+            value = date(int(year or 2001), month, day).toordinal()
+        except ValueError:  # "February 30"
+            continue
+        yield Number(*match.span(), float(value), unit="date" if year else "date?")
+
+
+def _months(text: str, question: str) -> Iterator[Number]:
+    for match in _IN_MONTH.finditer(text):
+        if re.search(r"\d(?:st|nd|rd|th)? $", text[max(match.start() - 6, 0) : match.start()]):  # of a date
+            continue
+        year = match["y"] or _year_near(text, *match.span(), question)
+        value = int(year or 2001) * 12 + MONTH_NAMES.index(match["m"])
+        yield Number(*match.span(), float(value), unit="month of year" if year else "month of year?")
