@@ -7,6 +7,7 @@ import re
 from calendar import monthrange
 from collections.abc import Sequence
 from datetime import date, timedelta
+from functools import lru_cache
 
 from ifqa.reading.span.numbers import MONTH_NAMES, ORDINALS, SCALES, Number
 
@@ -36,23 +37,29 @@ _PERIOD = re.compile(
 )
 
 
+@lru_cache(maxsize=256)
+def _seen(pattern: re.Pattern[str], question: str) -> re.Match[str] | None:
+    """`pattern.search(question)`, which is asked for every number of every passage of a question."""
+    return pattern.search(question)
+
+
 def compute(passage: Number, question: Number, question_text: str) -> Results:
     """Answers computed from two numbers: [sum, difference], or [product, None] if the question's number is a factor.
 
     A step that makes no sense is None: a date plus two goals, or the sum if the question says "earlier". Two years, months
     or dates have the time between them as difference, if the question asks for it.
     """
-    period = _PERIOD.search(question_text)
+    period = _seen(_PERIOD, question_text)
     if period and (between := _between(passage, question, period[1] or "")):
         return [None, _written(between, question_text)]
     if question.unit.startswith(("date", "month of")):
         return [None, None]
     answers = _results(passage, question, question_text)
     if _is_year(question):
-        return [None, answers[1] if _is_year(passage) and _AMOUNT.search(question_text) else None]
-    if question.factor or _DIFFERENCE.search(question_text) or _NEGATED.search(question_text):
+        return [None, answers[1] if _is_year(passage) and _seen(_AMOUNT, question_text) else None]
+    if question.factor or _seen(_DIFFERENCE, question_text) or _seen(_NEGATED, question_text):
         return answers
-    less, more = _LESS.search(question_text), _MORE.search(question_text)
+    less, more = _seen(_LESS, question_text), _seen(_MORE, question_text)
     return [None if less and not more else answers[0], None if more and not less else answers[1]]
 
 
@@ -79,7 +86,7 @@ def compute_list(items: Number, questions: Sequence[Number], question_text: str)
     Returns:
         For the implicit one [items, items - 1]; for the others [items + number, items - number].
     """
-    if not _COUNT.search(question_text) or _PERIOD.search(question_text):
+    if not _seen(_COUNT, question_text) or _seen(_PERIOD, question_text):
         return [[None, None] for _ in questions]
     steps: list[Results] = [[_written(items, question_text), str(int(items.value) - 1)]]
     for other in questions[1:]:
@@ -90,14 +97,14 @@ def compute_list(items: Number, questions: Sequence[Number], question_text: str)
 
 def combined(first: Number, second: Number, question_text: str) -> tuple[Number | None, Number | None]:
     """What two numbers of a passage make: (difference, sum), each None unless the question asks for it."""
-    period = _PERIOD.search(question_text)
+    period = _seen(_PERIOD, question_text)
     if period:
         return _between(first, second, period[1] or ""), None
     if first.unit != second.unit or not _is_amount(first) or not _is_amount(second):
         return None, None
     difference = Number(first.start, second.end, abs(first.value - second.value), unit=first.unit)
     total = Number(first.start, second.end, first.value + second.value, unit=first.unit)
-    return difference if _DIFFERENCE.search(question_text) else None, total if _SUM.search(question_text) else None
+    return difference if _seen(_DIFFERENCE, question_text) else None, total if _seen(_SUM, question_text) else None
 
 
 def _is_year(number: Number) -> bool:
@@ -160,7 +167,7 @@ def _shifted_date(when: Number, step: float, unit: str, question: str) -> str | 
             return None
     except (ValueError, OverflowError):  # before the year 1
         return None
-    if _MONTH.search(question):
+    if _seen(_MONTH, question):
         return MONTH_NAMES[moved.month - 1]
     return f"{MONTH_NAMES[moved.month - 1]} {moved.day}" + (f", {moved.year}" if when.unit == "date" else "")
 
@@ -169,7 +176,7 @@ def _shifted_month(when: Number, step: float, unit: str, question: str) -> str |
     if unit not in _MONTHS:
         return None
     year, month = divmod(int(when.value + step * _MONTHS[unit]), 12)
-    bare = when.unit.endswith("?") or _MONTH.search(question)
+    bare = when.unit.endswith("?") or _seen(_MONTH, question)
     return MONTH_NAMES[month] if bare else f"{MONTH_NAMES[month]} {year}"
 
 
@@ -179,12 +186,12 @@ def _written(number: Number, question: str, value: float | None = None) -> str |
     It is a decade or century if the question asks for that.
     """
     unit, value = number.unit, round(abs(number.value if value is None else value), 6)
-    age = _AGE.search(question)
+    age = _seen(_AGE, question)
     if age and 1000 <= value < 2100:
         return f"{int(value) // 10 * 10}s" if age[1].lower() == "decade" else _nth((int(value) - 1) // 100 + 1)
     if unit == "century":
         return None
-    if unit in ("ordinal", "nth") and not _AMOUNT.search(question):
+    if unit in ("ordinal", "nth") and not _seen(_AMOUNT, question):
         if value != int(value) or value < 1:
             return None
         return ORDINALS.get(int(value), _nth(int(value))) if unit == "ordinal" else _nth(int(value))
@@ -194,7 +201,7 @@ def _written(number: Number, question: str, value: float | None = None) -> str |
         unit = next((name for name, size in reversed(SCALES.items()) if whole >= size), "")
         scaled = whole / SCALES.get(unit, 1)
         value, tail = (scaled, unit) if unit != "thousand" and round(scaled, 3) == scaled else (whole, "")
-    elif unit in (*_DAYS, *_MONTHS) and (asked := _PERIOD.search(question)) and asked[2]:
+    elif unit in (*_DAYS, *_MONTHS) and (asked := _seen(_PERIOD, question)) and asked[2]:
         tail = unit + "s" * (value != 1)
     if value == int(value):
         text = f"{int(value):,}" if value >= 10000 else str(int(value))
