@@ -1,0 +1,135 @@
+"""Measures which numeric answers the extractive reader can give: as a span of a gold passage, or computed.
+
+    python experiments/benchmarks/computed.py data/ifqa/full_split/train.json
+    python experiments/benchmarks/computed.py drop_contrast_sets_test.json[.xz]
+
+FILE has IfQA's layout or that of DROP's contrast set (Gardner et al. 2020); of the latter, questions whose answers are numbers or
+dates. Only questions of the subset `numeric` count. "Span": a span that equals an answer by exact match. "Computed": a computed
+candidate that does. "Both" may be accidental: the passage says it, and some numbers make it too. "None" is out of reach.
+Candidates are the mean number of different computed answers in a passage. Forms are told by the first rule that fits:
+
+    share           the question has a percentage, or a word such as "twice"
+    time between    it asks how many days, weeks, months or years, how long or how old
+    date            an answer has the name of a month
+    year            an answer is a year, decade or century
+    ordinal         an answer is one
+    amount          all others
+"""
+
+import argparse
+import json
+import lzma
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ifqa.errors import IfqaError
+from ifqa.models.hub import encoder_folder
+from ifqa.reading.span.network import Pair, make_pair
+from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.numeric import is_numeric
+from ifqa.training.span.targets import find_targets
+
+MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
+NTHS = "first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth"
+FACTORS = "twice|doubl|tripl|quadrupl|half|halv|per ?cent|%"
+ASKED = (("share", FACTORS), ("time between", r"how many (?:\w+ )?(?:day|week|month|year)s|how long|how old|duration"))
+GIVEN = (("date", MONTHS), ("year", r"^(?:1\d|20)\d\ds?$|century"), ("ordinal", rf"^(?:\d+(?:st|nd|rd|th)|{NTHS})$"))
+REACHED = ("span", "both", "computed", "none")
+
+
+def main() -> None:
+    """Find the candidates of each question, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    folder = encoder_folder()
+    counts: Counter[tuple[str, str]] = Counter()
+    passages = candidates = 0
+    for question, answers, texts in questions(parser.parse_args().file):
+        if not is_numeric(answers):
+            continue
+        pairs = [make_pair(folder, question, text) for text in dict.fromkeys(texts)]
+        counts[form(question, answers), reached(pairs, answers)] += 1
+        passages += len(pairs)
+        candidates += sum(len(computed(pair)) for pair in pairs)
+    print(table(counts))
+    print(f"\n{candidates / max(passages, 1):.1f} computed candidates in each of {passages:,} passages")
+
+
+def questions(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Question, answers and passages of each question.
+
+    Raises:
+        IfqaError: the file is missing or has another layout.
+    """
+    if not path.exists():
+        raise IfqaError(f"no {path}; wanted questions in IfQA's layout or DROP's")
+    with lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8") as file:
+        found = json.load(file)
+    try:
+        if isinstance(found, list):
+            yield from ((one["question"], one["answers"], one["context"]) for one in found)
+        else:
+            for part in found.values():
+                yield from (
+                    (one["question"], given, [part["passage"]])
+                    for one in part["qa_pairs"]
+                    if (given := drop_answers(one["answer"]))
+                )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise IfqaError(f"{path} has neither IfQA's layout nor DROP's ({error})") from error
+
+
+def drop_answers(answer: dict[str, Any]) -> list[str]:
+    """The number or date of an answer in DROP's layout; empty for spans."""
+    day, month, year = (answer["date"].get(part, "") for part in ("day", "month", "year"))
+    date = f"{month} {day}, {year}".strip(" ,") if day else f"{month} {year}".strip()
+    return [text for text in (str(answer["number"]), date) if text]
+
+
+def form(question: str, answers: list[str]) -> str:
+    """The form of a question and its answers, by the rules above."""
+    for name, pattern in ASKED:
+        if re.search(pattern, question, re.IGNORECASE):
+            return name
+    for name, pattern in GIVEN:
+        if any(re.search(pattern, answer.strip(), re.IGNORECASE if name == "ordinal" else 0) for answer in answers):
+            return name
+    return "amount"
+
+
+def reached(pairs: list[Pair], answers: list[str]) -> str:
+    """One of REACHED."""
+    gold = {normalize(answer) for answer in answers}
+    spans = {
+        normalize(pair.span_text(first, first + more))
+        for pair, targets in zip(pairs, find_targets(pairs, answers), strict=True)
+        for first, more in targets.spans
+    }
+    made = {normalize(text) for pair in pairs for text in computed(pair)}
+    return {(True, True): "both", (True, False): "span", (False, True): "computed"}.get(
+        (bool(spans & gold), bool(made & gold)), "none"
+    )
+
+
+def computed(pair: Pair) -> set[str]:
+    """The different computed answers of a passage."""
+    return {text for rows in pair.computed for steps in rows for text in steps if text is not None}
+
+
+def table(counts: Counter[tuple[str, str]]) -> str:
+    """A Markdown table with a row for each form."""
+    names = [name for name, _ in (*ASKED, *GIVEN)] + ["amount"]
+    rows = [(name, [counts[name, how] for how in REACHED]) for name in names]
+    rows.append(("all", [sum(column) for column in zip(*(row for _, row in rows), strict=True)]))
+    lines = [f"| form | questions | {' | '.join(REACHED)} | reached |", "|---|" + "---|" * (len(REACHED) + 2)]
+    for name, row in rows:
+        share = f"{100 * (1 - row[-1] / sum(row)):.1f}%" if sum(row) else "-"
+        lines.append(f"| {name} | {sum(row)} | {' | '.join(map(str, row))} | {share} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()
