@@ -128,8 +128,7 @@ class MiniLM(nn.Module):
                 self._linear(x, f"{prefix}.attention.self.{part}").view(rows, length, self.heads, -1).transpose(1, 2)
                 for part in ("query", "key", "value")
             )
-            scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2) + padding
-            mixed = (torch.softmax(scores, -1) @ value).transpose(1, 2).reshape(rows, length, self.size)
+            mixed = _attention(query, key, value, padding).transpose(1, 2).reshape(rows, length, self.size)
             mixed = self._drop(self._linear(mixed, f"{prefix}.attention.output.dense"), generator)
             x = self._norm(x + mixed, f"{prefix}.attention.output.LayerNorm")
             inner = F.gelu(self._linear(x, f"{prefix}.intermediate.dense"))
@@ -153,6 +152,15 @@ class MiniLM(nn.Module):
             return x
         kept = torch.rand(x.shape[0], 1, x.shape[2], generator=generator).to(x.device) >= self.dropout
         return x * (kept / (1 - self.dropout)).to(x.dtype)
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor, padding: Tensor) -> Tensor:
+    """Scaled dot-product attention; all [sequences, heads, tokens, size of a head], `padding` [sequences, 1, 1, tokens]."""
+    if torch.is_grad_enabled():  # on a CPU the backward pass of torch's own takes several times as long as this one's
+        scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2) + padding
+        return torch.softmax(scores, -1) @ value
+    mask = padding.expand(-1, -1, query.shape[2], -1)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
 
 def _key(name: str) -> str:
