@@ -36,6 +36,7 @@ from ifqa.storage.files import (
 _PACKED = (".gz", ".xz", ".bz2")
 _LONGEST = 1 << 30  # characters of one JSON value; HotpotQA's training questions are one line of 540 MB
 _TOKEN = re.compile(r"\w+|[^\w\s]")
+_ORIGIN = ("source", "licence")  # kept as labels, for the manifest of what is trained on them
 _ANSWER_KEYS = ("answers", "answer", "target")  # as SQuAD and DPR, nq_open, and tasks of lm-eval name them
 
 
@@ -124,7 +125,7 @@ def read_questions(path: Path) -> list[Question]:
 
     Records are a JSON list or JSON lines of objects. Each has a `question`, and may have: `id` or `idx`, else its number
     from 1; `answers`, `answer` or `target`: a text, a list, or the object of lists of SQuAD or TriviaQA; `passages` or
-    `context`: a text or a list; `choices`. This covers lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible
+    `context`: a text or a list; `choices`; `source` and `licence`, which become labels. This covers lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible
     questions have no answers.
 
     Raises:
@@ -209,14 +210,9 @@ def squad(data: list[object], path: str) -> Iterator[Question]:
         for paragraph in field(_object(article, where), "paragraphs", list, where):
             context = text_field(_object(paragraph, where), "context", where)
             for qa in field(paragraph, "qas", list, where):
-                found = _object(qa, where).get("answers", [])
-                texts = (
-                    [field(_object(one, where), "text", str, where) for one in found]
-                    if isinstance(found, list)
-                    else found
-                )
-                answers = () if qa.get("is_impossible") is True else _texts(texts, "answers", where)
-                answers = tuple(dict.fromkeys(answers))  # one of each annotator, often the same
+                answers = _marked(_object(qa, where).get("answers", []), "answers", where)
+                if qa.get("is_impossible") is True:
+                    answers = ()
                 yield Question(_id(qa, 0, where), text_field(qa, "question", where), answers, (context,))
 
 
@@ -230,9 +226,10 @@ def _record(value: object, number: int, where: str) -> Question:
     return Question(
         _id(record, number, where),
         text_field(record, "question", where),
-        _texts(answers, key, where),
+        _marked(answers, key, where),
         _texts(record.get(gold), gold, where),
         _texts(record.get("choices"), "choices", where),
+        labels=tuple((name, text_field(record, name, where)) for name in _ORIGIN if record.get(name)),
     )
 
 
@@ -247,6 +244,14 @@ def _id(record: dict[str, object], number: int, where: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise IfqaError(f"{where}: 'id' must be text or a whole number, found {value!r}")
     return unicode_text(str(value), "id", where)
+
+
+def _marked(value: object, key: str, where: str) -> tuple[str, ...]:
+    """Answers as texts, or as SQuAD has them, objects with a `text` and its place; each text once."""
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        value = [field(_object(one, where), "text", str, where) for one in value]
+        return tuple(dict.fromkeys(_texts(value, key, where)))  # one of each annotator, often the same
+    return _texts(value, key, where)
 
 
 def _texts(value: object, key: str, where: str) -> tuple[str, ...]:

@@ -1,0 +1,103 @@
+"""Writes the reading questions that the span reader's weights are trained on first, from the publishers' files.
+
+    python experiments/benchmarks/reading_files.py FOLDER --to reading.jsonl [--qamr 8000]
+    python experiments/benchmarks/reading_files.py FOLDER --to nq-swap-held.jsonl --held
+
+FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
+`qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows that
+are written have question, context, answers, source and licence, for `ifqa train extractive --reading`.
+
+- QAMR's questions are about single sentences; so many are drawn, by a seed.
+- NQ-Swap is split by the SHA-256 of the question: a third is held out of all training, which --held writes. Its marks of HTML
+  are taken out.
+- A context of more than 190 words does not fit the reader, and its question is left out.
+"""
+
+import argparse
+import hashlib
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ifqa.formats.questions import read_questions
+from ifqa.progress import say
+from ifqa.storage.files import read_lines, write_jsonl
+
+LICENCES = {
+    "squad1.1-train": "CC BY-SA 4.0",
+    "squadshifts-newwiki": "CC BY 4.0",
+    "timeqa-human-easy": "BSD-3-Clause",
+    "timeqa-human-hard": "BSD-3-Clause",
+    "qamr": "MIT",
+    "nq-swap": "MIT",
+}
+WORDS = 190  # of a context
+_MARK = re.compile(r"</?[A-Z][A-Za-z0-9]*(?: [^>]*)?>")
+_QAMR = re.compile(r"(.+?\?) {2,}(.+)")  # a question and its annotators' answers, which tabs part
+
+
+def main() -> None:
+    """Write the rows."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--to", type=Path, required=True, help="a .jsonl file")
+    parser.add_argument("--qamr", type=int, default=8000, help="questions of QAMR")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw of these")
+    parser.add_argument("--held", action="store_true", help="write the third of NQ-Swap that is held out, and nothing else")
+    arguments = parser.parse_args()
+    if arguments.held:
+        rows = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
+    else:
+        single = list(qamr(arguments.folder))
+        rows = [
+            *spans(arguments.folder),
+            *(row for row in nq_swap(arguments.folder) if not held_out(row["question"])),
+            *random.Random(arguments.seed).sample(single, min(arguments.qamr, len(single))),
+        ]
+    rows = [row for row in rows if len(row["context"].split()) <= WORDS]
+    write_jsonl(arguments.to, rows)
+    say(f"{arguments.to}: {len(rows):,} questions")
+
+
+def row(question: str, context: str, answers: list[str], source: str) -> dict[str, Any]:
+    """A row of a source with its licence."""
+    return {"question": question, "context": context, "answers": answers, "source": source, "licence": LICENCES[source]}
+
+
+def spans(folder: Path) -> Iterator[dict[str, Any]]:
+    """SQuAD, SquadShifts and TimeQA."""
+    for one in read_questions(folder / "span-train.jsonl.xz"):
+        yield row(one.text, one.gold_passages[0], list(one.answers), one.label("source"))
+
+
+def qamr(folder: Path) -> Iterator[dict[str, Any]]:
+    """QAMR: a line with `#` and an id, the sentence, and lines with a question and answers."""
+    for name in ("dev", "test"):
+        sentence, before = "", ""
+        for _, line in read_lines(folder / f"qamr-{name}.tsv.xz"):
+            if before.startswith("#"):
+                sentence = line
+            elif asked := _QAMR.fullmatch(line):
+                answers = [one.strip() for one in asked[2].split("\t") if one.strip() and one.strip() in sentence]
+                if answers:
+                    yield row(asked[1], sentence, list(dict.fromkeys(answers)), "qamr")
+            before = line
+
+
+def nq_swap(folder: Path) -> Iterator[dict[str, Any]]:
+    """NQ-Swap: the passage's answer was exchanged for another entity, and the new answer is the right one."""
+    for one in read_questions(folder / "nq-swap-train.json.xz"):
+        context = " ".join(_MARK.sub(" ", one.gold_passages[0]).split())
+        yield row(f"{one.text}?", context, list(one.answers), "nq-swap")
+
+
+def held_out(question: str) -> bool:
+    """Whether a question of NQ-Swap is in the third that never trains."""
+    published = question.removesuffix("?")  # its questions have no mark at their end
+    return int(hashlib.sha256(published.encode()).hexdigest()[:8], 16) % 3 == 2
+
+
+if __name__ == "__main__":
+    main()
