@@ -41,8 +41,10 @@ _DATE = re.compile(
     rf"\b(?:(?P<d1>\d{{1,2}}){_NTH} (?P<m1>{_MONTH})|(?P<m2>{_MONTH}) (?P<d2>\d{{1,2}}){_NTH})\b(?:,? (?P<y>\d{{4}})\b)?"
 )
 _IN_MONTH = re.compile(rf"\b(?P<m>{_MONTH})\b(?! \d{{1,2}}\b)(?:,? (?:of )?(?P<y>\d{{4}})\b)?")
-_NAME = r"(?:the )?[A-Z\"][\w'’.\"-]*(?: (?:(?:of|the|de|and the) )?[A-Z\"][\w'’.\"-]*)*(?: \([^()]{1,40}\))?"
-_LIST = re.compile(rf"{_NAME}(?:, {_NAME})+,? and {_NAME}|{_NAME} and {_NAME}")
+#: Possessive, so that no text takes more than a pass from each of its words.
+_WORD = r"[A-Z\"](?:[\w'’\"-]|\.(?=\w))*+"
+_NAME = rf"(?:the )?{_WORD}(?: (?:(?:of|the|de) )?{_WORD})*+(?: \([^()]{{1,40}}\))?+"
+_LIST = re.compile(rf"(?<![\w\"]){_NAME}(?:(?:, {_NAME})++,?)?+ and {_NAME}")
 
 
 @dataclass(frozen=True, slots=True)
