@@ -45,7 +45,9 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True, help="a .jsonl file")
     parser.add_argument("--qamr", type=int, default=8000, help="questions of QAMR")
     parser.add_argument("--seed", type=int, default=0, help="of the draw of these")
-    parser.add_argument("--held", action="store_true", help="write the third of NQ-Swap that is held out, and nothing else")
+    parser.add_argument(
+        "--held", action="store_true", help="write the third of NQ-Swap that is held out, and nothing else"
+    )
     arguments = parser.parse_args()
     if arguments.held:
         rows = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]

@@ -56,8 +56,18 @@ def _training(
 
 @train.command("extractive")
 @_training("models/extractive")
-def train_extractive(given: Given) -> None:
-    """Train the span reader: an adapter and heads on all-MiniLM-L6-v2."""
+def train_extractive(
+    given: Given,
+    reading: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Reading questions to train on first: SQuAD's .json, or rows (.jsonl, .json) with question, context and "
+            "answers, packed or not. Repeatable."
+        ),
+    ] = None,
+) -> None:
+    """Train the span reader on all-MiniLM-L6-v2."""
+    given["settings"] |= {"reading": [str(path) for path in reading]} if reading else {}
     _train("extractive", given)
 
 

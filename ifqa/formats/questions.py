@@ -124,9 +124,9 @@ def read_questions(path: Path) -> list[Question]:
     """The questions of a file, plain or compressed: topics (.tsv), SQuAD (.json) or records (.json, .jsonl).
 
     Records are a JSON list or JSON lines of objects. Each has a `question`, and may have: `id` or `idx`, else its number
-    from 1; `answers`, `answer` or `target`: a text, a list, or the object of lists of SQuAD or TriviaQA; `passages` or
-    `context`: a text or a list; `choices`; `source` and `licence`, which become labels. This covers lm-eval, the IfQA release, DPR and FiD. SQuAD's impossible
-    questions have no answers.
+    from 1; `answers`, `answer` or `target`: a text, a list, or the objects of SQuAD or TriviaQA; `passages` or `context`: a
+    text or a list; `choices`; `source` and `licence`, which become labels. This covers lm-eval, the IfQA release, DPR and
+    FiD. SQuAD's impossible questions have no answers.
 
     Raises:
         IfqaError: the file is missing, has another format or no questions, or two questions have the same id.

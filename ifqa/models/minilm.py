@@ -40,15 +40,14 @@ def token_embeddings(folder: Path) -> Tensor:
 
 
 class MiniLM(nn.Module):
-    """The encoder, frozen, with optional low-rank adapters (LoRA; Hu et al. 2022) on every linear layer.
+    """The encoder, with all weights frozen, with low-rank adapters (LoRA; Hu et al. 2022), or with its layers trained.
 
     Args:
         folder: the folder that `ifqa.models.hub.encoder_folder` returns.
-        rank: of the adapters; 0 for no adapters. An adapter adds `B(A(x))` to a layer's output (alpha = rank, so scale 1).
         dropout: share of features that training sets to zero, the same features at every position of a sequence.
     """
 
-    def __init__(self, folder: Path, rank: int = 0, dropout: float = 0.0) -> None:
+    def __init__(self, folder: Path, dropout: float = 0.0) -> None:
         from safetensors.torch import load_file
 
         super().__init__()
@@ -58,54 +57,68 @@ class MiniLM(nn.Module):
         self.size: int = config["hidden_size"]
         self.positions: int = config["max_position_embeddings"]
         self.epsilon: float = config["layer_norm_eps"]
-        self.rank = rank
+        self.rank = 0  # of the adapters
         self.dropout = dropout
         for name, tensor in load_file(folder / "model.safetensors").items():
             if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():
                 self.register_buffer(_key(name), tensor.float(), persistent=False)
         self.dtype = torch.float32
         self.adapters = nn.ParameterDict()
-        for name in self.layer_names() if rank else ():
-            out_size, in_size = self.weight(f"{name}.weight").shape
-            self.adapters[_key(f"{name}.lora_A")] = nn.Parameter(torch.empty(rank, in_size))
-            self.adapters[_key(f"{name}.lora_B")] = nn.Parameter(torch.zeros(out_size, rank))
 
     def layer_names(self) -> list[str]:
-        """Names of all adapted linear layers."""
+        """Names of all linear layers, which may have an adapter."""
         return [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in LINEAR]
 
     def weight(self, name: str) -> Tensor:
-        """A frozen tensor, by its name in the weights' file."""
+        """A weight, by its name in the weights' file; those of the layers in the type that is computed in."""
         tensor: Tensor = getattr(self, _key(name))
-        return tensor
+        return tensor.to(self.dtype) if name.startswith("encoder.") else tensor
 
     def cast(self, dtype: torch.dtype) -> None:
-        """Compute in `dtype` from now on. Embeddings keep their type, and adapters are cast at each use."""
+        """Compute in `dtype` from now on. The weights stay in float32 and are cast at each use."""
         self.dtype = dtype
+
+    def add_adapters(self, rank: int, generator: torch.Generator) -> None:
+        """Add adapters, each of which adds `B(A(x))` to a layer's output (alpha = rank, so scale 1).
+
+        A is drawn uniformly, as in peft, and B is zero, so that the network's output is unchanged at first.
+        """
+        self.rank = rank
+        for name in self.layer_names():
+            out_size, in_size = self.weight(f"{name}.weight").shape
+            a, bound = torch.empty(rank, in_size), 1 / math.sqrt(in_size)
+            self.adapters[_key(f"{name}.lora_A")] = nn.Parameter(
+                nn.init.uniform_(a, -bound, bound, generator=generator)
+            )
+            self.adapters[_key(f"{name}.lora_B")] = nn.Parameter(torch.zeros(out_size, rank))
+
+    def train_layers(self) -> None:
+        """Make the layers' weights parameters; the embeddings stay frozen."""
+        for name, tensor in list(self.named_buffers()):
+            if name.startswith("encoder__"):
+                delattr(self, name)
+                self.register_parameter(name, nn.Parameter(tensor))
+
+    def layer_tensors(self) -> dict[str, Tensor]:
+        """The layers' weights, with what the adapters add, by their names in the weights' file."""
+        several = (*self.named_parameters(), *self.named_buffers())
+        tensors = {name: tensor.detach() for name, tensor in several if name.startswith("encoder__")}
+        for name in self.layer_names() if self.rank else ():
+            a, b = (self.adapters[_key(f"{name}.lora_{side}")].detach() for side in "AB")
+            key = _key(f"{name}.weight")
+            tensors[key] = tensors[key] + b @ a
+        return {_name(key): tensor for key, tensor in tensors.items()}
+
+    def load_layers(self, tensors: dict[str, Tensor]) -> None:
+        """Take the layers' weights from `layer_tensors` of another network.
+
+        Raises:
+            KeyError: one is missing.
+            RuntimeError: one is of another shape.
+        """
         for name, tensor in self.named_buffers():
             if name.startswith("encoder__"):
-                setattr(self, name, tensor.to(dtype))
-
-    def initialise(self, generator: torch.Generator) -> None:
-        """Initialise the adapters: A uniform, as in peft, and B zero, so that the network's output is unchanged at first."""
-        for name, parameter in self.adapters.items():
-            if name.endswith("lora_A"):
-                bound = 1 / math.sqrt(parameter.shape[1])
-                nn.init.uniform_(parameter, -bound, bound, generator=generator)
-
-    def load_adapter(self, tensors: dict[str, Tensor]) -> None:
-        """Add the adapters in a peft file's tensors to the frozen weights, for inference only."""
-        for name in self.layer_names():
-            a, b = (tensors[f"base_model.model.{name}.lora_{side}.weight"].float() for side in "AB")
-            self.weight(f"{name}.weight").add_(b @ a)
-
-    def adapter_tensors(self) -> dict[str, Tensor]:
-        """The adapters by their names in peft."""
-        return {
-            f"base_model.model.{name}.lora_{side}.weight": self.adapters[_key(f"{name}.lora_{side}")].detach()
-            for name in self.layer_names()
-            for side in "AB"
-        }
+                tensor.copy_(tensors[_name(name)])
 
     def forward(self, ids: Tensor, types: Tensor, mask: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Hidden states of the last layer, [sequences, tokens, 384].
@@ -165,3 +178,7 @@ def _attention(query: Tensor, key: Tensor, value: Tensor, padding: Tensor) -> Te
 
 def _key(name: str) -> str:
     return name.replace(".", "__")  # torch allows no dot in a buffer's name
+
+
+def _name(key: str) -> str:
+    return key.replace("__", ".")

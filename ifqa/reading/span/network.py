@@ -114,8 +114,7 @@ class SpanModel(nn.Module):
         self.length = nn.Parameter(torch.zeros(MAX_SPAN))
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Fresh adapters and heads."""
-        self.encoder.initialise(generator)
+        """Draw the heads."""
         nn.init.normal_(self.heads.weight, std=0.02, generator=generator)
         nn.init.zeros_(self.heads.bias)
 

@@ -1,26 +1,23 @@
 """Reader 'extractive', the default: a small span reader over all-MiniLM-L6-v2, trained on IfQA; no GPU, no key."""
 
-import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.reading.span.weights import identity_of, load_weights, manifest_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Positive, checked
-from ifqa.storage.files import read_json, require, sha256
 from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
     from ifqa.reading.span.network import SpanModel
 
 SHIPPED = BUNDLED / "weights" / "extractive"
-FILES = ("adapter_model.safetensors", "heads.safetensors")
 PASSAGE_CANDIDATES = 20  # candidates kept per passage
 
 
@@ -63,12 +60,12 @@ class Extractive(Reader):
         batch_tokens: Positive = 8192,
     ) -> None:
         self.folder = Path(weights) if weights else SHIPPED
-        self.manifest = _manifest(self.folder)
+        self.manifest = manifest_of(self.folder)
         self.family = self.manifest["family"]
         self.rank_weight = rank_weight
         self.batch_tokens = batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
-        self._model = _load(self.folder, resolve_device(device), precision)
+        self._model = _open(self.folder, resolve_device(device), precision)
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -107,15 +104,13 @@ class Extractive(Reader):
     @classmethod
     def trained(cls, weights: str = "", **_: object) -> str:
         """The split family the weights were trained on, read without loading them."""
-        family: str = _manifest(Path(weights) if weights else SHIPPED)["family"]
+        family: str = manifest_of(Path(weights) if weights else SHIPPED)["family"]
         return family
 
     @classmethod
     def fingerprint(cls, weights: str = "", **_: object) -> str:
         """SHA-256 over the weights' files."""
-        folder = Path(weights) if weights else SHIPPED
-        hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in FILES]
-        return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+        return identity_of(Path(weights) if weights else SHIPPED)
 
     def _choose(
         self, question: Question, passages: Sequence[Passage], candidates: Sequence[Sequence[tuple[float, str]]]
@@ -150,37 +145,15 @@ class Extractive(Reader):
         return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids)
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = require(folder / "manifest.json", "the weights of reader 'extractive'")
-    manifest = read_json(path)
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("family"), str):
-        raise IfqaError(f"{path}: no 'family' in it; wanted a folder that `ifqa train extractive` made")
-    return manifest
-
-
-def _load(folder: Path, device: str, precision: str) -> "SpanModel":
+def _open(folder: Path, device: str, precision: str) -> "SpanModel":
     import torch
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
 
     from ifqa.models.hub import encoder_folder
     from ifqa.models.minilm import MiniLM
     from ifqa.reading.span.network import SpanModel
 
     model = SpanModel(MiniLM(encoder_folder()))
-    try:
-        model.encoder.load_adapter(load_file(require(folder / "adapter_model.safetensors", "adapter")))
-        heads = load_file(require(folder / "heads.safetensors", "heads"))
-        if (
-            len(heads["heads.bias"]) == 5
-        ):  # of version 1: no score for two numbers of a passage, so they are never chosen
-            heads["heads.weight"] = torch.nn.functional.pad(heads["heads.weight"], (0, 0, 0, 3))
-            heads["heads.bias"] = torch.nn.functional.pad(heads["heads.bias"], (0, 3), value=-1e4)
-        model.load_state_dict({name: tensor.float() for name, tensor in heads.items()})
-    except (SafetensorError, KeyError, RuntimeError) as error:
-        raise IfqaError(
-            f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them again"
-        ) from error
+    load_weights(model, folder)
     model.encoder.cast(getattr(torch, precision))
     return model.to(device).eval()
 

@@ -1,63 +1,40 @@
-"""Training the extractive reader (`ifqa.reading.span.reader`): adapters and heads, from gold and retrieved passages."""
+"""Training the extractive reader (`ifqa.reading.span.reader`): reading questions first, then counterfactual questions."""
 
 import hashlib
 import json
-import random
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from ifqa.errors import IfqaError
+from ifqa.formats.questions import read_questions
 from ifqa.models.devices import half_precision
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder
-from ifqa.models.minilm import LINEAR, MiniLM
-from ifqa.progress import bar, say
-from ifqa.reading.span.network import Pair, SpanModel, make_pair
+from ifqa.models.minilm import MiniLM
+from ifqa.progress import say
+from ifqa.protocols import Place
+from ifqa.reading.span.network import SpanModel
+from ifqa.reading.span.weights import ENCODER, HEADS, identity_of, load_weights, manifest_of
 from ifqa.records import Passage, Question
-from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Natural, NotNegative, Positive, checked
-from ifqa.storage.files import create, read_json, write, write_json
+from ifqa.storage.files import create, read_json, sha256, write, write_json
 from ifqa.training import resume
 from ifqa.training.material import Material
+from ifqa.training.span.examples import Example, batches
+from ifqa.training.span.fitting import CHECKPOINT, Schedule, fit
 from ifqa.training.span.practice import practice_questions
-from ifqa.training.span.targets import Targets, find_targets
 
-CHECKPOINT = "checkpoint.safetensors"
-_KEPT_NEGATIVES = 4  # the best of a question's ranking; each epoch draws from these
-
-
-class Example:
-    """A question: its gold passages with their targets, and its negatives."""
-
-    def __init__(self, question: Question, ranking: Sequence[Passage]) -> None:
-        folder = encoder_folder()
-        texts = list(dict.fromkeys(question.gold_passages))
-        self.gold = [make_pair(folder, question.text, text) for text in texts]
-        self.targets: list[Targets] = find_targets(self.gold, question.answers)
-        own = {normalize(text) for text in texts}
-        answers = [f" {normalize(answer)} " for answer in question.answers]
-        others = [one.text for one in ranking if normalize(one.text) not in own]
-        wrong = [
-            text for text in others if not any(answer in f" {normalize(text)} " for answer in answers if answer.strip())
-        ]
-        self.negatives = [make_pair(folder, question.text, text) for text in wrong[:_KEPT_NEGATIVES]]
-
-    @property
-    def has_target(self) -> bool:
-        """Whether a gold passage contains the answer, or the answer can be computed from it."""
-        return any(target.spans or target.computed for target in self.targets)
-
-    def loss(self, spans: Sequence[Tensor], computed: Sequence[Tensor]) -> Tensor:
-        """-log of the summed probability of all targets among all candidates of all passages; gold passages come first."""
-        every = [scores.flatten() for scores in (*spans, *computed)]
-        right = [spans[row][place] for row, target in enumerate(self.targets) for place in target.spans]
-        right += [computed[row][place] for row, target in enumerate(self.targets) for place in target.computed]
-        return torch.logsumexp(torch.cat(every), 0) - torch.logsumexp(torch.stack(right), 0)
+READING = "reading"  # the folder of the first phase, in that of the training
+_HEADS = (
+    5.0  # the heads' rate in the first phase, times the encoder's, whose weights need smaller steps than fresh heads
+)
+_WORDS = 190  # of a reading question's context; more do not fit the reader
 
 
 @checked("training setting", given=["material", "folder", "progress"])
@@ -65,6 +42,8 @@ def train(
     material: Material,
     folder: Path,
     *,
+    reading: Sequence[Place] = (),
+    start: Place = "",
     seed: Natural = 0,
     epochs: Positive = 4,
     rank: Positive = 32,
@@ -74,11 +53,14 @@ def train(
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1,
     practice: Natural = 2,
     weight_decay: NotNegative = 0.01,
+    reading_epochs: Positive = 1,
+    reading_rate: NotNegative = 1e-4,
+    reading_batch: Positive = 16,
     device: str = "cpu",
     checkpoint_every: Positive = 100,
     progress: Callable[[str], None] = say,
 ) -> dict[str, Any]:
-    """Train, and write `adapter_model.safetensors` and `adapter_config.json` (peft's), `heads.safetensors`, `manifest.json`.
+    """Train, and write `encoder.safetensors`, `heads.safetensors` and `manifest.json`.
 
     An interrupted training resumes from the checkpoint in `folder` and ends in the same weights: all draws depend only on
     the seed and the number of the step. The checkpoint is removed after the manifest is written.
@@ -88,10 +70,15 @@ def train(
             computed. Negatives are drawn from the rankings. The rankings should hold passages of the same kind as the
             gold passages, as BM25 over the gold passages of all training questions gives, or the network learns to tell
             the two kinds apart. A question's own gold passages and passages that contain an answer are no negatives.
+        reading: files of reading questions, as `ifqa.formats.questions.read_questions` reads them, each with its passage and
+            its answer in it. They are trained on before the questions of `material`, with all weights of the encoder's layers,
+            and the result is kept in the folder `reading` in `folder`, from which another training can start.
+        start: a folder that such a training wrote, to start from instead.
         practice: practice questions per training passage (`ifqa.training.span.practice`), trained on once before the real ones.
-        epochs, rank, learning_rate, negatives, batch, dropout, weight_decay: passes over the data, rank of the adapters,
-            highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives per question in each
-            pass, questions per step, share of features dropped, AdamW's decay.
+        seed, epochs, rank, learning_rate, negatives, batch, dropout, weight_decay: seed of all draws, passes over the data,
+            rank of the adapters, highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives per
+            question in each pass, questions per step, share of features dropped, AdamW's decay.
+        reading_epochs, reading_rate, reading_batch: the same of the reading questions. The heads' rate is five times as high.
         device: "cpu" or "cuda". The bundled weights were trained on a CPU that multiplies in bfloat16; on other hardware
             the last digits differ, and so do a few answers.
         checkpoint_every: steps between checkpoints.
@@ -101,112 +88,166 @@ def train(
         The manifest.
 
     Raises:
-        IfqaError: nothing to train on, a setting out of range, or `folder` holds another training, finished or not.
+        IfqaError: nothing to train on, a setting out of range, a file of reading questions is missing or has another layout,
+            `start` was trained on another split family, or `folder` holds another training, finished or not.
     """
     questions, rankings = material.questions, material.rankings
-    chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
-              "batch": batch, "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
+    if reading and start:
+        raise IfqaError("wanted reading questions or a start, found both; a start has read its questions already")
     examples = [Example(question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
     examples = [example for example in examples if example.has_target]
     if not examples:
         raise IfqaError(
             f"none of {len(questions)} training questions has its answer in a gold passage; wanted annotated questions"
         )
+    resume.refuse_strangers(folder, CHECKPOINT)
+    if reading:
+        start = str(folder / READING)
+        _read(
+            [Path(one) for one in reading], Path(start), device, checkpoint_every, progress,
+            {"seed": seed, "epochs": reading_epochs, "learning_rate": reading_rate, "batch": reading_batch,
+             "dropout": dropout, "weight_decay": weight_decay},
+        )  # fmt: skip
+    before = manifest_of(Path(start)) if start else {}
+    if before.get("family", "") not in ("", material.family):
+        raise IfqaError(
+            f"{start} was trained on {before['family']}; wanted a start that was not, or was on {material.family}"
+        )
+    chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
+              "batch": batch, "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
     texts = list(dict.fromkeys(text for question in questions for text in question.gold_passages))
-    warm_up = [Example(question, ()) for question in (practice_questions(texts, seed, practice) if practice else ())]
-    warm_up = [example for example in warm_up if example.has_target]
-    rounds = [warm_up, *[examples] * epochs]
-    steps = sum(-(-len(some) // batch) for some in rounds)
+    warm_up = [Example(question) for question in (practice_questions(texts, seed, practice) if practice else ())]
+    rounds = [[example for example in warm_up if example.has_target], *[examples] * epochs]
     inputs = {
+        "reader": "extractive",
         "family": material.family,
         "sources": material.sources,
         "settings": chosen,
         "questions": _identity(questions, rankings),
-    }
+    } | ({"start": {"sha256": identity_of(Path(start)), "trained": before}} if start else {})
+    if not _begin(folder, inputs, progress):
+        return manifest_of(folder)
+    model = _network(start, seed, dropout)
+    model.encoder.add_adapters(rank, torch.Generator().manual_seed(seed))
+    plan = Schedule(
+        seed,
+        sum(-(-len(some) // batch) for some in rounds),
+        learning_rate,
+        1.0,
+        weight_decay,
+        negatives,
+        checkpoint_every,
+    )
+    progress(f"{len(examples)} of {len(questions)} questions have a target; {plan.steps} steps")
+    groups = chain.from_iterable(
+        batches(some, batch, f"{seed} {number}", _length) for number, some in enumerate(rounds)
+    )
+    return _fitted(model, groups, lambda one: one, plan, folder, inputs, device, progress, {"examples": len(examples)})
 
+
+def _read(
+    files: Sequence[Path], folder: Path, device: str, checkpoint_every: int, progress: Callable[[str], None],
+    chosen: dict[str, Any],
+) -> None:  # fmt: skip
+    """The first phase: train all weights of the encoder's layers on reading questions."""
+    several = [one for path in files for one in read_questions(path)]
+    asked = [
+        one for one in several if one.gold_passages and all(len(text.split()) <= _WORDS for text in one.gold_passages)
+    ]
+    if not asked:
+        raise IfqaError(
+            f"{files[0]}: none of {len(several)} reading questions has a passage of at most {_WORDS} words; wanted rows with "
+            "question, context and answers"
+        )
+    progress(f"{len(asked):,} of {len(several):,} reading questions have a passage of at most {_WORDS} words")
+    inputs = {
+        "reader": "extractive",
+        "family": "",
+        "sources": {path.name: sha256(path) for path in files},
+        "rows": _counted(asked, "source"),
+        "licences": _counted(asked, "licence"),
+        "settings": chosen,
+    }
+    if not _begin(folder, inputs, progress):
+        return
+    model = _network("", chosen["seed"], chosen["dropout"])
+    model.encoder.train_layers()
+    size, seed = chosen["batch"], chosen["seed"]
+    plan = Schedule(
+        seed, chosen["epochs"] * -(-len(asked) // size), chosen["learning_rate"], _HEADS, chosen["weight_decay"], 0,
+        checkpoint_every,
+    )  # fmt: skip
+    groups = chain.from_iterable(
+        batches(asked, size, f"{seed} reading {number}", _characters) for number in range(chosen["epochs"])
+    )
+    _fitted(model, groups, Example, plan, folder, inputs, device, progress, {"examples": len(asked)})
+
+
+def _length(example: Example) -> int:
+    return example.length
+
+
+def _characters(question: Question) -> int:
+    return len(question.text) + max(map(len, question.gold_passages))
+
+
+def _counted(questions: Sequence[Question], label: str) -> dict[str, int]:
+    """The number of questions of each value of a label."""
+    return dict(sorted(Counter(one.label(label) or "not named" for one in questions).items()))
+
+
+def _begin(folder: Path, inputs: Mapping[str, Any], progress: Callable[[str], None]) -> bool:
+    """Whether to train: False if the folder holds this training, finished and whole."""
     resume.refuse_strangers(folder, CHECKPOINT)
-    if (folder / "manifest.json").exists():
-        there = read_json(folder / "manifest.json")
-        if any(there.get(key) != value for key, value in inputs.items()):
+    if (folder / resume.MANIFEST).exists():
+        there = read_json(folder / resume.MANIFEST)
+        if any(there.get(key) != value for key, value in json.loads(json.dumps(inputs)).items()):
             raise IfqaError(f"{folder} holds another training (other data or settings); train into another folder")
         file = resume.damaged(folder, there.get("files", {}))
         if not file:
             progress(f"{folder}: nothing to do, trained by exactly this before")
-            return dict(there)
+            return False
         progress(f"{folder}: {file} is missing or altered; training again")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / resume.INPUTS, inputs)  # if it is killed while it saves, the weights are known as its own
-    torch.manual_seed(seed)
-    model = SpanModel(MiniLM(encoder_folder(), rank, dropout))
+    return True
+
+
+def _network(start: str, seed: int, dropout: float) -> SpanModel:
+    """MiniLM with fresh heads, or the network of a training."""
+    model = SpanModel(MiniLM(encoder_folder(), dropout))
+    model.initialise(torch.Generator().manual_seed(seed))
+    if start:
+        load_weights(model, Path(start))
+    return model
+
+
+def _fitted(
+    model: SpanModel, groups: Any, encode: Callable[[Any], Example], plan: Schedule, folder: Path, inputs: dict[str, Any],
+    device: str, progress: Callable[[str], None], made: dict[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    """Train, write the weights in half precision and last the manifest, and remove what only a resumed training needs."""
+    from safetensors.torch import save
+
     precision = half_precision(device)
     model.encoder.cast(precision)
-    model.initialise(torch.Generator().manual_seed(seed))
-    model.to(device)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.98), weight_decay=weight_decay)
-    done = _resume(folder / CHECKPOINT, inputs, model, optimiser)
-    progress(
-        f"{len(examples)} of {len(questions)} questions have a target; {steps} steps"
-        + (f", resuming after step {done}" if done else "")
-    )
-    groups = (group for number, some in enumerate(rounds) for group in _batches(some, batch, seed, number))
-    losses: list[float] = []
-    with bar("training", steps - done) as advance:
-        for step, group in enumerate(groups, start=1):
-            if step <= done:
-                continue
-            rate = learning_rate * _rate(step, steps)
-            losses.append(_step(model, optimiser, group, negatives, rate, f"{seed} {step}"))
-            advance(1)
-            if step % checkpoint_every == 0 and step < steps:
-                _save_checkpoint(folder / CHECKPOINT, inputs, model, optimiser, step)
-                progress(f"step {step}/{steps}, loss {sum(losses) / len(losses):.3f}")
-                losses.clear()
-    manifest = _save(folder, inputs, model, {"examples": len(examples), "steps": steps, "precision": str(precision)})
+    fit(model.to(device), groups, encode, plan, folder, inputs, f"training {folder.name}", progress)
+    heads = {name: tensor.detach() for name, tensor in model.named_parameters() if not name.startswith("encoder.")}
+    (folder / resume.MANIFEST).unlink(missing_ok=True)  # an older manifest would vouch for half-written weights
+    for name, tensors in ((ENCODER, model.encoder.layer_tensors()), (HEADS, heads)):
+        with create(folder / name) as handle:
+            write(handle, save({key: one.half().cpu().contiguous() for key, one in tensors.items()}, {"format": "pt"}))
+    manifest = inputs | made | {
+        "steps": plan.steps,
+        "precision": str(precision),
+        "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
+        "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
+        "files": resume.hashes(folder, [ENCODER, HEADS]),
+    }  # fmt: skip
+    write_json(folder / resume.MANIFEST, manifest)
     for name in (CHECKPOINT, resume.INPUTS):
         (folder / name).unlink(missing_ok=True)
     return manifest
-
-
-def _batches(examples: Sequence[Example], size: int, seed: int, epoch: int) -> list[list[Example]]:
-    """The batches of an epoch, shuffled; examples of a batch have similar lengths, so that there is little padding."""
-    order = list(examples)
-    draw = random.Random(f"{seed} {epoch}")
-    draw.shuffle(order)
-    groups = []
-    for start in range(0, len(order), size * 16):
-        like = sorted(order[start : start + size * 16], key=lambda one: max(len(pair.ids) for pair in one.gold))
-        groups += [like[at : at + size] for at in range(0, len(like), size)]
-    draw.shuffle(groups)
-    return groups
-
-
-def _rate(step: int, steps: int) -> float:
-    warm = max(1, steps // 10)
-    return min(step / warm, (steps - step) / max(1, steps - warm))
-
-
-def _step(
-    model: SpanModel, optimiser: torch.optim.Optimizer, group: Sequence[Example], negatives: int, rate: float, key: str
-) -> float:
-    draw = random.Random(key)
-    generator = torch.Generator().manual_seed(draw.getrandbits(63))
-    passages: list[list[Pair]] = [
-        one.gold + draw.sample(one.negatives, min(negatives, len(one.negatives))) for one in group
-    ]
-    spans, computed = model([pair for several in passages for pair in several], generator)
-    losses, start = [], 0
-    for example, several in zip(group, passages, strict=True):
-        end = start + len(several)
-        losses.append(example.loss(list(spans[start:end]), computed[start:end]))
-        start = end
-    loss = torch.stack(losses).mean()
-    for part in optimiser.param_groups:
-        part["lr"] = rate
-    optimiser.zero_grad()
-    torch.autograd.backward(loss)
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimiser.step()
-    return loss.item()
 
 
 def _identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:
@@ -218,71 +259,3 @@ def _identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage
             ).encode()
         )
     return digest.hexdigest()
-
-
-def _save_checkpoint(
-    path: Path, inputs: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer, step: int
-) -> None:
-    from safetensors.torch import save
-
-    tensors = {f"model.{name}": tensor.detach() for name, tensor in model.named_parameters()}
-    for index, state in optimiser.state_dict()["state"].items():
-        tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in state.items()}
-    with create(path) as handle:
-        write(handle, save(tensors, {"inputs": json.dumps(inputs, sort_keys=True), "step": str(step)}))
-
-
-def _resume(path: Path, inputs: dict[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
-    """Load the checkpoint if there is one; returns the number of steps done."""
-    from safetensors import SafetensorError, safe_open
-
-    if not path.exists():
-        return 0
-    try:
-        opened = safe_open(path, "pt")
-    except SafetensorError as error:
-        raise IfqaError(f"{path} is damaged ({error}); remove it to start again") from error
-    with opened as file:
-        notes = file.metadata()
-        if not notes or notes.get("inputs") != json.dumps(inputs, sort_keys=True):
-            raise IfqaError(
-                f"{path} is of another training (other data or settings); remove it, or train into another folder"
-            )
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    for name, parameter in model.named_parameters():
-        parameter.data.copy_(tensors[f"model.{name}"])
-    saved = optimiser.state_dict()
-    for name, tensor in tensors.items():
-        if name.startswith("optimiser."):
-            _, index, field = name.split(".")
-            saved["state"].setdefault(int(index), {})[field] = tensor
-    optimiser.load_state_dict(saved)
-    return int(notes["step"])
-
-
-def _save(folder: Path, inputs: dict[str, Any], model: SpanModel, made: dict[str, Any]) -> dict[str, Any]:
-    """Write the weights in half precision, peft's configuration, and last the manifest."""
-    from safetensors.torch import save
-
-    adapter = {name: tensor.half().contiguous() for name, tensor in model.encoder.adapter_tensors().items()}
-    heads = {
-        name: tensor.detach().half() for name, tensor in model.named_parameters() if not name.startswith("encoder.")
-    }
-    (folder / "manifest.json").unlink(missing_ok=True)  # an older manifest would vouch for half-written weights
-    for name, tensors in (("adapter_model", adapter), ("heads", heads)):
-        with create(folder / f"{name}.safetensors") as handle:
-            write(handle, save(tensors, {"format": "pt"}))
-    layers = "|".join(name.replace(".", r"\.") for name in LINEAR)
-    rank = inputs["settings"]["rank"]
-    write_json(
-        folder / "adapter_config.json",
-        {"peft_type": "LORA", "task_type": "FEATURE_EXTRACTION", "base_model_name_or_path": NAME, "r": rank, "lora_alpha": rank,
-         "lora_dropout": 0.0, "bias": "none", "target_modules": rf"encoder\.layer\.\d+\.({layers})", "inference_mode": True},
-    )  # fmt: skip
-    manifest = inputs | made | {
-        "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
-        "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
-        "files": resume.hashes(folder, ["adapter_*", "heads.safetensors"]),
-    }  # fmt: skip
-    write_json(folder / "manifest.json", manifest)
-    return manifest

@@ -15,7 +15,8 @@ from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.training.material import Material
 from ifqa.training.span.targets import find_targets
-from ifqa.training.span.trainer import CHECKPOINT, train
+from ifqa.training.span.fitting import CHECKPOINT
+from ifqa.training.span.trainer import train
 
 QUESTIONS = [
     Question(
@@ -45,7 +46,11 @@ def pair(text: str, question: str = "If there had been two fewer, how many?") ->
 
 
 def weights(folder: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def chosen(text: str, answers: list[str], question: str = "If so, what?") -> list[str]:
@@ -125,8 +130,8 @@ def test_a_foreign_file_named_as_the_checkpoint_is_refused(tmp_path: Path) -> No
 
 
 def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "adapter_model.safetensors").write_text("precious")
-    with pytest.raises(IfqaError, match=r"adapter_model\.safetensors is not from a training"):
+    (tmp_path / "encoder.safetensors").write_text("precious")
+    with pytest.raises(IfqaError, match=r"encoder\.safetensors is not from a training"):
         train(MATERIAL, tmp_path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
 
@@ -151,3 +156,56 @@ def test_a_setting_out_of_range_is_refused_before_anything_is_written(tmp_path: 
     with pytest.raises(IfqaError, match="training setting 'dropout': wanted a number from 0, below 1, found 1"):
         train(Material(QUESTIONS, RANKINGS, "ifqa/full"), tmp_path / "made", **(SETTINGS | {"dropout": 1.0}))
     assert not (tmp_path / "made").exists()
+
+
+READING = [
+    {"question": "Where did Cy paint?", "context": "Cy painted in Oslo until he left for Rome.", "answers": ["Oslo"],
+     "source": "ours", "licence": "MIT"},
+    {"question": "Who wrote plays?", "context": "Di wrote plays and travelled.", "answers": [{"text": "Di", "answer_start": 0}]},
+]  # fmt: skip
+
+
+def reading_file(folder: Path, rows: list[dict[str, object]] = READING) -> str:
+    path = folder / "reading.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path: Path) -> None:
+    file = reading_file(tmp_path)
+    train(MATERIAL, tmp_path / "made", **SETTINGS, reading=[file])
+    read = json.loads((tmp_path / "made/manifest.json").read_text())["start"]["trained"]
+    assert (read["family"], read["rows"], read["licences"]) == (
+        "",
+        {"not named": 1, "ours": 1},
+        {"MIT": 1, "not named": 1},
+    )
+    assert read["sources"] == {"reading.jsonl": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
+
+    train(MATERIAL, tmp_path / "shared", **SETTINGS, start=str(tmp_path / "made" / "reading"))
+    assert weights(tmp_path / "shared") == {
+        k: v for k, v in weights(tmp_path / "made").items() if not k.startswith("reading/")
+    }
+
+
+def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    class Killed(Exception):
+        pass
+
+    def kill(line: str) -> None:
+        if line.startswith("step 1"):
+            raise Killed
+
+    settings = SETTINGS | {"reading": [reading_file(tmp_path)], "reading_batch": 1, "checkpoint_every": 1}
+    train(MATERIAL, tmp_path / "whole", **settings)
+    with pytest.raises(Killed):
+        train(MATERIAL, tmp_path / "killed", **settings, progress=kill)
+    assert (tmp_path / "killed" / "reading" / CHECKPOINT).exists()
+    train(MATERIAL, tmp_path / "killed", **settings)
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+
+
+def test_reading_questions_without_a_short_passage_are_refused(tmp_path: Path) -> None:
+    file = reading_file(tmp_path, [READING[0] | {"context": "long " * 191}])
+    with pytest.raises(IfqaError, match="none of 1 reading questions has a passage of at most 190 words"):
+        train(MATERIAL, tmp_path / "made", **SETTINGS, reading=[file])

@@ -1,0 +1,142 @@
+"""One phase of the span reader's training: batches of examples, one schedule, checkpoints by which it resumes."""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from ifqa.errors import IfqaError
+from ifqa.progress import bar
+from ifqa.reading.span.network import SpanModel
+from ifqa.storage.files import create, write
+from ifqa.training.span.examples import Example
+
+CHECKPOINT = "checkpoint.safetensors"
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a network is trained.
+
+    Attributes:
+        seed: of dropout and negatives; each step's draws depend on the seed and the step alone.
+        steps: number of batches.
+        learning_rate: AdamW's highest rate, reached after a tenth of the steps, then linear to 0.
+        heads: the rate of the heads, times that of the encoder.
+        weight_decay: AdamW's.
+        negatives: passages beside the gold passages in each step.
+        checkpoint_every: steps between checkpoints.
+    """
+
+    seed: int
+    steps: int
+    learning_rate: float
+    heads: float
+    weight_decay: float
+    negatives: int
+    checkpoint_every: int
+
+
+def fit(
+    model: SpanModel, groups: Iterator[Sequence[_Item]], encode: Callable[[_Item], Example], plan: Schedule, folder: Path,
+    inputs: Mapping[str, Any], about: str, progress: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Train on the batches in `groups`, resuming from the checkpoint in `folder` if it is of the same `inputs`.
+
+    `encode` makes an example of an item of a batch, when its step has come; an example without a target is left out.
+
+    Raises:
+        IfqaError: the checkpoint is damaged or of another training.
+    """
+    split: tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]] = ([], [])
+    for name, parameter in model.named_parameters():
+        split[0 if name.startswith("encoder.") else 1].append(parameter)
+    parts: list[dict[str, Any]] = [{"params": split[0], "times": 1.0}, {"params": split[1], "times": plan.heads}]
+    optimiser = torch.optim.AdamW(parts, lr=plan.learning_rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay)
+    done = _resume(folder / CHECKPOINT, inputs, model, optimiser)
+    if done:
+        progress(f"{folder}: going on after step {done} of {plan.steps}")
+    losses: list[float] = []
+    with bar(about, plan.steps - done) as advance:
+        for step, group in enumerate(groups, start=1):
+            if step <= done:
+                continue
+            rate = plan.learning_rate * _rate(step, plan.steps)
+            examples = [one for one in map(encode, group) if one.has_target]
+            if examples:
+                losses.append(_step(model, optimiser, examples, plan.negatives, rate, f"{plan.seed} {step}"))
+            advance(1)
+            if step % plan.checkpoint_every == 0 and step < plan.steps:
+                _save(folder / CHECKPOINT, inputs, model, optimiser, step)
+                progress(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
+                losses.clear()
+
+
+def _rate(step: int, steps: int) -> float:
+    warm = max(1, steps // 10)
+    return min(step / warm, (steps - step) / max(1, steps - warm))
+
+
+def _step(
+    model: SpanModel, optimiser: torch.optim.Optimizer, group: Sequence[Example], negatives: int, rate: float, key: str
+) -> float:
+    draw = random.Random(key)
+    generator = torch.Generator().manual_seed(draw.getrandbits(63))
+    passages = [one.drawn(draw, negatives) for one in group]
+    spans, computed = model([pair for several in passages for pair in several], generator)
+    losses, start = [], 0
+    for example, several in zip(group, passages, strict=True):
+        end = start + len(several)
+        losses.append(example.loss(list(spans[start:end]), computed[start:end]))
+        start = end
+    loss = torch.stack(losses).mean()
+    for part in optimiser.param_groups:
+        part["lr"] = rate * part["times"]
+    optimiser.zero_grad()
+    torch.autograd.backward(loss)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimiser.step()
+    return loss.item()
+
+
+def _save(path: Path, inputs: Mapping[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer, step: int) -> None:
+    from safetensors.torch import save
+
+    tensors = {f"model.{name}": tensor.detach() for name, tensor in model.named_parameters()}
+    for index, state in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in state.items()}
+    with create(path) as handle:
+        write(handle, save(tensors, {"inputs": json.dumps(inputs, sort_keys=True), "step": str(step)}))
+
+
+def _resume(path: Path, inputs: Mapping[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
+    """Load the checkpoint if there is one; returns the number of steps done."""
+    from safetensors import SafetensorError, safe_open
+
+    if not path.exists():
+        return 0
+    try:
+        opened = safe_open(path, "pt")
+    except SafetensorError as error:
+        raise IfqaError(f"{path} is damaged ({error}); remove it to start again") from error
+    with opened as file:
+        notes = file.metadata()
+        if not notes or notes.get("inputs") != json.dumps(inputs, sort_keys=True):
+            raise IfqaError(
+                f"{path} is of another training (other data or settings); remove it, or train into another folder"
+            )
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    for name, parameter in model.named_parameters():
+        parameter.data.copy_(tensors[f"model.{name}"])
+    saved = optimiser.state_dict()
+    for name, tensor in tensors.items():
+        if name.startswith("optimiser."):
+            _, index, field = name.split(".")
+            saved["state"].setdefault(int(index), {})[field] = tensor
+    optimiser.load_state_dict(saved)
+    return int(notes["step"])
