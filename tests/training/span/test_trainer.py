@@ -14,8 +14,8 @@ from ifqa.reading.span.network import Pair, make_pair
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.training.material import Material
-from ifqa.training.span.targets import find_targets
 from ifqa.training.span.fitting import CHECKPOINT
+from ifqa.training.span.targets import find_targets
 from ifqa.training.span.trainer import train
 
 QUESTIONS = [
