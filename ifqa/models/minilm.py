@@ -110,7 +110,7 @@ class MiniLM(nn.Module):
         return {_name(key): tensor for key, tensor in tensors.items()}
 
     def load_layers(self, tensors: dict[str, Tensor]) -> None:
-        """Take the layers' weights from `layer_tensors` of another network.
+        """Take the layers' weights from `layer_tensors` of another network, before adapters are added.
 
         Raises:
             KeyError: one is missing.

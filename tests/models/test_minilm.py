@@ -8,8 +8,7 @@ import torch
 from ifqa.errors import IfqaError
 from ifqa.models import hub
 from ifqa.models.hub import PACKAGE, encoder_folder
-from ifqa.models.minilm import MiniLM
-from ifqa.reading.span.reader import SHIPPED
+from ifqa.models.minilm import LINEAR, MiniLM
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -20,35 +19,56 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return ids, types, mask
 
 
-@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers for it
 @torch.inference_mode()
-def test_hidden_states_equal_those_of_transformers_and_peft() -> None:
-    from peft import PeftModel
-    from safetensors.torch import load_file
+def test_hidden_states_equal_those_of_transformers() -> None:
     from transformers import BertModel
 
     ids, types, mask = inputs()
     theirs = BertModel.from_pretrained(encoder_folder()).eval()
-    ours = MiniLM(encoder_folder())
     plain = theirs(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state
-    torch.testing.assert_close(ours(ids, types, mask)[mask], plain[mask], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(MiniLM(encoder_folder())(ids, types, mask)[mask], plain[mask], atol=1e-4, rtol=1e-4)
 
-    adapted = PeftModel.from_pretrained(theirs, SHIPPED).eval()
-    ours.load_adapter(load_file(SHIPPED / "adapter_model.safetensors"))
-    expected = adapted(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state
-    assert not torch.allclose(expected[mask], plain[mask], atol=1e-2)
-    torch.testing.assert_close(ours(ids, types, mask)[mask], expected[mask], atol=1e-3, rtol=1e-3)
+
+def test_attention_is_the_same_with_and_without_gradients() -> None:
+    model, (ids, types, mask) = MiniLM(encoder_folder()), inputs()
+    with torch.inference_mode():
+        without = model(ids, types, mask)
+    torch.testing.assert_close(model(ids, types, mask)[mask], without[mask], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers for it
+@torch.inference_mode()
+def test_adapters_are_those_of_peft() -> None:
+    from peft import LoraConfig, get_peft_model
+    from transformers import BertModel
+
+    ids, types, mask = inputs()
+    ours = MiniLM(encoder_folder())
+    ours.add_adapters(4, torch.Generator().manual_seed(0))
+    plan = LoraConfig(r=4, lora_alpha=4, target_modules=rf"encoder\.layer\.\d+\.({'|'.join(LINEAR)})")
+    theirs = get_peft_model(BertModel.from_pretrained(encoder_folder()), plan).eval()
+    generator = torch.Generator().manual_seed(1)
+    for name in ours.layer_names():
+        for side in "AB":
+            tensor = ours.adapters[f"{name}.lora_{side}".replace(".", "__")]
+            tensor.copy_(torch.randn(tensor.shape, generator=generator) * 0.1)
+            theirs.get_parameter(f"base_model.model.{name}.lora_{side}.default.weight").copy_(tensor)
+    expected = theirs(input_ids=ids, token_type_ids=types, attention_mask=mask.long()).last_hidden_state[mask]
+    torch.testing.assert_close(ours(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
+
+    merged = MiniLM(encoder_folder())
+    merged.load_layers(ours.layer_tensors())
+    torch.testing.assert_close(merged(ids, types, mask)[mask], expected, atol=1e-3, rtol=1e-3)
 
 
 def test_adapters_change_nothing_before_training() -> None:
-    model = MiniLM(encoder_folder(), rank=4)
-    model.initialise(torch.Generator().manual_seed(0))
+    model = MiniLM(encoder_folder())
+    model.add_adapters(4, torch.Generator().manual_seed(0))
     torch.testing.assert_close(model(*inputs()), MiniLM(encoder_folder())(*inputs()))
 
 
 def test_dropout_comes_from_the_generator_alone() -> None:
-    model = MiniLM(encoder_folder(), rank=4, dropout=0.5)
-    model.initialise(torch.Generator().manual_seed(0))
+    model = MiniLM(encoder_folder(), dropout=0.5)
     first, second = (model(*inputs(), generator=torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(first, second)
     assert not torch.equal(first, model(*inputs()))

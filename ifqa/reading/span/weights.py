@@ -1,16 +1,23 @@
-"""The span reader's weights in a folder: `encoder.safetensors`, `heads.safetensors` and `manifest.json`, in half precision."""
+"""The span reader's weights in a folder: `adapter.safetensors`, `heads.safetensors` and `manifest.json`.
+
+The adapter is what training changed in the encoder's layers, in half precision. The difference of a linear layer's weights is
+stored as two matrices of low rank, `B @ A`: the best approximation of that rank, by singular values. All else, which is
+small (biases and layer norms), is stored whole.
+"""
 
 import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import read_json, require, sha256
+from ifqa.storage.files import create, read_json, require, sha256, write
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ifqa.reading.span.network import SpanModel
 
-ENCODER, HEADS = "encoder.safetensors", "heads.safetensors"
+ADAPTER, HEADS = "adapter.safetensors", "heads.safetensors"
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -28,12 +35,22 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 def identity_of(folder: Path) -> str:
     """SHA-256 over the files of weights."""
-    hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in (ENCODER, HEADS)]
+    hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in (ADAPTER, HEADS)]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
+def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
+    """Write a network's adapter, of at most this rank, and its heads."""
+    from safetensors.torch import save
+
+    heads = {name: tensor.detach() for name, tensor in model.named_parameters() if not name.startswith("encoder.")}
+    for name, tensors in ((ADAPTER, _adapter(model.encoder.layer_tensors(), rank)), (HEADS, heads)):
+        with create(folder / name) as handle:
+            write(handle, save({key: one.half().cpu().contiguous() for key, one in tensors.items()}, {"format": "pt"}))
+
+
 def load_weights(model: "SpanModel", folder: Path) -> None:
-    """Put a folder's weights into a network.
+    """Put a folder's weights into a network that nothing was loaded into yet.
 
     Raises:
         IfqaError: a file is missing or damaged, or of a network of another shape.
@@ -41,11 +58,35 @@ def load_weights(model: "SpanModel", folder: Path) -> None:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
+    layers = model.encoder.layer_tensors()
     try:
-        model.encoder.load_layers(load_file(require(folder / ENCODER, "encoder")))
+        adapter = {name: one.float() for name, one in load_file(require(folder / ADAPTER, "adapter")).items()}
+        model.encoder.load_layers(
+            {name: adapter[name] if name in adapter else one + adapter[f"{name}.B"] @ adapter[f"{name}.A"]
+             for name, one in layers.items()}
+        )  # fmt: skip
         heads = load_file(require(folder / HEADS, "heads"))
         model.load_state_dict({name: tensor.float() for name, tensor in heads.items()})
     except (SafetensorError, KeyError, RuntimeError) as error:
         raise IfqaError(
             f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them again"
         ) from error
+
+
+def _adapter(trained: dict[str, "Tensor"], rank: int) -> dict[str, "Tensor"]:
+    import torch
+
+    from ifqa.models.hub import encoder_folder
+    from ifqa.models.minilm import MiniLM
+
+    original = MiniLM(encoder_folder())
+    linear = {f"{name}.weight" for name in original.layer_names()}
+    stored = {}
+    for name, first in original.layer_tensors().items():
+        if name in linear:
+            u, s, v = torch.linalg.svd(trained[name].cpu() - first, full_matrices=False)
+            root = s[:rank].sqrt()  # shared by both, so that neither leaves the range of half precision
+            stored |= {f"{name}.A": root[:, None] * v[:rank], f"{name}.B": u[:, :rank] * root}
+        else:
+            stored[name] = trained[name]
+    return stored

@@ -20,10 +20,10 @@ from ifqa.models.minilm import MiniLM
 from ifqa.progress import say
 from ifqa.protocols import Place
 from ifqa.reading.span.network import SpanModel
-from ifqa.reading.span.weights import ENCODER, HEADS, identity_of, load_weights, manifest_of
+from ifqa.reading.span.weights import ADAPTER, HEADS, identity_of, load_weights, manifest_of, save_weights
 from ifqa.records import Passage, Question
 from ifqa.settings import Natural, NotNegative, Positive, checked
-from ifqa.storage.files import create, read_json, sha256, write, write_json
+from ifqa.storage.files import read_json, sha256, write_json
 from ifqa.training import resume
 from ifqa.training.material import Material
 from ifqa.training.span.examples import Example, batches
@@ -46,7 +46,7 @@ def train(
     start: Place = "",
     seed: Natural = 0,
     epochs: Positive = 4,
-    rank: Positive = 32,
+    rank: Positive = 64,
     learning_rate: NotNegative = 1e-3,
     negatives: Natural = 1,
     batch: Positive = 8,
@@ -60,7 +60,7 @@ def train(
     checkpoint_every: Positive = 100,
     progress: Callable[[str], None] = say,
 ) -> dict[str, Any]:
-    """Train, and write `encoder.safetensors`, `heads.safetensors` and `manifest.json`.
+    """Train, and write `adapter.safetensors`, `heads.safetensors` and `manifest.json` (see `ifqa.reading.span.weights`).
 
     An interrupted training resumes from the checkpoint in `folder` and ends in the same weights: all draws depend only on
     the seed and the number of the step. The checkpoint is removed after the manifest is written.
@@ -76,7 +76,7 @@ def train(
         start: a folder that such a training wrote, to start from instead.
         practice: practice questions per training passage (`ifqa.training.span.practice`), trained on once before the real ones.
         seed, epochs, rank, learning_rate, negatives, batch, dropout, weight_decay: seed of all draws, passes over the data,
-            rank of the adapters, highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives per
+            rank of what is stored, highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives per
             question in each pass, questions per step, share of features dropped, AdamW's decay.
         reading_epochs, reading_rate, reading_batch: the same of the reading questions. The heads' rate is five times as high.
         device: "cpu" or "cuda". The bundled weights were trained on a CPU that multiplies in bfloat16; on other hardware
@@ -106,7 +106,7 @@ def train(
         _read(
             [Path(one) for one in reading], Path(start), device, checkpoint_every, progress,
             {"seed": seed, "epochs": reading_epochs, "learning_rate": reading_rate, "batch": reading_batch,
-             "dropout": dropout, "weight_decay": weight_decay},
+             "dropout": dropout, "weight_decay": weight_decay, "rank": rank},
         )  # fmt: skip
     before = manifest_of(Path(start)) if start else {}
     if before.get("family", "") not in ("", material.family):
@@ -226,23 +226,18 @@ def _fitted(
     model: SpanModel, groups: Any, encode: Callable[[Any], Example], plan: Schedule, folder: Path, inputs: dict[str, Any],
     device: str, progress: Callable[[str], None], made: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """Train, write the weights in half precision and last the manifest, and remove what only a resumed training needs."""
-    from safetensors.torch import save
-
+    """Train, write the weights and last the manifest, and remove what only a resumed training needs."""
     precision = half_precision(device)
     model.encoder.cast(precision)
     fit(model.to(device), groups, encode, plan, folder, inputs, f"training {folder.name}", progress)
-    heads = {name: tensor.detach() for name, tensor in model.named_parameters() if not name.startswith("encoder.")}
     (folder / resume.MANIFEST).unlink(missing_ok=True)  # an older manifest would vouch for half-written weights
-    for name, tensors in ((ENCODER, model.encoder.layer_tensors()), (HEADS, heads)):
-        with create(folder / name) as handle:
-            write(handle, save({key: one.half().cpu().contiguous() for key, one in tensors.items()}, {"format": "pt"}))
+    save_weights(model, folder, inputs["settings"]["rank"])
     manifest = inputs | made | {
         "steps": plan.steps,
         "precision": str(precision),
         "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
         "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
-        "files": resume.hashes(folder, [ENCODER, HEADS]),
+        "files": resume.hashes(folder, [ADAPTER, HEADS]),
     }  # fmt: skip
     write_json(folder / resume.MANIFEST, manifest)
     for name in (CHECKPOINT, resume.INPUTS):

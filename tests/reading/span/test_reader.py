@@ -100,7 +100,7 @@ def test_missing_and_broken_weights_are_named(tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match="weights"):
         Extractive(weights=str(tmp_path))
     (tmp_path / "manifest.json").write_text(json.dumps({"family": "ifqa/full"}))
-    (tmp_path / "adapter_model.safetensors").write_bytes(b"no")
+    (tmp_path / "adapter.safetensors").write_bytes(b"no")
     with pytest.raises(IfqaError, match="not whole"):
         Extractive(weights=str(tmp_path))
 

@@ -130,8 +130,8 @@ def test_a_foreign_file_named_as_the_checkpoint_is_refused(tmp_path: Path) -> No
 
 
 def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path) -> None:
-    (tmp_path / "encoder.safetensors").write_text("precious")
-    with pytest.raises(IfqaError, match=r"encoder\.safetensors is not from a training"):
+    (tmp_path / "adapter.safetensors").write_text("precious")
+    with pytest.raises(IfqaError, match=r"adapter\.safetensors is not from a training"):
         train(MATERIAL, tmp_path)
     assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
 
