@@ -9,7 +9,8 @@ from ifqa.benchmarks.ifqa import IfQA
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.pipeline import stages
-from ifqa.report.browse import answer_spans, browse, cut
+from ifqa.report.browse import browse
+from ifqa.report.pieces import answer_spans, cut
 from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
 
