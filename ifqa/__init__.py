@@ -16,6 +16,7 @@ from ifqa.version import __version__
 if TYPE_CHECKING:
     from ifqa.api import Corpus, answers, ask, compare, evaluate, open, questions, run
     from ifqa.errors import IfqaError
+    from ifqa.how import Calculation, How, Term
     from ifqa.pipeline.system import System
     from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
     from ifqa.report.compare import Comparison
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer",
+    "Calculation",
     "Comparison",
     "Corpus",
     "Hit",
+    "How",
     "IfqaError",
     "Passage",
     "Prediction",
@@ -33,6 +36,7 @@ __all__ = [
     "Ranking",
     "Scores",
     "System",
+    "Term",
     "__version__",
     "answers",
     "ask",
@@ -46,6 +50,7 @@ __all__ = [
 _HOMES = {
     "ifqa.api": ("Corpus", "answers", "ask", "compare", "evaluate", "open", "questions", "run"),
     "ifqa.errors": ("IfqaError",),
+    "ifqa.how": ("Calculation", "How", "Term"),
     "ifqa.pipeline.system": ("System",),
     "ifqa.records": ("Answer", "Hit", "Passage", "Prediction", "Question", "Ranking"),
     "ifqa.report.compare": ("Comparison",),

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from html import escape
 from operator import attrgetter
 from typing import NamedTuple, TypedDict
 
+from ifqa.how import How
+from ifqa.how import parted as parted
 from ifqa.progress import printable, printable_line
 
 
@@ -71,6 +72,7 @@ class Prediction:
         score: the answer's log probability, if the reader gives it.
         passage_scores: a score for each of `passage_ids`, highest first, if the reader gives them.
         factual: the answer in the real world, without the question's condition, if the reader gives it.
+        how: the sentence of the answer, or what it was computed from, if the reader gives it.
     """
 
     question_id: str
@@ -81,6 +83,7 @@ class Prediction:
     score: float | None = None
     passage_scores: tuple[float, ...] = ()
     factual: str = ""
+    how: How | None = None
 
     @property
     def failed(self) -> bool:
@@ -92,8 +95,8 @@ class Prediction:
 class Answer:
     """An opened system's answer to a question: `text`, which is empty if `error` says why there is no answer.
 
-    `evidence` holds the passages of the answer, most important first. `factual` is the answer in the real world, if the reader
-    gives it.
+    `evidence` holds the passages of the answer, most important first. If the reader gives them, `factual` is the answer in the
+    real world, and `how` the sentence of the answer, or what it was computed from, which `str` shows.
     """
 
     question: Question
@@ -101,13 +104,20 @@ class Answer:
     evidence: tuple[Passage, ...] = ()
     factual: str = ""
     error: str = ""
+    how: How | None = None
 
     def __str__(self) -> str:
-        return printable(self.text or f"(no answer: {self.error or 'the reader found nothing'})")
+        text = str(self.how.calculation) if self.how and self.how.calculation else self.text
+        return printable(text or f"(no answer: {self.error or 'the reader found nothing'})")
+
+    def marked(self, passage: Passage) -> list[str]:
+        """The text of a passage in pieces; every second piece is the answer, or a number that it was computed from."""
+        from_here = self.how and self.how.passage_id == passage.id
+        return self.how.pieces(passage.text) if self.how and from_here else parted(passage.text, self.text)
 
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
-        found = "".join(f"<li>{_passage_html(passage, self.text)}</li>" for passage in self.evidence)
+        found = "".join(f"<li>{_passage_html(passage, self.marked(passage))}</li>" for passage in self.evidence)
         return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b></p>{factual}<ol>{found}</ol>"
 
 
@@ -138,23 +148,10 @@ class Ranking:
         return f"<p>{escape(self.question.text)}</p><table>{''.join(rows)}</table>"
 
 
-_LONGEST = 500  # characters of an answer that is marked in a passage
-
-
-def parted(text: str, answer: str) -> list[str]:
-    """The text split at the answer where it stands as whole words, in any case; every second piece is the answer.
-
-    An answer of more than 500 characters is not searched for: the time grows with both lengths.
-    """
-    if not answer.strip() or len(answer) > _LONGEST:
-        return [text]
-    return re.split(rf"(?i)(?<!\w)({re.escape(answer)})(?!\w)", text)
-
-
-def _passage_html(passage: Passage, answer: str = "") -> str:
-    """A passage as HTML, its text escaped, with the answer marked where it stands as whole words."""
-    parts = parted(passage.text, answer)
-    text = "".join(f"<mark>{escape(part)}</mark>" if n % 2 else escape(part) for n, part in enumerate(parts))
+def _passage_html(passage: Passage, pieces: Sequence[str] = ()) -> str:
+    """A passage as HTML, its text escaped, every second one of its pieces marked."""
+    parts = enumerate(pieces or [passage.text])
+    text = "".join(f"<mark>{escape(part)}</mark>" if n % 2 else escape(part) for n, part in parts)
     return f"<b>{escape(passage.title)}</b> <small>{escape(passage.id)}</small><br>{text}"
 
 

@@ -38,6 +38,7 @@ LAYERS = [
     ["settings"],
     ["protocols"],
     ["records"],
+    ["how"],
     ["errors", "progress", "version"],
 ]
 

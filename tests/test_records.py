@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ifqa.how import Calculation, How, Term
 from ifqa.records import Answer, Hit, Passage, Question, Ranking, parted, questions_identity
 from ifqa.storage.artifacts import identity
 
@@ -51,6 +52,18 @@ def test_a_printed_answer_or_ranking_steers_no_terminal():
         "If \x1b[31mred?",
         "one\x1b[2J",
     )
+
+
+def test_a_computed_answer_shows_its_numbers_and_marks_them_in_the_passage():
+    passage, other = Passage("p", "T", "Built <in> 1951."), Passage("o", "T", "In 1954 and 1951.")
+    terms = Term("1951", "1951", "passage", 11, 15), Term("<3> later", "3", "question", 0, 9)
+    how = How("p", (0, 16), (11, 15), Calculation("1954", "plus", terms))
+    answer = Answer(Question("q", "If so?"), "1954", (passage, other), how=how)
+    assert str(answer) == '1954 = 1951 (passage) + 3 (question: "<3> later")'
+    shown = answer._repr_html_()
+    assert "<b>1954 = 1951 (passage) + 3 (question: &quot;&lt;3&gt; later&quot;)</b>" in shown
+    assert "Built &lt;in&gt; <mark>1951</mark>." in shown
+    assert "In <mark>1954</mark> and 1951." in shown
 
 
 def test_an_answer_is_found_as_whole_words_in_any_case():

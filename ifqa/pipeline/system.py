@@ -177,4 +177,4 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
 def _answer(question: Question, prediction: Prediction, passages: Sequence[Passage]) -> Answer:
     by_id = {passage.id: passage for passage in passages}
     evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
-    return Answer(question, prediction.answer, evidence, prediction.factual, prediction.error)
+    return Answer(question, prediction.answer, evidence, prediction.factual, prediction.error, how=prediction.how)

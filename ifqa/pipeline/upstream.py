@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from itertools import islice
 from numbers import Real
 from pathlib import Path
@@ -16,17 +16,19 @@ from ifqa.corpus.sources import Source
 from ifqa.corpus.store import PassageStore, Store, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
+from ifqa.pipeline.explained import check_how, how_in
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import with_fractions
 from ifqa.storage.artifacts import files_of
-from ifqa.storage.files import field, read_jsonl, unicode_text
+from ifqa.storage.files import field, json_line, read_jsonl, unicode_text
 from ifqa.storage.resources import find_resource
 
 _T = TypeVar("_T")
 _AT_ONCE = 32  # rankings whose passages are looked up together
 _KEYS = tuple(one.name for one in fields(Prediction))
+_LATER = ("how",)  # keys that older files lack
 
 
 def questions_of(experiment: Experiment) -> list[Question]:
@@ -170,6 +172,7 @@ def check_predictions(
             if not isinstance(text, str):
                 raise IfqaError(f"reader {reader!r} gave {one.question_id} the {key} {text!r}; wanted text")
             unicode_text(text, key, f"reader {reader!r}, {one.question_id}")
+        check_how(reader, one, several)
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Hit]]:
@@ -264,8 +267,15 @@ def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
         raise IfqaError(f"{where}: wanted texts in 'passage_ids', and numbers in 'passage_scores' and 'score'")
     return Prediction(
         question_id=field(record, "question_id", str, where), answer=field(record, "answer", str, where),
-        passage_ids=tuple(ids), passage_scores=tuple(scores), score=cast("float | None", score), **texts,
+        passage_ids=tuple(ids), passage_scores=tuple(scores), score=cast("float | None", score),
+        how=how_in(record.get("how"), where), **texts,
     )  # fmt: skip
+
+
+def line_of(prediction: Prediction) -> bytes:
+    """A prediction as a line of predictions.jsonl; keys that older files lack are left out where they are empty."""
+    record = asdict(prediction)
+    return json_line({key: value for key, value in record.items() if key not in _LATER or value not in (None, "")})
 
 
 def one_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
@@ -283,4 +293,4 @@ def answers_of(experiment: Experiment) -> Iterator[Answer]:
     predictions = list(predictions_of(experiment, questions))
     evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for each in predictions))
     for question, each, passages in zip(questions, predictions, evidence, strict=True):
-        yield Answer(question, each.answer, tuple(passages), each.factual, each.error)
+        yield Answer(question, each.answer, tuple(passages), each.factual, each.error, how=each.how)

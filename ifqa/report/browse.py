@@ -13,6 +13,7 @@ the second on, is marked; a text without marks is a string. For each benchmark a
                     "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
                     "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error,
+                           "h": what it was computed from, "w": pieces of the sentence it stands in,
                            "m": [its score in each of the measures, or null],
                            "p": [which of the passages, best first], "g": rank of the first gold passage among them,
                            "c": else the least K with gold recall at K}]}]}
@@ -20,27 +21,24 @@ the second on, is marked; a text without marks is a string. For each benchmark a
 Empty values are left out of entries of "p" and "e".
 """
 
-import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypedDict, cast
 
 from ifqa.config.experiment import Experiment
+from ifqa.how import How
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage, Prediction, Question
+from ifqa.report.pieces import Pieces, answer_spans, cut
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.declared import Declared, declared, joined
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
-from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.artifacts import read_manifest
 
 SHOWN = 5  # passages shown of an experiment without a reader
-
-Pieces = str | list[str]
 
 
 class _Read(TypedDict, total=False):
@@ -55,6 +53,8 @@ class _Entry(TypedDict, total=False):
     a: str
     f: str
     r: str
+    h: str
+    w: Pieces
     m: list[float | None]
     p: list[int]
     g: int
@@ -204,7 +204,7 @@ def _entries(
     if experiment.reader:
         predictions = predictions_of(experiment, questions)
     for question, prediction, passages in zip(questions, predictions, several, strict=True):
-        yield question, {**_scores(rows.get(question.id), _shown(by)), **_answer(prediction)}, passages
+        yield question, {**_scores(rows.get(question.id), _shown(by)), **_answer(prediction, passages)}, passages
 
 
 def _scores(row: Row | None, shown: Sequence[str]) -> _Entry:
@@ -215,74 +215,15 @@ def _scores(row: Row | None, shown: Sequence[str]) -> _Entry:
     return {"m": scores, **least} if any(one is not None for one in scores) else least
 
 
-def _answer(prediction: Prediction | None) -> _Entry:
+def _answer(prediction: Prediction | None, passages: Iterable[Passage]) -> _Entry:
     if prediction is None:
         return {}
-    return {"a": prediction.answer, "f": prediction.factual, "r": prediction.error}
+    return {"a": prediction.answer, "f": prediction.factual, "r": prediction.error, **_how(prediction.how, passages)}
 
 
-def cut(text: str, spans: Sequence[tuple[int, int]]) -> Pieces:
-    """The text in pieces, the spans (rising, apart) at the odd places; the text itself if there are no spans."""
-    if not spans:
-        return text
-    edges = [0, *(edge for span in spans for edge in span), len(text)]
-    return [text[start:end] for start, end in pairwise(edges)]
-
-
-def answer_spans(text: str, answers: Collection[str]) -> list[tuple[int, int]]:
-    """The places of answers in a text, token by token: (start, end) in characters, rising; touching spans are joined.
-
-    There is a span exactly if `scoring.measures.has_answer` is true. A span never separates a letter from its accents.
-    """
-    if not has_answer(text, answers):
-        return []
-    tokens = _tokens(text)
-    line, number_at = " ", {}
-    for number, (token, _, _) in enumerate(tokens):
-        number_at[len(line) - 1] = number
-        line += f"{token} "
-    number_at[len(line) - 1] = len(tokens)
-    found: list[tuple[int, int]] = []
-    for wanted in {tuple(token for token, _, _ in _tokens(answer)) for answer in answers} - {()}:
-        phrase = f" {' '.join(wanted)} "
-        place = line.find(phrase)
-        while place >= 0:
-            first, last = number_at[place], number_at[place + len(phrase) - 1] - 1
-            found.append((tokens[first][1], tokens[last][2]))
-            place = line.find(phrase, place + 1)
-    spans: list[tuple[int, int]] = []
-    for start, end in sorted(found):
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-        else:
-            spans.append((start, end))
-    return spans
-
-
-def _tokens(text: str) -> list[tuple[str, int, int]]:
-    """The tokens that `has_answer` compares, each with its start and end in the text before NFD."""
-    tokens: list[tuple[str, int, int]] = []
-    joins = False  # whether a letter, number or mark continues the last token
-    for start, end in _clusters(text):
-        for char in unicodedata.normalize("NFD", text[start:end]):
-            kind = unicodedata.category(char)[0]
-            if kind in "ZC":
-                joins = False
-            elif joins and kind in "LNM":
-                tokens[-1] = (tokens[-1][0] + char, tokens[-1][1], end)
-            else:
-                tokens.append((char, start, end))
-                joins = kind in "LNM"
-    return [(token.lower(), start, end) for token, start, end in tokens]
-
-
-def _clusters(text: str) -> Iterator[tuple[int, int]]:
-    """The parts of a text that NFD treats separately: a character and the marks after it, which NFD may reorder."""
-    start = 0
-    for place in range(1, len(text)):
-        char = text[place]
-        if char < "\u0300" or not unicodedata.combining(unicodedata.normalize("NFD", char)[0]):
-            yield start, place
-            start = place
-    if text:
-        yield start, len(text)
+def _how(how: How | None, passages: Iterable[Passage]) -> _Entry:
+    if how is None:
+        return {}
+    text = next((one.text for one in passages if one.id == how.passage_id), "")
+    calculation = str(how.calculation) if how.calculation else ""
+    return {"h": calculation, "w": how.pieces(text, sentence=True) if text else ""}

@@ -139,6 +139,8 @@
     const text = one.a || make("span", { class: "none" }, about.answers ? "no answer" : "retrieval only");
     return make("td", { class: "said" }, text,
       one.f ? make("small", {}, `in fact: ${one.f}`) : null,
+      one.h ? make("small", {}, one.h) : null,
+      one.w ? make("small", {}, marked(one.w, "answer")) : null,
       one.r ? make("small", { class: "error" }, one.r) : null);
   }
 

@@ -1,6 +1,7 @@
 """What the command line prints: scores, answers with their evidence, and lists of experiments, corpora and plugins."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from ifqa.progress import printable
 from ifqa.records import Answer, Passage, Usage
 from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
-from ifqa.report.terminal import mark, plain
+from ifqa.report.terminal import mark_parts, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
 from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import Content, partial
@@ -128,6 +129,7 @@ def answer_json(answer: Answer) -> dict[str, object]:
         "answer": answer.text,
         "factual": answer.factual,
         "error": answer.error,
+        "how": asdict(answer.how) if answer.how else None,
         "evidence": [{"id": one.id, "title": one.title, "text": one.text} for one in answer.evidence],
     }
 
@@ -146,12 +148,14 @@ def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "")
         f"[bold]Answer[/bold]    {plain(text)}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
         soft_wrap=True,
     )
+    if answer.how and answer.how.calculation:
+        console.print(f"[bold]Computed[/bold]  {plain(str(answer.how.calculation))}", soft_wrap=True)
     for number, passage in enumerate(evidence):
         label = "[bold]In fact[/bold]   " if number == 0 else " " * 10
         title = f"{passage.title} · " if passage.title else ""
         console.print(f"{label}[dim]{plain(title)}{plain(passage.id)}[/dim]", soft_wrap=True)
         console.print(
-            f"          {mark(passage.text, answer.text, styled=console.color_system is not None)}", soft_wrap=True
+            f"          {mark_parts(answer.marked(passage), styled=console.color_system is not None)}", soft_wrap=True
         )
     console.print()
 

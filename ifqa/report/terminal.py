@@ -1,6 +1,6 @@
 """Text from outside, made safe for the screen: no markup and no control characters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import StringIO
 
 from rich.console import Console
@@ -23,11 +23,15 @@ def drawn(show: Callable[[Console], None]) -> str:
 
 
 def mark(text: str, answer: str, styled: bool = True) -> str:
-    """Text for the screen, as `plain`, with the answer marked wherever it occurs as whole words.
+    """Text for the screen, as `plain`, with the answer marked as in `mark_parts` wherever it occurs as whole words."""
+    return mark_parts(parted(text, answer), styled)
+
+
+def mark_parts(parts: Sequence[str], styled: bool = True) -> str:
+    """Text in pieces for the screen, as `plain`, with every second piece marked.
 
     The mark is bold and green, or, where nothing can be styled (a pipe, a file), square brackets.
     """
-    parts = parted(text, answer)
     if not styled:
         return plain("".join(f"[{part}]" if n % 2 else part for n, part in enumerate(parts)))
     return "".join(f"[bold green]{plain(part)}[/bold green]" if n % 2 else plain(part) for n, part in enumerate(parts))

@@ -3,10 +3,12 @@
 import pytest
 
 from ifqa.errors import IfqaError
+from ifqa.how import Calculation, How, Term
 from ifqa.pipeline.upstream import check_predictions, check_rankings
 from ifqa.records import Hit, Passage, Prediction, Question
 
 QUESTIONS = [Question("q/1", "If so?"), Question("q/2", "If not?")]
+BUILT = Term("text", "0", "passage", 0, 4)
 PASSAGES = [[Passage("p", "", "text")], []]
 
 
@@ -24,6 +26,25 @@ PASSAGES = [[Passage("p", "", "text")], []]
 def test_a_reader_that_gives_no_predictions_is_refused(predictions, complaint):
     with pytest.raises(IfqaError, match=complaint):
         check_predictions("mine", QUESTIONS, PASSAGES, predictions)
+
+
+@pytest.mark.parametrize(
+    ("how", "complaint"),
+    [
+        ("a guess", "reader 'mine', q/1: wanted ifqa.How as `how`, found 'a guess'"),
+        (How("x", (0, 4), (0, 1)), "names 'x', which is not among the passages it was given"),
+        (How("p", (0, 5), (0, 1)), r"within the passage's 4 characters in `how`, found \(0, 5\)"),
+        (How("p", (0, 4), (2, 1)), r"within the passage's 4 characters in `how`, found \(2, 1\)"),
+        (How("p", (0, 4), None), r"how\.span"),
+        (How("p", (0, 4), (0, 1), Calculation("1", "", (Term("t", "1", "passage", 3, 9),))), r"found \(3, 9\)"),
+        (How("p", (0, 4), (0, 1), Calculation("\ud800", "", (Term("t", "1", "passage", 0, 1),))), "surrogate"),
+    ],
+)
+def test_a_reader_that_tells_its_answer_wrongly_is_refused(how, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        check_predictions("mine", QUESTIONS, PASSAGES, [Prediction("q/1", "yes", how=how), Prediction("q/2", "no")])
+    right = How("p", (0, 4), (0, 4), Calculation("1", "plus", (BUILT, Term("", "1", "question", 0, 0))))
+    check_predictions("mine", QUESTIONS, PASSAGES, [Prediction("q/1", "yes", how=right), Prediction("q/2", "no")])
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import json
 from dataclasses import asdict, replace
 
 import pytest
@@ -7,10 +8,12 @@ from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.corpus.sources import Source
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
+from ifqa.how import Calculation, How, Term
 from ifqa.pipeline.opening import Session, open_reader, open_retriever, refuse_other_families, was_trained_on
 from ifqa.pipeline.stages import build_passages
 from ifqa.pipeline.upstream import (
     check_predictions,
+    line_of,
     predictions_of,
     rankings_of,
     sources_of,
@@ -121,6 +124,45 @@ def test_a_prediction_is_read_back_as_it_was_written(experiment):
     whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b")
     write_jsonl(experiment.folder / "read" / "predictions.jsonl", [asdict(whole)])
     assert next(predictions_of(experiment, QUESTIONS)) == whole
+
+
+BUILT = Term("1951", "1951", "passage", 3, 7)
+LATER = Term("a year later", "1", "question", 2, 14)
+
+
+@pytest.mark.parametrize("calculation", [None, Calculation("1952", "plus", (BUILT, LATER))])
+def test_how_an_answer_was_got_is_read_back_as_it_was_written(experiment, calculation):
+    whole = Prediction("ifqa/full-dev/1", "1952", how=How("p", (0, 9), (3, 7), calculation))
+    path = experiment.folder / "read" / "predictions.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(line_of(whole))
+    assert next(predictions_of(experiment, QUESTIONS)) == whole
+
+
+def test_a_line_has_no_key_that_older_files_lack_where_it_is_empty():
+    assert set(json.loads(line_of(Prediction("q", "a")))) == {
+        "question_id", "answer", "completion", "passage_ids", "error", "score", "passage_scores", "factual",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"span": [3]}, r"how\.span"),
+        ({"sentence": "all"}, r"how\.sentence"),
+        ({"passage_id": None}, r"how\.passage_id"),
+        ({"calculation": {"result": "1", "rule": "plus", "terms": []}}, "does not fit 0 terms"),
+        ({"calculation": {"result": "1", "rule": "", "terms": [{"text": "1"}]}}, r"how\.calculation\.terms\.0\.value"),
+    ],
+)
+def test_a_line_that_tells_an_answer_wrongly_is_named(experiment, change, complaint):
+    told = {"passage_id": "p", "sentence": [0, 9], "span": [3, 7], "calculation": None} | change
+    write_jsonl(
+        experiment.folder / "read" / "predictions.jsonl",
+        [{"question_id": "ifqa/full-dev/1", "answer": "b", "how": told}],
+    )
+    with pytest.raises(IfqaError, match=rf"predictions\.jsonl:1: not as ifqa writes it .*{complaint}"):
+        list(predictions_of(experiment, QUESTIONS))
 
 
 def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):

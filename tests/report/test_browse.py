@@ -1,5 +1,7 @@
 """Data for reading question by question: marked answers, passages and scores."""
 
+from dataclasses import asdict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,8 +10,10 @@ from scored_experiments import benchmark, ctxs, scored, write
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
+from ifqa.how import Calculation, How, Term
 from ifqa.pipeline import stages
-from ifqa.report.browse import answer_spans, browse, cut
+from ifqa.report.browse import browse
+from ifqa.report.pieces import answer_spans, cut
 from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
 
@@ -128,6 +132,19 @@ def test_a_factual_answer_stands_beside_the_answer(three):
     path = three[0].folder / "read" / "predictions.jsonl"
     write_jsonl(path, [record | {"factual": "Ann"} for _, record in list(read_jsonl(path))])
     assert browse(three)["splits"][0]["questions"][0]["e"][0]["f"] == "Ann"
+
+
+def test_how_an_answer_was_got_stands_beside_it(three):
+    path = three[0].folder / "read" / "predictions.jsonl"
+    lines = [record for _, record in read_jsonl(path)]
+    term = Term("a", "1", "passage", 4, 5)
+    read = browse(three)["splits"][0]["questions"][1]["p"][0]
+    spans = [How("7-2", (4, 9), (5, 7)), How(read["i"], (4, 9), (4, 5), Calculation("1", "", (term,)))]
+    write_jsonl(path, [line | {"how": asdict(how)} for line, how in zip(lines, spans, strict=True)])
+    first, second = (question["e"][0] for question in browse(three)["splits"][0]["questions"])
+    assert (first["w"], first.get("h")) == (["m", "il", "l "], None)
+    text = "".join(read["x"])
+    assert (second["w"], second["h"]) == (["", text[4], text[5:9]], '1 = 1 (passage: "a")')
 
 
 def test_an_experiment_over_fewer_questions_lacks_the_others(three):

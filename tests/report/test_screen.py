@@ -7,10 +7,12 @@ import pytest
 from answered import run_answers
 from rich.console import Console
 
+from ifqa.how import Calculation, How, Term
 from ifqa.pipeline.clean import Variant
 from ifqa.protocols import Measure, Subset
+from ifqa.records import Answer, Passage, Question
 from ifqa.report.scores import Scores, scores_of
-from ifqa.report.screen import list_json, show_list, show_scores, show_variants
+from ifqa.report.screen import answer_json, list_json, show_answer, show_list, show_scores, show_variants
 from ifqa.report.terminal import mark
 from ifqa.scoring.declared import Declared
 
@@ -41,6 +43,18 @@ def test_the_answer_is_marked_where_it_stands_as_words():
 def test_the_answer_is_in_brackets_where_nothing_can_be_styled(answer):
     text = f"then {answer} sat; [i]there[/i]"
     assert shown(mark(text, answer, styled=False)) == f"then [{answer}] sat; [i]there[/i]"
+
+
+def test_a_computed_answer_is_shown_with_its_numbers(capsys):
+    passage = Passage("p", "The mill", "It has 3 floors, [red]3[/red] of them empty.")
+    terms = Term("3", "3", "passage", 7, 8), Term("two [b]more", "2", "question", 3, 11)
+    how = How("p", (0, 16), (7, 8), Calculation("5", "plus", terms))
+    answer = Answer(Question("q", "If two [b]more, how many?"), "5", (passage,), how=how)
+    show_answer(answer)
+    shown = capsys.readouterr().out
+    assert 'Computed  5 = 3 (passage) + 2 (question: "two [b]more")\n' in shown
+    assert "It has [3] floors, [red]3[/red]" in shown
+    assert answer_json(answer)["how"]["calculation"]["terms"][0]["start"] == 7
 
 
 def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, capsys):

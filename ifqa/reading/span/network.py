@@ -162,15 +162,21 @@ class SpanModel(nn.Module):
         return one.masked_fill(none.to(scores.device).view(one.shape), -1e4)
 
 
-def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> list[tuple[float, str]]:
-    """The `count` best candidates of one pair, as score and text, best first."""
+#: Score and text; and where it comes from: first and last token of a span, or row, question's number and operation of `computed`.
+Candidate = tuple[float, str, tuple[int, ...]]
+
+
+def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> list[Candidate]:
+    """The `count` best candidates of one pair, best first."""
     values, places = spans.flatten().topk(min(count, spans.numel()))
-    found = []
+    found: list[Candidate] = []
     for value, place in zip(values.tolist(), places.tolist(), strict=True):
         first, more = divmod(place, MAX_SPAN)
         if value > -1e3:
-            found.append((value, pair.span_text(first, first + more)))
-    for scores, texts in zip(computed.tolist(), pair.computed, strict=True):
-        for two_scores, two_texts in zip(scores, texts, strict=True):
-            found += [(score, text) for score, text in zip(two_scores, two_texts, strict=True) if text is not None]
+            found.append((value, pair.span_text(first, first + more), (first, first + more)))
+    for row, (scores, texts) in enumerate(zip(computed.tolist(), pair.computed, strict=True)):
+        for number, both in enumerate(zip(scores, texts, strict=True)):
+            found += [
+                (score, text, (row, number, step)) for step, (score, text) in enumerate(zip(*both, strict=True)) if text
+            ]
     return sorted(found, key=lambda candidate: -candidate[0])[:count]

@@ -15,7 +15,7 @@ from ifqa.settings import Positive, checked
 from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
-    from ifqa.reading.span.network import SpanModel
+    from ifqa.reading.span.network import Candidate, Pair, SpanModel
 
 SHIPPED = BUNDLED / "weights" / "extractive"
 PASSAGE_CANDIDATES = 20  # candidates kept per passage
@@ -83,14 +83,13 @@ class Extractive(Reader):
         folder = encoder_folder()
         places = [(number, place) for number, several in enumerate(passages) for place in range(len(several))]
         pairs = [make_pair(folder, questions[number].text, passages[number][place].text) for number, place in places]
-        candidates: dict[tuple[int, int], list[tuple[float, str]]] = {}
+        candidates: dict[tuple[int, int], tuple[Pair, list[Candidate]]] = {}
         with torch.inference_mode():
             for batch in _batches([len(pair.ids) for pair in pairs], self.batch_tokens):
                 spans, computed = self._model([pairs[index] for index in batch])
                 for row, index in enumerate(batch):
-                    candidates[places[index]] = best_candidates(
-                        pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES
-                    )
+                    best = best_candidates(pairs[index], spans[row], computed[row], PASSAGE_CANDIDATES)
+                    candidates[places[index]] = pairs[index], best
         advance(len(questions))
         return [
             self._choose(question, several, [candidates[number, place] for place in range(len(several))])
@@ -113,12 +112,17 @@ class Extractive(Reader):
         return identity_of(Path(weights) if weights else SHIPPED)
 
     def _choose(
-        self, question: Question, passages: Sequence[Passage], candidates: Sequence[Sequence[tuple[float, str]]]
+        self,
+        question: Question,
+        passages: Sequence[Passage],
+        candidates: Sequence[tuple["Pair", Sequence["Candidate"]]],
     ) -> Prediction:
+        from ifqa.reading.span.explained import explain
+
         scored = [
-            (score - self.rank_weight * math.log(place + 1), normalize(text), text.strip(), place)
-            for place, several in enumerate(candidates)
-            for score, text in several
+            (score - self.rank_weight * math.log(place + 1), normalize(text), text.strip(), place, source)
+            for place, (_, several) in enumerate(candidates)
+            for score, text, source in several
         ]
         if not passages:
             return Prediction(question.id, "", error="no passages")
@@ -126,10 +130,12 @@ class Extractive(Reader):
         weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         forms: dict[str, str] = {}  # normalised text -> text of its best candidate
         order: dict[int, float] = {}
-        for score, key, text, place in sorted(scored, key=lambda one: -one[0]):
+        sources: dict[tuple[str, int], tuple[int, ...]] = {}  # and place of a passage -> that of the best one there
+        for score, key, text, place, source in sorted(scored, key=lambda one: -one[0]):
             weights[key][place] += math.exp(score - best)
             forms.setdefault(key, text)
             order.setdefault(place, score)
+            sources.setdefault((key, place), source)
         weights.pop("", None)
         if not weights:
             return Prediction(
@@ -142,7 +148,8 @@ class Extractive(Reader):
             key=lambda place: -order.get(place, -math.inf),
         )
         ids = tuple(passages[place].id for place in (evidence, *rest))
-        return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids)
+        how = explain(candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence])
+        return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how)
 
 
 def _open(folder: Path, device: str, precision: str) -> "SpanModel":

@@ -48,6 +48,18 @@ def test_spans_are_read_and_numbers_computed(reader: Extractive) -> None:
     assert [one.question_id for one in predictions] == ["t/0", "t/1", "t/2"]
 
 
+def test_an_answer_says_where_it_stands_or_what_it_was_computed_from(reader: Extractive) -> None:
+    name, count, _ = reader.answer(QUESTIONS, PASSAGES)
+    text = PASSAGES[0][0].text
+    assert name.how
+    assert (name.how.passage_id, name.how.sentence, name.how.calculation) == ("a1", (0, len(text)), None)
+    assert text[slice(*name.how.span)] == "Anselm Crossing"
+    text = PASSAGES[1][0].text
+    assert count.how
+    assert text[slice(*count.how.sentence)] == "The club has won 14 league titles."
+    assert str(count.how.calculation) == '12 = 14 (passage) - 2 (question: "two fewer")'
+
+
 def test_evidence_comes_first_and_every_passage_is_named(reader: Extractive) -> None:
     swapped = [list(reversed(several)) for several in PASSAGES]
     assert [one.passage_ids for one in reader.answer(QUESTIONS, swapped)] == [("a1", "a2"), ("b1", "b2"), ("c1",)]

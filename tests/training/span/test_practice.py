@@ -29,6 +29,22 @@ def test_a_gap_is_filled_by_what_was_taken_out() -> None:
             assert one.answers[0] in one.gold_passages[0]
 
 
+def test_numbers_dates_places_and_lists_are_changed_and_computed() -> None:
+    text = (
+        "The Veldmar mill by the lake was the third to be built in May 1902 there. "
+        "On 3 June 1950 it burnt down to the ground. "
+        "Ann Lee, Bo Hay and Cy Orr owned the mill between them for a long time."
+    )
+    made = practice_questions([text], seed=0, each=100)
+    endings = {re.split(r"[,?] (?=(?:in|on|how) )", one.text)[-1] for one in made}
+    assert endings >= {"in which year?", "in which place?", "how many?"}
+    assert "48" in {one.answers[0] for one in made if " how many years until " in one.text}
+    assert {"3", "2"} <= {one.answers[0] for one in made if one.text.endswith("how many?")}
+    dates = [one for one in made if re.search("on which date|which month", one.text)]
+    assert dates
+    assert all(re.fullmatch(r"[A-Z][a-z]+( \d+,)?( \d{4})?", one.answers[0]) for one in dates)
+
+
 def test_a_changed_number_is_computed() -> None:
     changed = [one for one in practice_questions(PASSAGES, seed=0, each=50) if one.text.endswith("how many?")]
     assert changed

@@ -72,6 +72,12 @@ def test_without_an_occurrence_targets_are_computed_equal_or_near() -> None:
     assert chosen("Nothing of the kind.", ["Paris"]) == []
 
 
+def test_numbers_of_a_passage_can_be_targets_together() -> None:
+    text = "The mill was built in 1951 and burnt down in 1990."
+    assert chosen(text, ["39"], "How many years did it stand?") == ["39"]
+    assert chosen("Ann Lee, Bo Hay and Cy Orr own it.", ["2"], "If not Bo, how many?") == ["2"]
+
+
 def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     class Killed(Exception):
         pass

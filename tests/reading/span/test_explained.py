@@ -1,0 +1,79 @@
+"""How the extractive reader says it got to a candidate."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ifqa.models.hub import encoder_folder
+from ifqa.reading.span.explained import explain
+from ifqa.reading.span.network import make_pair
+
+MILL = "The mill was built in 1951. It had three floors and 1.5 million bricks. Ann Lee, Bo and Cy Hay ran it to 1990."
+
+
+def told(text: str, question: str, answer: str) -> list[str]:
+    """The words of each way to compute the answer."""
+    pair = make_pair(encoder_folder(), question, text)
+    return [
+        str(explain(pair, "p", answer, (row, number, step)).calculation)
+        for row, rows in enumerate(pair.computed)
+        for number, steps in enumerate(rows)
+        for step, found in enumerate(steps)
+        if found == answer
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("If it had been built three years later, when?", '1954 = 1951 (passage) + 3 (question: "three years later")'),
+        ("If it had been built a year later, in which year?", '1952 = 1951 (passage) + 1 (question: "a year later")'),
+        ("If they had not sold it, when?", "1950 = 1951 (passage) - 1 (question, not said)"),
+        ("If it had had twice the floors, how many?", '6 = 3 (passage: "three") x 2 (question: "twice")'),
+        ("If 500,000 more bricks, how many?", '2 million = 1.5 million (passage) + 500000 (question: "500,000 more")'),
+        ("If it had burnt down in 2000, how many years would it have stood?", "49 = 2000 (question) - 1951 (passage)"),
+        ("How many years did it stand?", "39 = 1990 (passage) - 1951 (passage)"),
+        (
+            "If it had been built a decade earlier, how many years?",
+            '49 = 1990 (passage) - 1951 (passage) + 10 (question: "decade earlier")',
+        ),
+        ("How many people ran it?", '3 = 3 (passage: "Ann Lee, Bo and Cy Hay")'),
+        ("If two more had come, how many?", '5 = 3 (passage: "Ann Lee, Bo and Cy Hay") + 2 (question: "two more")'),
+    ],
+)
+def test_a_computed_answer_names_its_numbers_and_their_words(question: str, words: str) -> None:
+    assert words in told(MILL, question, words.partition(" = ")[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "words"),
+    [
+        ("It opened on 3 May 1999.", "A week later?", 'May 10, 1999 = May 3, 1999 (passage: "3 May 1999") + 1 week (question: "A week later")'),
+        ("It opened in May 1999.", "If two months earlier, in which month?", 'March = May 1999 (passage) - 2 months (question: "two months earlier")'),
+        ("It came third.", "If two places later, where?", 'fifth = 3 (passage: "third") + 2 (question: "two")'),
+        ("Its 900 rounds.", "If 10% more, what?", '990 = 900 (passage) + 10% (question: "10% more")'),
+    ],
+)  # fmt: skip
+def test_dates_ordinals_and_shares_are_told_as_they_are(text: str, question: str, words: str) -> None:
+    assert told(text, question, words.partition(" = ")[0]) == [words]
+
+
+def test_a_span_has_its_place_and_its_sentence() -> None:
+    pair = make_pair(encoder_folder(), "If so, how many?", MILL)
+    first = next(n for n, (start, _) in enumerate(pair.offsets, pair.start) if MILL[start:].startswith("three"))
+    how = explain(pair, "p", "three floors", (first, first + 1))
+    assert (how.passage_id, MILL[slice(*how.span)], how.calculation) == ("p", "three floors", None)
+    assert MILL[slice(*how.sentence)] == "It had three floors and 1.5 million bricks."
+
+
+@settings(max_examples=30)
+@given(st.text(alphabet="0123456789,.- aeflnorstvwyAMB%", max_size=40))
+def test_any_candidate_can_be_told_with_places_in_the_text(text: str) -> None:
+    pair = make_pair(encoder_folder(), f"{text} how many years", text)
+    for row, rows in enumerate(pair.computed):
+        for number, steps in enumerate(rows):
+            for step, answer in enumerate(steps):
+                how = explain(pair, "p", answer or "", (row, number, step))
+                assert str(how.calculation).startswith(f"{answer or ''} = ")
+                for one in how.calculation.terms if how.calculation else ():
+                    assert (text if one.source == "passage" else pair.question)[one.start : one.end] == one.text
