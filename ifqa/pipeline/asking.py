@@ -7,7 +7,7 @@ for any number of workers, and an interrupted stage goes on after the last chunk
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -20,14 +20,13 @@ from ifqa.formats.runs import run_lines
 from ifqa.pipeline.counts import added, negated
 from ifqa.pipeline.opening import Session, say_label, was_trained_on
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import questions_of, rankings_of, stores_of
+from ifqa.pipeline.upstream import line_of, questions_of, rankings_of, stores_of
 from ifqa.plugins import load
 from ifqa.progress import bar, be_quiet, counted, say
 from ifqa.protocols import Advance, Learned, silent
 from ifqa.records import Hit, Question
 from ifqa.storage.artifacts import Work
 from ifqa.storage.chunks import Chunks
-from ifqa.storage.files import json_line
 from ifqa.workers.machine import gpus
 from ifqa.workers.tasks import Workers
 from ifqa.workers.tasks import run as run_all
@@ -198,7 +197,7 @@ class Asker:
     def _read(self, chunk: Chunk, advance: Advance) -> dict[str, bytes]:
         passages = fetch_each(self._stores, chunk.passages)
         predictions = self._system.read(chunk.questions, passages, advance)
-        return {PREDICTIONS: b"".join(json_line(asdict(one)) for one in predictions)}
+        return {PREDICTIONS: b"".join(map(line_of, predictions))}
 
     @cached_property
     def _plugin(self) -> Learned:

@@ -11,7 +11,8 @@ from ifqa.config.experiment import Experiment
 from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.pipeline.opening import Session, open_reader, open_retriever
-from ifqa.pipeline.upstream import check_predictions, check_rankings, queries_of
+from ifqa.pipeline.returned import check_predictions, check_rankings
+from ifqa.pipeline.upstream import answer_of, queries_of
 from ifqa.protocols import Advance, Reader, Retriever, silent
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
 from ifqa.storage.files import unicode_text
@@ -176,5 +177,4 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
 
 def _answer(question: Question, prediction: Prediction, passages: Sequence[Passage]) -> Answer:
     by_id = {passage.id: passage for passage in passages}
-    evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
-    return Answer(question, prediction.answer, evidence, prediction.factual, prediction.error)
+    return answer_of(question, prediction, (by_id[passage_id] for passage_id in prediction.passage_ids))

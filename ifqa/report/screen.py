@@ -16,13 +16,14 @@ from ifqa.pipeline.ready import is_scored, missing
 from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import printable
-from ifqa.records import Answer, Passage, Usage
+from ifqa.records import Answer, Passage
 from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
 from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import Content, partial
+from ifqa.spending import Usage
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
@@ -38,9 +39,10 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
         if number:
             console.print()
         console.print(table)
-    low = any(one.best == "low" for one in by.measures)
+    low = any(one.best == "low" for one in by.answers)
     worst = "0, or 1 where low is best, as an arrow marks" if low else "0"
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
+    line += f", {scores['n_abstained']} abstained (0 too)" if "n_abstained" in scores else ""
     if "ceiling" in scores:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
