@@ -130,6 +130,8 @@ def answer_json(answer: Answer) -> dict[str, object]:
         "answer": answer.text,
         "factual": answer.factual,
         "error": answer.error,
+        "confidence": answer.confidence,
+        "candidate": answer.candidate,
         "evidence": [{"id": one.id, "title": one.title, "text": one.text} for one in answer.evidence],
     }
 
@@ -142,19 +144,19 @@ def show_examples(experiment: Experiment, count: int) -> None:
 
 def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "") -> None:
     console = Console(highlight=False)
-    text = answer.text or f"none: {answer.error or 'the reader found nothing'}"
+    text = answer.text or answer.why_not
+    sure = f" [dim](confidence {answer.confidence:.0%})[/dim]" if answer.text and answer.confidence is not None else ""
     console.print(f"[bold]Question[/bold]  {plain(answer.question.text)}", soft_wrap=True)
     console.print(
-        f"[bold]Answer[/bold]    {plain(text)}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
+        f"[bold]Answer[/bold]    {plain(text)}{sure}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
         soft_wrap=True,
     )
     for number, passage in enumerate(evidence):
         label = "[bold]In fact[/bold]   " if number == 0 else " " * 10
         title = f"{passage.title} · " if passage.title else ""
         console.print(f"{label}[dim]{plain(title)}{plain(passage.id)}[/dim]", soft_wrap=True)
-        console.print(
-            f"          {mark(passage.text, answer.text, styled=console.color_system is not None)}", soft_wrap=True
-        )
+        marked = mark(passage.text, answer.text or answer.candidate, styled=console.color_system is not None)
+        console.print(f"          {marked}", soft_wrap=True)
     console.print()
 
 

@@ -3,16 +3,19 @@
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.reading.span.confidence import FILE as CALIBRATION
+from ifqa.reading.span.confidence import features, load_calibration
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.normalize import normalize
-from ifqa.settings import Positive, checked
+from ifqa.settings import Positive, Share, checked
 from ifqa.storage.files import read_json, require, sha256
 from ifqa.storage.resources import BUNDLED
 
@@ -39,6 +42,8 @@ class Extractive(Reader):
         rank_weight: how much a passage counts for its place in the ranking: `-rank_weight * log(place)` is added to
             its candidates' scores.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
+        threshold: the reader abstains below this confidence; 0 answers every question. Weights with a calibration
+            (`ifqa train calibration`) give confidences. An opened system asks with the calibration's own threshold.
         precision: "float32", or "bfloat16": faster if the processor multiplies in it; about 3 answers in 100 differ.
         batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
 
@@ -47,7 +52,8 @@ class Extractive(Reader):
         trained_on: SHA-256 of the files of the training questions.
 
     Raises:
-        IfqaError: the weights are missing or damaged, or a setting has an invalid value.
+        IfqaError: the weights are missing or damaged, a setting has an invalid value, or there is a threshold and no
+            calibration.
     """
 
     version = 1
@@ -58,6 +64,7 @@ class Extractive(Reader):
         self,
         weights: Place = "",
         rank_weight: float = 1.0,
+        threshold: Share = 0.0,
         device: str = "auto",
         precision: Literal["float32", "bfloat16"] = "float32",
         batch_tokens: Positive = 8192,
@@ -69,15 +76,19 @@ class Extractive(Reader):
         self.batch_tokens = batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         self._model = _load(self.folder, resolve_device(device), precision)
+        self.calibration = load_calibration(self.folder, weights_identity(self.folder))
+        self.threshold = threshold
+        if threshold and self.calibration is None:
+            raise IfqaError(
+                f"{self.folder} has no {CALIBRATION}, without which there is no confidence to hold against threshold = "
+                f"{threshold:g}; fit it: ifqa train calibration --to {self.folder}"
+            )
+        self.doubtful = threshold or (self.calibration.threshold if self.calibration else 0.0)
 
-    def answer(
+    def read(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
-    ) -> list[Prediction]:
-        """One prediction a question, in their order; `passages` are each question's, best first.
-
-        The prediction's passages begin with the passage that contributes most to the answer; the others follow by their
-        best candidate. A question without passages is a failed prediction, "no passages".
-        """
+    ) -> list[tuple[Prediction, Mapping[str, float]]]:
+        """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
         import torch
 
         from ifqa.models.hub import encoder_folder
@@ -100,6 +111,21 @@ class Extractive(Reader):
             for number, (question, several) in enumerate(zip(questions, passages, strict=True))
         ]
 
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, best first.
+
+        The prediction's passages begin with the passage that contributes most to the answer; the others follow by their
+        best candidate. A question without passages is a failed prediction, "no passages".
+        """
+        return [self._sure(*one).below(self.threshold) for one in self.read(questions, passages, advance)]
+
+    def _sure(self, prediction: Prediction, found: Mapping[str, float]) -> Prediction:
+        if self.calibration is None or not found:
+            return prediction
+        return replace(prediction, confidence=self.calibration.confidence(found))
+
     def pace(self) -> float:
         """Passages per second on two cores, for `ifqa check`."""
         return 20.0
@@ -112,21 +138,22 @@ class Extractive(Reader):
 
     @classmethod
     def fingerprint(cls, weights: str = "", **_: object) -> str:
-        """SHA-256 over the weights' files."""
+        """SHA-256 over the weights' files, and over the calibration's if there is one."""
         folder = Path(weights) if weights else SHIPPED
-        hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in FILES]
-        return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+        calibration = folder / CALIBRATION
+        own = weights_identity(folder)
+        return hashlib.sha256(f"{own} {sha256(calibration)}".encode()).hexdigest() if calibration.exists() else own
 
     def _choose(
         self, question: Question, passages: Sequence[Passage], candidates: Sequence[Sequence[tuple[float, str]]]
-    ) -> Prediction:
+    ) -> tuple[Prediction, Mapping[str, float]]:
         scored = [
             (score - self.rank_weight * math.log(place + 1), normalize(text), text.strip(), place)
             for place, several in enumerate(candidates)
             for score, text in several
         ]
         if not passages:
-            return Prediction(question.id, "", error="no passages")
+            return Prediction(question.id, "", error="no passages"), {}
         best = max((score for score, *_ in scored), default=0.0)
         weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         forms: dict[str, str] = {}  # normalised text -> text of its best candidate
@@ -137,9 +164,8 @@ class Extractive(Reader):
             order.setdefault(place, score)
         weights.pop("", None)
         if not weights:
-            return Prediction(
-                question.id, "", passage_ids=tuple(one.id for one in passages), error="no text in the passages"
-            )
+            ids = tuple(one.id for one in passages)
+            return Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}
         chosen = max(weights, key=lambda key: sum(weights[key].values()))
         evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
         rest = sorted(
@@ -147,7 +173,19 @@ class Extractive(Reader):
             key=lambda place: -order.get(place, -math.inf),
         )
         ids = tuple(passages[place].id for place in (evidence, *rest))
-        return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids)
+        compared = [(score, key, place) for score, key, _, place in scored]
+        found = features(question.text, [one.text for one in passages], compared, chosen)
+        return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids), found
+
+
+def weights_identity(folder: Path) -> str:
+    """SHA-256 over the weights' files.
+
+    Raises:
+        IfqaError: a file is missing.
+    """
+    hashes = [sha256(require(folder / name, "weights of reader 'extractive'")) for name in FILES]
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
