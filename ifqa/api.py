@@ -67,15 +67,16 @@ def ask(
     *,
     root: str | Path = ".",
     settings: Settings | None = None,
+    threshold: float | None = None,
     **changes: Unpack[Changes],
 ) -> Answer:
-    """Answer one question. For several questions `open` a system once.
+    """Answer one question, with the least confidence `threshold` as `System.ask` takes it. For several, `open` a system.
 
     Raises:
         IfqaError: as `open`; or the question is empty, or the experiment has no reader.
     """
     with stages.open_system(_experiment(experiment, root, settings, changes)) as system:
-        return system.ask(question)
+        return system.ask(question, threshold)
 
 
 def run(

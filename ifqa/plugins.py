@@ -24,13 +24,10 @@ from ifqa.protocols import (
     Indexed,
     LanguageModel,
     Learned,
-    Measure,
     Place,
     Plugin,
-    RankingMeasure,
     Reader,
     Retriever,
-    SetMeasure,
     silent,
 )  # fmt: skip
 
@@ -182,9 +179,11 @@ def load_measure(name: str) -> AnyMeasure:
         IfqaError: as `load`; or the object of that name is no measure.
     """
     found = _find("measure", name)
-    if not isinstance(found, Measure | RankingMeasure | SetMeasure):
+    if not isinstance(found, AnyMeasure):
         what = f"the class {found.__name__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
-        raise IfqaError(f"measure {name!r}: wanted a Measure, RankingMeasure or SetMeasure, found {what}")
+        raise IfqaError(
+            f"measure {name!r}: wanted a Measure, RankingMeasure, SetMeasure or ColumnMeasure, found {what}"
+        )
     return found
 
 

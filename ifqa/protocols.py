@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from ifqa.records import Completion, Cost, Estimate, Hit, Passage, Prediction, Question, Request, Spent, Usage
+from ifqa.records import Completion, Cost, Hit, Passage, Prediction, Question, Request
+from ifqa.spending import Estimate, Spent, Usage
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[float64]
 
 #: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: the store of all passages. parts: the
 #: retrievers of [[retriever.parts]]. llm: the language model. root: the folder that names and relative paths count from.
@@ -61,9 +68,8 @@ class Learned(Plugin):
 class Retriever(Learned):
     """Ranks passages."""
 
-    default_parts: ClassVar[
-        Sequence[Mapping[str, Any]]
-    ] = ()  # of a retriever over retrievers, if a file names no parts
+    #: of a retriever over retrievers, if a file names no parts
+    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """Up to `k` passages for each question, best first; one ranking a question, in their order."""
@@ -105,6 +111,7 @@ class Reader(Learned):
     concurrent: bool = False  # whether several threads may call `answer` at once
     chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
     label: str = ""  # printed with its scores
+    doubtful: float = 0.0  # an opened system gives no answer of less confidence than this, unless it is told to
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -202,11 +209,10 @@ class RankingMeasure:
 
 @dataclass(frozen=True)
 class SetMeasure:
-    """A score of many answers at once, 0 to 1: a calibration error, or the consistency of related questions.
+    """A score of many answers at once, 0 to 1: such as the consistency of related questions.
 
     `of` gets questions and their predictions, failed ones too; it gives None if it is not defined. In a bootstrap resample
-    a unit that is drawn twice gets a second name, also in the ids of its questions. So a measure that goes unit by unit counts
-    the unit twice. The other attributes are those of `Measure`.
+    a unit that is drawn twice counts twice: it gets a second name, also in its questions' ids.
     """
 
     name: str
@@ -218,7 +224,26 @@ class SetMeasure:
     about: str = ""
 
 
-AnyMeasure = Measure | RankingMeasure | SetMeasure
+@dataclass(frozen=True)
+class ColumnMeasure:
+    """A score of many answers at once, 0 to 1, from numbers in the questions' rows; all resamples are computed in one call.
+
+    `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `of` gets
+    the numbers, (questions, columns), NaN where a row lacks one, and how often each question counts in each resample,
+    (resamples, questions). It gives (resamples,) scores, NaN where undefined. The other attributes are those of `Measure`.
+    """
+
+    name: str
+    of: Callable[["Numbers", "Numbers"], "Numbers"]
+    columns: tuple[str, ...]
+    headline: bool = False
+    in_tables: bool = False
+    best: Literal["high", "low"] = "high"
+    unit: str = "question"
+    about: str = ""
+
+
+AnyMeasure = Measure | RankingMeasure | SetMeasure | ColumnMeasure
 
 
 @dataclass(frozen=True)
@@ -243,9 +268,8 @@ class Benchmark(Plugin):
     subsets: Sequence[Subset] = ()
     groups: str = ""  # what `Question.group` is ("dataset"); there are then scores for each group, and their mean
     folder: Path = Path()  # the folder of its files
-    downloads: ClassVar[
-        Mapping[str, tuple[str, str | None]]
-    ] = {}  # file in `folder` -> (URL, SHA-256 or None if unknown)
+    #: file in `folder` -> (URL, SHA-256 or None if unknown)
+    downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}
 
     @property
     def splits(self) -> Collection[str]:

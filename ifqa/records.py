@@ -1,12 +1,8 @@
 """The records that stages and plugins exchange: questions, passages, hits, predictions, requests, completions."""
 
-import hashlib
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from html import escape
-from operator import attrgetter
-from typing import NamedTuple, TypedDict
 
 from ifqa.how import How
 from ifqa.how import parted as parted
@@ -61,7 +57,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A reader's answer to one question. With an `error`, or an empty `answer`, it is a failure: it is counted and scores 0.
+    """A reader's answer to one question. Without an answer it is a failure, or an abstention if it has a `candidate`.
+
+    Failures and abstentions are counted apart, and both score 0.
 
     Attributes:
         question_id: the question's id.
@@ -73,6 +71,8 @@ class Prediction:
         passage_scores: a score for each of `passage_ids`, highest first, if the reader gives them.
         factual: the answer in the real world, without the question's condition, if the reader gives it.
         how: the sentence of the answer, or what it was computed from, if the reader gives it.
+        confidence: the probability that the answer, or else the candidate, is right, if the reader gives it.
+        candidate: the best candidate of a reader that abstained; `answer` and `error` are then empty.
     """
 
     question_id: str
@@ -84,19 +84,39 @@ class Prediction:
     passage_scores: tuple[float, ...] = ()
     factual: str = ""
     how: How | None = None
+    confidence: float | None = None
+    candidate: str = ""
 
     @property
     def failed(self) -> bool:
-        """Whether the reader gave no answer; `n_failed` counts these."""
-        return bool(self.error) or not self.answer.strip()
+        """Whether the reader should have answered and did not; `n_failed` counts these."""
+        return bool(self.error) or not (self.answer.strip() or self.candidate.strip())
+
+    @property
+    def abstained(self) -> bool:
+        """Whether the reader found its best candidate too doubtful; `n_abstained` counts these."""
+        return not self.failed and not self.answer.strip()
+
+    def below(self, threshold: float) -> "Prediction":
+        """This prediction as an abstention if its confidence is below the threshold, otherwise unchanged."""
+        if self.failed or self.abstained or self.confidence is None or self.confidence >= threshold:
+            return self
+        return replace(self, answer="", candidate=self.answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An opened system's answer to a question: `text`, which is empty if `error` says why there is no answer.
+    """An opened system's answer to a question: `text`, which is empty if there is no answer.
 
-    `evidence` holds the passages of the answer, most important first. If the reader gives them, `factual` is the answer in the
-    real world, and `how` the sentence of the answer, or what it was computed from, which `str` shows.
+    Attributes:
+        question: the question.
+        text: the answer; empty after a failure or an abstention.
+        evidence: the passages of the answer, most important first.
+        factual: the answer in the real world, if the reader gives it.
+        error: why there is no answer; empty after an abstention.
+        how: the sentence of the answer, or what it was computed from, which `str` shows, if the reader gives it.
+        confidence: the probability that the answer, or else the candidate, is right, if the reader gives it.
+        candidate: the best candidate of a system that abstained.
     """
 
     question: Question
@@ -105,20 +125,37 @@ class Answer:
     factual: str = ""
     error: str = ""
     how: How | None = None
+    confidence: float | None = None
+    candidate: str = ""
 
     def __str__(self) -> str:
-        text = str(self.how.calculation) if self.how and self.how.calculation else self.text
-        return printable(text or f"(no answer: {self.error or 'the reader found nothing'})")
+        computed = str(self.how.calculation) if self.text and self.how and self.how.calculation else ""
+        return printable(computed or self.text or f"({self.why_not})")
+
+    @property
+    def why_not(self) -> str:
+        """Why there is no answer, with the best candidate of a system that abstained; empty if there is one."""
+        if self.text:
+            return ""
+        if self.candidate and not self.error:
+            sure = "" if self.confidence is None else f" (confidence {self.confidence:.0%})"
+            return f"no answer found in these passages; the best candidate is {self.candidate}{sure}"
+        return f"no answer: {self.error or 'the reader found nothing'}"
 
     def marked(self, passage: Passage) -> list[str]:
         """The text of a passage in pieces; every second piece is the answer, or a number that it was computed from."""
         from_here = self.how and self.how.passage_id == passage.id
-        return self.how.pieces(passage.text) if self.how and from_here else parted(passage.text, self.text)
+        return (
+            self.how.pieces(passage.text)
+            if self.how and from_here
+            else parted(passage.text, self.text or self.candidate)
+        )
 
     def _repr_html_(self) -> str:
         factual = f"<p>In fact: {escape(self.factual)}</p>" if self.factual else ""
+        sure = f" <small>confidence {self.confidence:.0%}</small>" if self.text and self.confidence is not None else ""
         found = "".join(f"<li>{_passage_html(passage, self.marked(passage))}</li>" for passage in self.evidence)
-        return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b></p>{factual}<ol>{found}</ol>"
+        return f"<p>{escape(self.question.text)}</p><p><b>{escape(str(self))}</b>{sure}</p>{factual}<ol>{found}</ol>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,85 +247,3 @@ class Completion:
     finish: str = ""
     error: str = ""
     cached: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """A model's use: requests sent (with retries), completions from the store, tokens, and US dollars.
-
-    If the server does not report a request's tokens, their upper bound is counted. `cost` is None if the price is unknown.
-    """
-
-    calls: int = 0
-    cached: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
-
-    def since(self, before: "Spent") -> "Spent":
-        """The use since an earlier state."""
-        cost = None if self.cost is None else self.cost - (before.cost or 0.0)
-        return Spent(
-            self.calls - before.calls, self.cached - before.cached, self.prompt_tokens - before.prompt_tokens,
-            self.completion_tokens - before.completion_tokens, cost,
-        )  # fmt: skip
-
-
-class SpentTable(TypedDict):
-    """A `Spent` in JSON."""
-
-    calls: int
-    cached: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-
-
-class Usage(TypedDict, total=False):
-    """What a plugin has asked a language model, for a stage's manifest."""
-
-    spent: SpentTable
-    took: Sequence[int]  # tokens of the prompts and of the completions behind all answers, those from the store too
-    server: str  # scheme, host and port of the server that was asked
-    retry: int  # questions to ask again: a request failed
-    not_asked: int  # questions not asked, because a cap was reached
-    too_long: int  # questions not asked, because the prompt does not fit the model's window
-    unparsed: int  # questions in whose completion no answer was found
-    left_out: int  # passages left out, because the model's window was full
-    cut: int  # questions whose completion was cut at its longest
-
-
-class Estimate(NamedTuple):
-    """What requests would take: calls for those not in the store, their tokens, US dollars (None: unknown)."""
-
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-
-
-def gold_id(text: str) -> str:
-    """The id of a gold passage: `gold/` and 12 hex digits of the SHA-1 of its text. Benchmarks give gold passages no ids."""
-    return "gold/" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
-
-
-_FIELDS = tuple(field.name for field in fields(Question))
-_VALUES = attrgetter(*_FIELDS)
-_LATER = ("context", "group", "labels")  # left out where empty, so older questions keep their identity
-_identities: dict[int, str] = {}  # by Python's hash of the questions: a command asks several times for a split's
-
-
-def questions_identity(questions: Iterable[Question]) -> str:
-    """SHA-256 of all fields of the questions; the same as `ifqa.storage.artifacts.identity({"questions": [...]})`."""
-    several = tuple(questions)
-    key = hash(several)
-    if key not in _identities:
-        digest = hashlib.sha256(b'{"questions": [')
-        for number, question in enumerate(several):  # so that a large split is never one string
-            both = zip(_FIELDS, _VALUES(question), strict=True)
-            record = {name: value for name, value in both if value or name not in _LATER}
-            comma = ", " if number else ""
-            digest.update((comma + json.dumps(record, sort_keys=True, ensure_ascii=False)).encode())
-        digest.update(b"]}")
-        _identities[key] = digest.hexdigest()
-    return _identities[key]

@@ -244,3 +244,8 @@ def _wanted(schema: Mapping[str, Any]) -> str:
     bounds = [f"{words} {schema[key]:.10g}" for key, words in _BOUNDS.items() if key in schema]
     said = ", ".join(bounds).replace(", at most", " to" if "minimum" in schema else ", at most")
     return " ".join(filter(None, [_NAMES.get(kind, kind), said, "that is not empty" * ("pattern" in schema)]))
+
+
+def is_share(value: object) -> bool:
+    """Whether a value is a number from 0 to 1."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

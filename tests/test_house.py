@@ -36,8 +36,8 @@ LAYERS = [
     ["storage"],
     ["workers", "plugins"],
     ["settings"],
-    ["protocols"],
-    ["records"],
+    ["protocols", "identities"],
+    ["records", "spending"],
     ["how"],
     ["errors", "progress", "version"],
 ]

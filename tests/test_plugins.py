@@ -62,7 +62,7 @@ def test_a_file_here_of_an_unknown_measure_is_pointed_to(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("from ifqa import Measure\nSHORT = Measure('short', len)\n")
     with pytest.raises(IfqaError, match=r"mine\.py lies here: give module:MEASURE, as mine:SHORT$"):
         plugins.load_measure("mine")
-    with pytest.raises(IfqaError, match=r"known: [^;]*$"):
+    with pytest.raises(IfqaError, match=r"nearest of \d+: [^;]*$"):
         plugins.load_measure("../mine")
 
 
@@ -166,7 +166,7 @@ def test_a_measure_from_the_working_directory_is_named_by_module_and_object(tmp_
     assert plugins.load_measure("measures_of_tests:SHORT").name == "short"
     for name, complaint in {
         "EMM": "unknown measure 'EMM'; did you mean 'EM'",
-        "measures_of_tests:LIMIT": "wanted a Measure, RankingMeasure or SetMeasure, found an object of type int",
+        "measures_of_tests:LIMIT": "wanted a Measure, RankingMeasure, SetMeasure or ColumnMeasure, found an object of type int",
         "measures_of_tests:Short": "found the class Short",
         "measures_of_tests:LONG": "has no 'LONG'",
         "measures_of_tests:": "wanted a name, or my_module:MEASURE",

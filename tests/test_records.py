@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.how import Calculation, How, Term
-from ifqa.records import Answer, Hit, Passage, Question, Ranking, parted, questions_identity
+from ifqa.identities import questions_identity
+from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking, parted
 from ifqa.storage.artifacts import identity
 
 
@@ -64,6 +65,31 @@ def test_a_computed_answer_shows_its_numbers_and_marks_them_in_the_passage():
     assert "<b>1954 = 1951 (passage) + 3 (question: &quot;&lt;3&gt; later&quot;)</b>" in shown
     assert "Built &lt;in&gt; <mark>1951</mark>." in shown
     assert "In <mark>1954</mark> and 1951." in shown
+
+
+def test_an_answer_below_the_threshold_is_an_abstention_and_no_failure():
+    sure, unsure = Prediction("q", "a", confidence=0.5), Prediction("q", "a", confidence=0.49)
+    assert sure.below(0.5) == sure
+    assert unsure.below(0.5) == Prediction("q", "", confidence=0.49, candidate="a")
+    assert unsure.below(0.5).below(0.9) == unsure.below(0.5)
+    assert Prediction("q", "a").below(1.0) == Prediction("q", "a")  # a reader without confidences never abstains
+    failed = Prediction("q", "", error="no passages", confidence=0.0)
+    assert failed.below(1.0) == failed
+    states = {one: (one.failed, one.abstained) for one in (sure, unsure.below(0.5), failed, Prediction("q", " "))}
+    assert list(states.values()) == [(False, False), (False, True), (True, False), (True, False)]
+
+
+def test_an_abstention_shows_its_best_candidate_and_confidence():
+    question, passage = Question("q", "If <red>?"), Passage("p", "T", "Jim Lovell flew.")
+    abstained = Answer(question, "", (passage,), confidence=0.1249, candidate="<Jim> Lovell")
+    assert str(abstained) == (
+        "(no answer found in these passages; the best candidate is <Jim> Lovell (confidence 12%))"
+    )
+    assert "&lt;Jim&gt; Lovell (confidence 12%)" in abstained._repr_html_()
+    assert "<mark>Lovell</mark>" in replace(abstained, candidate="Lovell")._repr_html_()
+    answered = Answer(question, "Lovell", confidence=0.7)
+    assert (str(answered), answered.why_not) == ("Lovell", "")
+    assert "<b>Lovell</b> <small>confidence 70%</small>" in answered._repr_html_()
 
 
 def test_an_answer_is_found_as_whole_words_in_any_case():

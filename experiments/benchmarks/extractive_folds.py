@@ -16,9 +16,7 @@ interrupted training resumes.
 """
 
 import argparse
-import random
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,10 +35,10 @@ from ifqa.retrieval.bm25 import BM25
 from ifqa.retrieval.gold import Gold
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.measures.f1 import f1
-from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.storage.files import read_json, read_jsonl, sha256, write_jsonl
 from ifqa.training.material import Material
+from ifqa.training.span.folds import folds
 from ifqa.training.span.trainer import train
 
 LEARNING_RATES = {"adapter": 1e-3, "full": 1e-4}
@@ -137,34 +135,6 @@ def load_questions(path: Path) -> list[Question]:
     """The questions of one of IfQA's files."""
     rows = read_json(path)
     return [Question(str(row["idx"]), row["question"], tuple(row["answers"]), tuple(row["context"])) for row in rows]
-
-
-def folds(questions: Sequence[Question], count: int, seed: int) -> list[int]:
-    """The fold of each question; equal questions, and questions linked by shared gold passages, get the same fold."""
-    group = list(range(len(questions)))  # for each question, an earlier question of its group, or itself
-
-    def first(number: int) -> int:
-        while group[number] != number:
-            number = group[number]
-        return number
-
-    seen: dict[str, int] = {}
-    for number, question in enumerate(questions):
-        for text in map(normalize, (question.text, *question.gold_passages)):
-            group[first(number)] = first(seen.setdefault(text, number))
-    members: dict[int, list[int]] = defaultdict(list)
-    for number in range(len(questions)):
-        members[first(number)].append(number)
-    groups = list(members.values())
-    random.Random(seed).shuffle(groups)
-    fold, sizes = [0] * len(questions), [0] * count
-    for several in sorted(groups, key=len, reverse=True):  # the largest first, each into the emptiest fold
-        emptiest = sizes.index(min(sizes))
-        sizes[emptiest] += len(several)
-        for number in several:
-            fold[number] = emptiest
-    print(f"{len(questions)} questions in {len(groups)} groups; folds of {sizes}")
-    return fold
 
 
 def rank(questions: Sequence[Question], folder: Path) -> list[list[Passage]]:

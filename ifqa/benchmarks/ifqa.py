@@ -18,6 +18,7 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
+from ifqa.scoring.measures.confidence import CONFIDENCE
 from ifqa.scoring.measures.contains import CONTAINS
 from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.measures.f1 import F1
@@ -33,7 +34,7 @@ class IfQA(Benchmark):
     """The public release, in the files that `ifqa data` puts into `data/ifqa/`."""
 
     name = "ifqa"
-    measures = (EM, F1, CONTAINS, GOLD_ANY, GOLD_ALL, ANSWER)
+    measures = (EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER)
     paths: ClassVar[dict[str, str]] = {
         f"{family}-{part}": f"{family}_split/{part}.json"
         for family in ("full", "few")

@@ -52,6 +52,10 @@ def ask(
     experiment: Annotated[
         str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")
     ] = "sample",
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", min=0, max=1, help="Least confidence of an answer; 0: always answer."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Answer one question, and show the passages with the facts."""
@@ -64,7 +68,7 @@ def ask(
     if chosen.reader is None:
         raise IfqaError(f"experiment {chosen.name} has no [reader]")
     with open_system(chosen) as system:
-        answer = system.ask(question)
+        answer = system.ask(question, threshold)
     if json:
         print_json(answer_json(answer))
     else:

@@ -71,6 +71,13 @@ def train_extractive(
     _train("extractive", given)
 
 
+@train.command("calibration")
+@_training("models/extractive")
+def train_calibration(given: Given) -> None:
+    """Fit the span reader's confidence, on folds of its training questions; --to names its weights."""
+    _train("calibration", given)
+
+
 @train.command("rerank")
 @_training("models/rerank")
 def train_rerank(given: Given) -> None:

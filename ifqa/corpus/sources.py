@@ -18,7 +18,8 @@ from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Tally, parse_pages
 from ifqa.corpus.wikipedia.ready import read_passages
 from ifqa.corpus.wikipedia.wikitext import Profile
 from ifqa.errors import IfqaError, unknown
-from ifqa.records import Passage, Question, gold_id, questions_identity
+from ifqa.identities import gold_id, questions_identity
+from ifqa.records import Passage, Question
 from ifqa.settings import Positive, check_settings, settings_of
 from ifqa.storage.files import known_sha256, unpack
 from ifqa.storage.resources import find_resource

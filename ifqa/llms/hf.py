@@ -14,8 +14,9 @@ from ifqa.models.batches import out_of_memory
 from ifqa.models.hub import model_folder, quiet, weights_identity
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Place, silent
-from ifqa.records import Completion, Estimate, Request, Spent
+from ifqa.records import Completion, Request
 from ifqa.settings import Natural, Precision, checked
+from ifqa.spending import Estimate, Spent
 
 _TOGETHER = 256  # prompts in a batch, at most, as the logits of all are in memory
 # Qwen3's template: no thinking, the answer alone. Llama 3's: a fixed date, so that prompts are the same every day.

@@ -21,8 +21,9 @@ from ifqa.llms.responses import read_answer
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, silent
-from ifqa.records import Completion, Estimate, Request, Spent
+from ifqa.records import Completion, Request
 from ifqa.settings import Natural, NotNegative, Positive, checked
+from ifqa.spending import Estimate, Spent
 
 if TYPE_CHECKING:
     import openai

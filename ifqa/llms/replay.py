@@ -10,8 +10,9 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.llms.completions import VERSION, Store, content
 from ifqa.llms.tokens import at_most
 from ifqa.protocols import Advance, LanguageModel, Place, silent
-from ifqa.records import Completion, Estimate, Request, Spent
+from ifqa.records import Completion, Request
 from ifqa.settings import Natural, checked
+from ifqa.spending import Estimate, Spent
 from ifqa.storage.files import create, field, read_jsonl, sha256, write
 from ifqa.storage.resources import list_resources
 

@@ -19,11 +19,12 @@ from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.formats.qrels import read_qrels, write_qrels
 from ifqa.formats.questions import WRITERS, read_questions
 from ifqa.formats.runs import write_run
+from ifqa.identities import gold_id
 from ifqa.pipeline.provenance import inputs_of_score, up_to_date_passages
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.plugins import open_benchmark
 from ifqa.progress import bar, say
-from ifqa.records import Hit, Question, gold_id
+from ifqa.records import Hit, Question
 from ifqa.retrieval.run import Run
 from ifqa.scoring.coverage import GoldGrams
 from ifqa.scoring.measures.covers import COVERED_SHARE, covers

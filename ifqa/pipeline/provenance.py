@@ -14,11 +14,11 @@ from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus import blocks, sources
 from ifqa.errors import IfqaError
+from ifqa.identities import questions_identity
 from ifqa.pipeline.opening import reads_passages
 from ifqa.pipeline.upstream import questions_of, sources_of
 from ifqa.plugins import Kind, code_of, file_of, handed, load, load_indexed, open_benchmark, settings_at
 from ifqa.protocols import Plugin
-from ifqa.records import questions_identity
 from ifqa.retrieval import queries
 from ifqa.scoring import summary
 from ifqa.scoring.declared import declared

@@ -11,9 +11,11 @@ from ifqa.config.experiment import Experiment
 from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.pipeline.opening import Session, open_reader, open_retriever
-from ifqa.pipeline.upstream import check_predictions, check_rankings, queries_of
+from ifqa.pipeline.returned import check_predictions, check_rankings
+from ifqa.pipeline.upstream import answer_of, queries_of
 from ifqa.protocols import Advance, Reader, Retriever, silent
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
+from ifqa.settings import is_share
 from ifqa.storage.files import unicode_text
 
 
@@ -123,12 +125,18 @@ class System:
             passages = self._passages(asked, rankings)
         return [Ranking(*one) for one in zip(asked, map(tuple, rankings), map(tuple, passages), strict=True)]
 
-    def answer(self, questions: Sequence[str | Question]) -> list[Answer]:
+    def answer(self, questions: Sequence[str | Question], threshold: float | None = None) -> list[Answer]:
         """Each question's answer, and the passages it was read from, most important first.
 
+        An answer of less confidence than `threshold` is not given: its text is then the `candidate`. None is the reader's own
+        threshold, 0 gives every answer. A reader without confidences always answers.
+
         Raises:
-            IfqaError: a question is empty, there is no reader, or a part breaks its protocol.
+            IfqaError: a question is empty, the threshold is not from 0 to 1, there is no reader, or a part breaks its
+                protocol.
         """
+        if threshold is not None and not is_share(threshold):
+            raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
         asked = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
         passages: list[list[Passage]] = [[] for _ in asked]
@@ -137,11 +145,13 @@ class System:
                 top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
                 passages = self._passages(asked, top)
         predictions = self.read(asked, passages)
+        least = self.reader.doubtful if threshold is None else threshold
+        predictions = [one.below(least) for one in predictions]
         return [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
 
-    def ask(self, question: str | Question) -> Answer:
+    def ask(self, question: str | Question, threshold: float | None = None) -> Answer:
         """The answer to a question, as `answer` gives it."""
-        return self.answer([question])[0]
+        return self.answer([question], threshold)[0]
 
     def _passages(self, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]]) -> list[list[Passage]]:
         """The passages of each ranking, from those that the retriever made or from the corpus."""
@@ -176,5 +186,4 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
 
 def _answer(question: Question, prediction: Prediction, passages: Sequence[Passage]) -> Answer:
     by_id = {passage.id: passage for passage in passages}
-    evidence = tuple(by_id[passage_id] for passage_id in prediction.passage_ids)
-    return Answer(question, prediction.answer, evidence, prediction.factual, prediction.error, how=prediction.how)
+    return answer_of(question, prediction, (by_id[passage_id] for passage_id in prediction.passage_ids))

@@ -26,6 +26,7 @@ from ifqa.training.resume import INPUTS, refuse_strangers, world
 
 _MODULES = {
     "extractive": "ifqa.training.span.trainer",
+    "calibration": "ifqa.training.span.calibration",
     "fid": "ifqa.training.fid",
     "rerank": "ifqa.training.rerank",
     "dense": "ifqa.training.dense",
@@ -34,8 +35,10 @@ _MODULES = {
     "decomp-attn": "ifqa.training.choice.decomp_attn",
     "choice": "ifqa.training.choice.bert",
 }
-DEPTH = {"extractive": 20, "rerank": 20, "dense": 100}  # passages that a training question's negatives are drawn from
+#: Passages that a training question's negatives are drawn from.
+DEPTH = {"extractive": 20, "calibration": 20, "rerank": 20, "dense": 100}
 _NEEDS = {
+    "calibration": ("sklearn",),
     "rerank": ("peft", "datasets", "accelerate"),
     "dense": ("datasets", "accelerate"),
     "fid": ("accelerate",),

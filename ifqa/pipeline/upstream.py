@@ -1,10 +1,8 @@
-"""What stages load (questions, sources, earlier stages' files), and the checks of what plugins return."""
+"""What stages load: questions, sources, and the files of earlier stages."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import islice
-from numbers import Real
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -16,19 +14,19 @@ from ifqa.corpus.sources import Source
 from ifqa.corpus.store import PassageStore, Store, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
-from ifqa.pipeline.explained import check_how, how_in
+from ifqa.pipeline.explained import how_in
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Hit, Passage, Prediction, Question
 from ifqa.retrieval.queries import rewrite
-from ifqa.settings import with_fractions
+from ifqa.settings import is_share, with_fractions
 from ifqa.storage.artifacts import files_of
-from ifqa.storage.files import field, json_line, read_jsonl, unicode_text
+from ifqa.storage.files import field, json_line, read_jsonl
 from ifqa.storage.resources import find_resource
 
 _T = TypeVar("_T")
 _AT_ONCE = 32  # rankings whose passages are looked up together
 _KEYS = tuple(one.name for one in fields(Prediction))
-_LATER = ("how",)  # keys that older files lack
+_LATER = ("how", "confidence", "candidate")  # keys that older files lack
 
 
 def questions_of(experiment: Experiment) -> list[Question]:
@@ -98,81 +96,6 @@ def _with_questions(source: Source, root: Path) -> Source:
             f" of {source['benchmark']}{f' ({known})' if known else ''}, found an empty list"
         )
     return {**source, "questions": [benchmark.questions(split) for split in source["splits"]]}
-
-
-def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankings: Sequence[Sequence[Hit]]) -> None:
-    """Hold a retriever to its protocol.
-
-    Raises:
-        IfqaError: the number of rankings differs from the number of questions, or a ranking has more than `k` passages, a
-            duplicate passage, an id that cannot be written to a run file, or a score that is not a number.
-    """
-    name = f"retriever {retriever!r}"
-    if not isinstance(rankings, list) or len(rankings) != len(questions):
-        found = len(rankings) if isinstance(rankings, list) else type(rankings).__name__
-        raise IfqaError(
-            f"{name} must return a list with one ranking for each question: wanted {len(questions)}, found {found}"
-        )
-    for question, ranking in zip(questions, rankings, strict=True):
-        if not isinstance(ranking, list | tuple) or not all(isinstance(hit, Hit) for hit in ranking):
-            raise IfqaError(f"{name} gave {question.id} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
-        ids = [hit.passage_id for hit in ranking]
-        if len(ids) > k:
-            raise IfqaError(f"{name} gave {question.id} {len(ids)} passages; wanted at most k = {k}")
-        if len(set(ids)) < len(ids):
-            raise IfqaError(f"{name} gave {question.id} a passage twice")
-        for hit in ranking:
-            if not isinstance(hit.passage_id, str) or hit.passage_id.split() != [hit.passage_id]:
-                raise IfqaError(
-                    f"{name} gave {question.id} the passage id {hit.passage_id!r}; wanted one without white space"
-                )
-            if not isinstance(hit.score, Real) or not math.isfinite(hit.score):
-                raise IfqaError(
-                    f"{name} gave {question.id} the score {hit.score!r} for {hit.passage_id}; wanted a number"
-                )
-
-
-def check_predictions(
-    reader: str,
-    questions: Sequence[Question],
-    passages: Sequence[Sequence[Passage]],
-    predictions: Sequence[Prediction],
-) -> None:
-    """Hold a reader to its protocol.
-
-    Raises:
-        IfqaError: the predictions do not match the questions one to one and in order, an answer is not text, or a
-            prediction cites a passage that the reader was not given.
-    """
-    if not isinstance(predictions, list | tuple):
-        raise IfqaError(f"reader {reader!r} must give a list of ifqa.Prediction, found {type(predictions).__name__}")
-    if strangers := [one for one in predictions if not isinstance(one, Prediction)]:
-        raise IfqaError(
-            f"reader {reader!r} gave {strangers[0]!r:.80}; wanted ifqa.Prediction(question.id, answer) for each question"
-        )
-    if [one.question_id for one in predictions] != [question.id for question in questions]:
-        raise IfqaError(f"reader {reader!r} must give one prediction a question, in their order")
-    for one, several in zip(predictions, passages, strict=True):
-        if not isinstance(one.passage_ids, list | tuple):
-            raise IfqaError(
-                f"reader {reader!r} gave {one.question_id} the passage_ids {one.passage_ids!r:.80}; wanted a tuple of ids"
-            )
-        if strange := set(one.passage_ids) - {passage.id for passage in several}:
-            raise IfqaError(
-                f"reader {reader!r} cited passage {min(strange)!r} for {one.question_id},"
-                " which is not among the passages it was given"
-            )
-        texts: dict[str, object] = {  # of a reader from outside they may be anything
-            "answer": one.answer,
-            "factual": one.factual,
-            "completion": one.completion,
-            "error": one.error,
-        }
-        for key, text in texts.items():
-            if not isinstance(text, str):
-                raise IfqaError(f"reader {reader!r} gave {one.question_id} the {key} {text!r}; wanted text")
-            unicode_text(text, key, f"reader {reader!r}, {one.question_id}")
-        check_how(reader, one, several)
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Hit]]:
@@ -259,16 +182,20 @@ def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
     """
     if unknown_keys := record.keys() - _KEYS:
         raise IfqaError(f"{where}: unknown key {min(unknown_keys)!r}; wanted {', '.join(_KEYS)}")
-    texts = {key: field({key: "", **record}, key, str, where) for key in ("completion", "error", "factual")}
+    several = ("completion", "error", "factual", "candidate")
+    texts = {key: field({key: "", **record}, key, str, where) for key in several}
     ids, scores = (field({key: [], **record}, key, list, where) for key in ("passage_ids", "passage_scores"))
     score = record.get("score")
     numbers = [*scores] if score is None else [*scores, score]
     if not all(isinstance(one, str) for one in ids) or not all(isinstance(one, int | float) for one in numbers):
         raise IfqaError(f"{where}: wanted texts in 'passage_ids', and numbers in 'passage_scores' and 'score'")
+    confidence = record.get("confidence")
+    if confidence is not None and not is_share(confidence):
+        raise IfqaError(f"{where}: wanted a number from 0 to 1 as 'confidence', found {confidence!r:.80}")
     return Prediction(
         question_id=field(record, "question_id", str, where), answer=field(record, "answer", str, where),
         passage_ids=tuple(ids), passage_scores=tuple(scores), score=cast("float | None", score),
-        how=how_in(record.get("how"), where), **texts,
+        how=how_in(record.get("how"), where), confidence=cast("float | None", confidence), **texts,
     )  # fmt: skip
 
 
@@ -287,10 +214,16 @@ def _missing(question: Question) -> Prediction:
     return Prediction(question.id, "", error="no prediction")
 
 
+def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Passage]) -> Answer:
+    """A prediction as an answer; `evidence` are its passages."""
+    more = (prediction.factual, prediction.error, prediction.how, prediction.confidence, prediction.candidate)
+    return Answer(question, prediction.answer, tuple(evidence), *more)
+
+
 def answers_of(experiment: Experiment) -> Iterator[Answer]:
     """The answer to each question, with the passages it was read from."""
     questions = questions_of(experiment)
     predictions = list(predictions_of(experiment, questions))
     evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for each in predictions))
     for question, each, passages in zip(questions, predictions, evidence, strict=True):
-        yield Answer(question, each.answer, tuple(passages), each.factual, each.error, how=each.how)
+        yield answer_of(question, each, passages)

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.identities import gold_id
 from ifqa.prompting.calculator import compute_in
 from ifqa.prompting.values import CalculatorError
-from ifqa.records import Passage, Question, gold_id
+from ifqa.records import Passage, Question
 from ifqa.storage import files
 from ifqa.storage.resources import named_resource
 

@@ -15,9 +15,10 @@ from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_de
 from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import Advance, LanguageModel, Reader, silent
-from ifqa.records import Completion, Passage, Prediction, Question, Request, Usage
+from ifqa.records import Completion, Passage, Prediction, Question, Request
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Natural, Positive, Temperature, checked
+from ifqa.spending import Usage
 from ifqa.storage.files import sha256
 
 

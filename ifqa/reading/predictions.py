@@ -6,13 +6,14 @@ from pathlib import Path
 from ifqa.errors import IfqaError
 from ifqa.protocols import Advance, Place, Reader, silent
 from ifqa.records import Passage, Prediction, Question
+from ifqa.settings import is_share
 from ifqa.storage.files import read_jsonl, require, sha256, text_field
 
 
 class Predictions(Reader):
-    """The answers of a file whose lines have a `question_id` ("ifqa/full-dev/17") and an `answer`."""
+    """The answers of a file whose lines have a `question_id` ("ifqa/full-dev/17"), an `answer`, and perhaps a `confidence`."""
 
-    version = 1
+    version = 2
 
     def __init__(self, path: Place) -> None:
         """Read the answers.
@@ -21,10 +22,12 @@ class Predictions(Reader):
             path: the file, plain or compressed.
 
         Raises:
-            IfqaError: the file is missing, a line lacks a key, or a question is answered twice.
+            IfqaError: the file is missing, a line lacks a key, a confidence is not from 0 to 1, or a question is answered
+                twice.
         """
         self.path = path
         self.answers: dict[str, str] = {}
+        self.confidences: dict[str, float] = {}
         for number, record in read_jsonl(Path(path)):
             question_id = text_field(record, "question_id", f"{path}:{number}")
             if question_id in self.answers:
@@ -32,6 +35,10 @@ class Predictions(Reader):
             if not isinstance(record.get("answer"), str):
                 raise IfqaError(f"{path}:{number}: wanted a string as 'answer', found {record.get('answer')!r}")
             self.answers[question_id] = record["answer"]
+            if (confidence := record.get("confidence")) is not None:
+                if not is_share(confidence):
+                    raise IfqaError(f"{path}:{number}: wanted 0 to 1 as 'confidence', found {confidence!r:.80}")
+                self.confidences[question_id] = confidence
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -52,6 +59,7 @@ class Predictions(Reader):
                 question.id,
                 self.answers.get(question.id, ""),
                 error="" if question.id in self.answers else "not in the file",
+                confidence=self.confidences.get(question.id),
             )
             for question in questions
         ]

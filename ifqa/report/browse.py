@@ -12,8 +12,9 @@ the second on, is marked; a text without marks is a string. For each benchmark a
      "questions": [{"id", "q": pieces, "a": answers, "n": [which of the subsets], "f": which of the figures, or -1,
                     "g": [pieces of each gold passage],
                     "p": [{"i": id, "t": title, "x": pieces, "g": 1 if it covers a gold one}],
-                    "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error,
-                           "h": what it was computed from, "w": pieces of the sentence it stands in,
+                    "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "s": confidence,
+                           "b": the best candidate of a reader that abstained, "h": what it was computed from,
+                           "w": pieces of the sentence it stands in,
                            "m": [its score in each of the measures, or null],
                            "p": [which of the passages, best first], "g": rank of the first gold passage among them,
                            "c": else the least K with gold recall at K}]}]}
@@ -55,6 +56,8 @@ class _Entry(TypedDict, total=False):
     r: str
     h: str
     w: Pieces
+    s: str
+    b: str
     m: list[float | None]
     p: list[int]
     g: int
@@ -218,7 +221,9 @@ def _scores(row: Row | None, shown: Sequence[str]) -> _Entry:
 def _answer(prediction: Prediction | None, passages: Iterable[Passage]) -> _Entry:
     if prediction is None:
         return {}
-    return {"a": prediction.answer, "f": prediction.factual, "r": prediction.error, **_how(prediction.how, passages)}
+    sure = "" if prediction.confidence is None else f"{prediction.confidence:.0%}"
+    texts: _Entry = {"a": prediction.answer, "f": prediction.factual, "r": prediction.error}
+    return {**texts, "s": sure, "b": prediction.candidate, **_how(prediction.how, passages)}
 
 
 def _how(how: How | None, passages: Iterable[Passage]) -> _Entry:

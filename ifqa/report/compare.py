@@ -11,13 +11,14 @@ from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.provenance import finished, inputs_of_score
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
-from ifqa.protocols import SetMeasure
+from ifqa.protocols import ColumnMeasure, SetMeasure
 from ifqa.records import Question
 from ifqa.report.scores import html_table
 from ifqa.report.terminal import drawn, plain
+from ifqa.scoring.columns import column_difference
 from ifqa.scoring.declared import Declared, declared, strata, units
 from ifqa.scoring.measures.gold_recall import first_rank
-from ifqa.scoring.sets import set_difference
+from ifqa.scoring.sets import SetDifference, set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
 from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
@@ -60,6 +61,9 @@ def compare(first: Experiment, second: Experiment) -> list[Difference]:
     if first.reader and second.reader:
         second_has = _declared(second).sets
         found += [one for each in by.sets if each in second_has for one in _of_set(each, first, second)]
+    second_declares = _declared(second).columns
+    for measure in (one for one in by.columns if one in second_declares):
+        found += _of_columns(measure, rows, others, questions, first.seed)
     if not found:
         raise IfqaError(f"{first.name} and {second.name} have no measure in common: one reads, the other retrieves")
     order = by.keys([one.measure for one in found])
@@ -256,8 +260,26 @@ def _of_set(measure: SetMeasure, first: Experiment, second: Experiment) -> Itera
     questions = questions_of(first)
     answers, other_answers = (list(predictions_of(one, questions)) for one in (first, second))
     if found := set_difference(measure, questions, answers, other_answers, first.seed):
-        a, b, more, low, high = _percents(found.first, found.second, found.more, found.low, found.high)
-        yield Difference(measure.name, a, b, more, low, high, found.p, None, None, None)
+        yield _of_many(measure.name, found)
+
+
+def _of_columns(
+    measure: ColumnMeasure, rows: Rows, others: Rows, questions: Mapping[str, Question], seed: int
+) -> Iterator[Difference]:
+    """The difference in a measure of numbers in the rows; nothing where it is not defined."""
+    import numpy as np
+
+    first, second = (
+        np.array([[score_in(side[one], key) for key in measure.columns] for one in rows], dtype=float)
+        for side in (rows, others)
+    )
+    if found := column_difference(measure, first, second, seed, units(measure, [questions[one] for one in rows])):
+        yield _of_many(measure.name, found)
+
+
+def _of_many(name: str, found: SetDifference) -> Difference:
+    a, b, more, low, high = _percents(found.first, found.second, found.more, found.low, found.high)
+    return Difference(name, a, b, more, low, high, found.p, None, None, None)
 
 
 def _percents(*shares: float) -> list[float]:

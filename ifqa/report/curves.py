@@ -1,4 +1,4 @@
-"""Recall at K as a small SVG figure, for HTML pages and for print."""
+"""Small SVG figures for HTML pages and for print: recall at K, risk at a coverage, and EM at a confidence."""
 
 import hashlib
 import math
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ifqa.scoring.summary import Mean
+from ifqa.scoring.summary import Mean, Sureness
 
 #: Contrast of 3:1 on white and on dark pages; Okabe and Ito's hues, distinct for the colour-blind.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
@@ -20,24 +20,56 @@ _AXIS = 'fill="none" stroke="currentColor"'
 
 @dataclass(frozen=True)
 class Curve:
-    """One system's recall. `points` are (K, value, low, high), the last three in percent; low and high end the 95% interval."""
+    """One system's curve. `points` are (x, value, low, high), the last three in percent; low and high end the 95% interval."""
 
     label: str
-    points: tuple[tuple[int, float, float, float], ...]
+    points: tuple[tuple[float, float, float, float], ...]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The horizontal axis, the whole of it; and what the figure shows, for who cannot see it.
+
+    `ticks` are empty for a tick at each point of a logarithmic axis. `diagonal`: the figure has the line x = y.
+    """
+
+    label: str
+    point: str
+    shows: str
+    ticks: tuple[float, ...] = ()
+    diagonal: bool = False
+
+
+_K = _Axis("K, passages", "K", "Recall in percent at K passages")
+_PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
+_COVERAGE = _Axis(
+    "coverage, % of the questions, the surest first",
+    "coverage",
+    "Wrong answers in percent among the surest questions at each coverage",
+    _PERCENTS,
+)
+_CONFIDENCE = _Axis(
+    "mean confidence of a fifteenth of the questions, %",
+    "confidence",
+    "Right answers in percent at each mean confidence of a fifteenth of the questions",
+    _PERCENTS,
+    diagonal=True,
+)
 
 
 @dataclass(frozen=True)
 class _Scale:
-    """The position of a K (logarithmic) and of a percentage, in pixels."""
+    """The position of a place on the horizontal axis and of a percentage, in pixels."""
 
-    ks: tuple[int, ...]
+    ticks: tuple[float, ...]
     low: float
     high: float
     step: int
+    axis: _Axis
 
-    def x(self, k: int) -> float:
-        first, last = math.log2(self.ks[0]), math.log2(self.ks[-1])
-        share = (math.log2(k) - first) / (last - first) if last > first else 0.5
+    def x(self, at: float) -> float:
+        first, last, place = (one if self.axis.ticks else math.log2(one) for one in (self.ticks[0], self.ticks[-1], at))
+        share = (place - first) / (last - first) if last > first else 0.5
         return _LEFT + 18 + share * (_WIDTH - _LEFT - _RIGHT - 36)
 
     def y(self, value: float) -> float:
@@ -51,8 +83,34 @@ def recall_curve(label: str, measures: Mapping[str, Mean], name: str) -> Curve |
     return Curve(label, tuple((k, one["value"], one["low"], one["high"]) for k, one in points)) if points else None
 
 
+def risk_curve(label: str, sureness: Sureness) -> Curve:
+    """The share of wrong answers among the surest questions, at each coverage; the "sureness" of a scores.json."""
+    points = [(one["coverage"], one["value"], one["low"], one["high"]) for one in sureness["risks"]]
+    return Curve(label, tuple(points))
+
+
+def reliability_curve(label: str, sureness: Sureness) -> Curve:
+    """EM at the mean confidence of each bin; the "sureness" of a scores.json."""
+    return Curve(label, tuple((one["confidence"], one["value"], one["low"], one["high"]) for one in sureness["bins"]))
+
+
 def recall_svg(title: str, curves: Sequence[Curve]) -> str:
-    """An SVG of the curves over a logarithmic axis of K, with whiskers for their 95% intervals and labels beside them.
+    """An SVG of curves of recall over a logarithmic axis of K, as `_svg` draws them."""
+    return _svg(title, curves, _K)
+
+
+def risk_svg(title: str, curves: Sequence[Curve]) -> str:
+    """An SVG of risk-coverage curves, as `_svg` draws them."""
+    return _svg(title, curves, _COVERAGE)
+
+
+def reliability_svg(title: str, curves: Sequence[Curve]) -> str:
+    """A reliability diagram, as `_svg` draws it: the nearer a curve is to the diagonal, the better calibrated."""
+    return _svg(title, curves, _CONFIDENCE)
+
+
+def _svg(title: str, curves: Sequence[Curve], axis: _Axis) -> str:
+    """An SVG of the curves, with whiskers for their 95% intervals and labels beside them.
 
     Curves differ in colour, marker and dash, so that the figure reads without colour; from the 19th curve on, looks repeat.
     Text and axes take the colour of the surrounding text. The SVG has no script and no style sheet.
@@ -62,8 +120,9 @@ def recall_svg(title: str, curves: Sequence[Curve]) -> str:
     """
     if not curves or not all(curve.points for curve in curves):
         raise ValueError(f"figure {title!r}: wanted at least one curve, and points in each")
-    ks = sorted({point[0] for curve in curves for point in curve.points})
-    scale = _Scale(tuple(ks), *_limits(curves))
+    ticks = axis.ticks or tuple(sorted({point[0] for curve in curves for point in curve.points}))
+    low, high, step = (0.0, 100.0, 20) if axis.diagonal else _limits(curves)
+    scale = _Scale(ticks, low, high, step, axis)
     apart = min(3.5, 30 / len(curves))  # pixels between the points of two curves, so that no whisker hides another
     shifts = [(number - (len(curves) - 1) / 2) * apart for number in range(len(curves))]
     drawn = [_curve(n, curve, scale, shift) for n, (curve, shift) in enumerate(zip(curves, shifts, strict=True))]
@@ -73,9 +132,7 @@ def recall_svg(title: str, curves: Sequence[Curve]) -> str:
         f'role="img" aria-labelledby="{name}-title {name}-desc" font-family="system-ui, Helvetica, Arial, sans-serif" '
         'font-size="12" color="currentColor">'
     )
-    titles = (
-        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(_description(curves))}</desc>'
-    )
+    titles = f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-desc">{escape(_description(curves, axis))}</desc>'
     heading = f'<text x="{_LEFT}" y="20" font-size="14" font-weight="600" fill="currentColor">{escape(title)}</text>'
     return "\n".join([head, titles, heading, *_axes(scale), *drawn, *_labels(curves, scale, shifts), "</svg>"])
 
@@ -93,12 +150,12 @@ def _limits(curves: Sequence[Curve]) -> tuple[float, float, int]:
     return low, high, step
 
 
-def _description(curves: Sequence[Curve]) -> str:
+def _description(curves: Sequence[Curve], axis: _Axis) -> str:
     """Text alternative for screen readers: the numbers."""
     texts = [
-        f"{curve.label}: " + ", ".join(f"{value:.1f} at {k}" for k, value, _, _ in curve.points) for curve in curves
+        f"{curve.label}: " + ", ".join(f"{value:.1f} at {at:g}" for at, value, _, _ in curve.points) for curve in curves
     ]
-    return f"Recall in percent at K passages. {'. '.join(texts)}."
+    return f"{axis.shows}. {'. '.join(texts)}."
 
 
 def _axes(scale: _Scale) -> list[str]:
@@ -108,12 +165,15 @@ def _axes(scale: _Scale) -> list[str]:
         y = scale.y(tick)
         lines.append(f'<path d="M{left} {y:.1f}H{right}" {_AXIS} stroke-opacity="{1 if tick == scale.low else 0.15}"/>')
         lines.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="currentColor">{tick}</text>')
-    for k in scale.ks:
-        x = scale.x(k)
+    if scale.axis.diagonal:
+        ends = [f"{scale.x(one):.1f} {scale.y(one):.1f}" for one in (scale.ticks[0], scale.ticks[-1])]
+        lines.append(f'<path d="M{ends[0]}L{ends[1]}" {_AXIS} stroke-opacity=".4" stroke-dasharray="4 4"/>')
+    for at in scale.ticks:
+        x = scale.x(at)
         lines.append(f'<path d="M{x:.1f} {bottom}v5" {_AXIS}/>')
-        lines.append(f'<text x="{x:.1f}" y="{bottom + 19}" text-anchor="middle" fill="currentColor">{k}</text>')
-    middle = (left + right) / 2
-    lines.append(f'<text x="{middle}" y="{bottom + 38}" text-anchor="middle" fill="currentColor">K, passages</text>')
+        lines.append(f'<text x="{x:.1f}" y="{bottom + 19}" text-anchor="middle" fill="currentColor">{at:g}</text>')
+    middle, label = (left + right) / 2, escape(scale.axis.label)
+    lines.append(f'<text x="{middle}" y="{bottom + 38}" text-anchor="middle" fill="currentColor">{label}</text>')
     return lines
 
 
@@ -130,7 +190,7 @@ def _curve(number: int, curve: Curve, scale: _Scale, shift: float) -> str:
     parts = [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.75"{dash}/>']
     for (x, y), (k, value, low, high) in zip(places, curve.points, strict=True):
         whisker = f"M{x:.1f} {scale.y(high):.1f}V{scale.y(low):.1f}"
-        title = escape(f"{curve.label}, K = {k}: {value:.1f} ({low:.1f} to {high:.1f})")
+        title = escape(f"{curve.label}, {scale.axis.point} = {k:g}: {value:.1f} ({low:.1f} to {high:.1f})")
         parts.append(f'<path d="{whisker}" stroke="{colour}" stroke-opacity=".55" fill="none"/>')
         parts.append(f"<g><title>{title}</title>{_marker(number, x, y)}</g>")
     return f"<g>{''.join(parts)}</g>"

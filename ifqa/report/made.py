@@ -10,10 +10,10 @@ from ifqa.config.experiment import Experiment, retriever_tables
 from ifqa.corpus import blocks
 from ifqa.corpus.sources import FORMATS, Known
 from ifqa.errors import IfqaError
+from ifqa.identities import questions_identity
 from ifqa.pipeline.provenance import fingerprint, identifying
 from ifqa.pipeline.upstream import questions_of
 from ifqa.plugins import Kind, code_of, file_of, load, load_indexed, open_benchmark
-from ifqa.records import questions_identity
 from ifqa.report.records import How
 from ifqa.retrieval import queries
 from ifqa.settings import settings_of, with_fractions

@@ -138,6 +138,8 @@
   function said(one, about) {
     const text = one.a || make("span", { class: "none" }, about.answers ? "no answer" : "retrieval only");
     return make("td", { class: "said" }, text,
+      one.b ? make("small", {}, `abstained; best candidate: ${one.b}`) : null,
+      one.s ? make("small", {}, `confidence ${one.s}`) : null,
       one.f ? make("small", {}, `in fact: ${one.f}`) : null,
       one.h ? make("small", {}, one.h) : null,
       one.w ? make("small", {}, marked(one.w, "answer")) : null,

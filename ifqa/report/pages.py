@@ -188,7 +188,8 @@ def _scores(one: Result) -> str:
         rows.append(
             (key, *(f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]" if mean else "" for mean in means))
         )
-    note = f"\n{one.scores['questions']:,} questions, {one.scores['n_failed']:,} failed.\n"
+    abstained = f", {one.scores['n_abstained']:,} abstained" if "n_abstained" in one.scores else ""
+    note = f"\n{one.scores['questions']:,} questions, {one.scores['n_failed']:,} failed{abstained}.\n"
     return _table(columns, rows) + note
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.report.browse import browse
-from ifqa.report.curves import recall_curve, recall_svg
+from ifqa.report.curves import recall_curve, recall_svg, reliability_curve, reliability_svg, risk_curve, risk_svg
 from ifqa.report.page import write_page
 from ifqa.report.pages import check_exported, export, is_page
 from ifqa.report.pages import pages as row_pages
@@ -16,7 +16,7 @@ from ifqa.report.records import RECORDS, read_records
 from ifqa.report.results import Result, gather, updated
 from ifqa.report.table import grids, in_readme, markdown, readme_table
 from ifqa.scoring.declared import declared, joined
-from ifqa.scoring.summary import partial
+from ifqa.scoring.summary import Sureness, partial
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, json_line, write
 
@@ -72,7 +72,8 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
                 check_exported(results, pages)
             return
         here = [one for one in here if not chosen or one.experiment.name in chosen]
-        write_page(PAGE, tables, list(_figures(here)), browse([one.experiment for one in here]), _about(here))
+        figures = [*_figures(here), *_figures_of_confidence(here)]
+        write_page(PAGE, tables, figures, browse([one.experiment for one in here]), _about(here))
         yield PAGE
         if pages:
             yield from export(results, pages)
@@ -134,6 +135,18 @@ def _figures(results: Sequence[Result]) -> Iterator[str]:
             if curves := [curve for curve in measured if curve]:
                 title = measure.title or measure.name
                 yield recall_svg(f"{title[:1].upper()}{title[1:]} at K, {over}", curves)
+
+
+def _figures_of_confidence(results: Sequence[Result]) -> Iterator[str]:
+    """For each split whose readers give confidences: the risk-coverage curves, and the reliability diagram."""
+    together: dict[str, list[tuple[str, Sureness]]] = {}
+    for one in results:
+        if one.scores and "sureness" in one.scores and not partial(one.scores):
+            over = f"{one.experiment.benchmark} {one.experiment.split}"
+            together.setdefault(over, []).append((one.experiment.name, one.scores["sureness"]))
+    for over, several in together.items():
+        yield risk_svg(f"Risk at coverage, {over}", [risk_curve(*one) for one in several])
+        yield reliability_svg(f"EM at confidence, {over}", [reliability_curve(*one) for one in several])
 
 
 def _about(results: Sequence[Result]) -> str:

@@ -71,6 +71,11 @@ class Scores:
         """How many questions have no answer; each counts as wrong."""
         return int(self.content["n_failed"])
 
+    @property
+    def n_abstained(self) -> int:
+        """On how many questions the reader abstained; each scores 0."""
+        return int(self.content.get("n_abstained", 0))
+
     def outcomes(self, factual: Mapping[str, str] | None = None, computed: str = "numeric") -> dict[str, str]:
         """Question id -> its outcome by the headline measure: one of `ifqa.scoring.outcomes.OUTCOMES`.
 
@@ -119,11 +124,15 @@ class Scores:
         console.print(f"{plain(self.name)}  {partial(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
             console.print(table)
-        console.print(f"{self.questions:,} questions, {self.n_failed:,} failed", soft_wrap=True)
+        console.print(self._counts(), soft_wrap=True)
 
     def _repr_html_(self) -> str:
-        note = f"{self.questions:,} questions, {self.n_failed:,} failed {partial(self.content)}"
+        note = f"{self._counts()} {partial(self.content)}"
         return f"<p>{escape(self.name)}</p>{''.join(map(html_table, self.tables()))}<p>{escape(note)}</p>"
+
+    def _counts(self) -> str:
+        abstained = f", {self.n_abstained:,} abstained" if self.n_abstained else ""
+        return f"{self.questions:,} questions, {self.n_failed:,} failed{abstained}"
 
     def _parts(self) -> Iterator[tuple[str, Means]]:
         """The measures of all questions, each subset, each group, and the mean over groups."""

@@ -17,13 +17,14 @@ from ifqa.pipeline.ready import is_scored, missing
 from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import printable
-from ifqa.records import Answer, Passage, Usage
+from ifqa.records import Answer, Passage
 from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark_parts, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
 from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import Content, partial
+from ifqa.spending import Usage
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
 
@@ -39,9 +40,10 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
         if number:
             console.print()
         console.print(table)
-    low = any(one.best == "low" for one in by.measures)
+    low = any(one.best == "low" for one in by.answers)
     worst = "0, or 1 where low is best, as an arrow marks" if low else "0"
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
+    line += f", {scores['n_abstained']} abstained (0 too)" if "n_abstained" in scores else ""
     if "ceiling" in scores:
         chance = ", ".join(f"{value:.1f} @{name.partition('@')[2]}" for name, value in scores["chance"].items())
         line += f". Answer recall of the gold passages themselves: {scores['ceiling']:.1f}; of random ones: {chance}"
@@ -130,6 +132,8 @@ def answer_json(answer: Answer) -> dict[str, object]:
         "factual": answer.factual,
         "error": answer.error,
         "how": asdict(answer.how) if answer.how else None,
+        "confidence": answer.confidence,
+        "candidate": answer.candidate,
         "evidence": [{"id": one.id, "title": one.title, "text": one.text} for one in answer.evidence],
     }
 
@@ -142,10 +146,11 @@ def show_examples(experiment: Experiment, count: int) -> None:
 
 def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "") -> None:
     console = Console(highlight=False)
-    text = answer.text or f"none: {answer.error or 'the reader found nothing'}"
+    text = answer.text or answer.why_not
+    sure = f" [dim](confidence {answer.confidence:.0%})[/dim]" if answer.text and answer.confidence is not None else ""
     console.print(f"[bold]Question[/bold]  {plain(answer.question.text)}", soft_wrap=True)
     console.print(
-        f"[bold]Answer[/bold]    {plain(text)}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
+        f"[bold]Answer[/bold]    {plain(text)}{sure}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
         soft_wrap=True,
     )
     if answer.how and answer.how.calculation:

@@ -152,7 +152,10 @@ def verdict_of(one: Result) -> str:
     found = {verdict(one.scores, expected) for expected in one.experiment.expected}
     worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in found), "")
     failed = f"{one.scores['n_failed']:,} failed" if one.scores["n_failed"] else ""
-    return "; ".join(each for each in (worst, summary.partial(one.scores), failed, one.made.get("label", "")) if each)
+    abstained = f"{one.scores['n_abstained']:,} abstained" if "n_abstained" in one.scores else ""
+    return "; ".join(
+        each for each in (worst, summary.partial(one.scores), failed, abstained, one.made.get("label", "")) if each
+    )
 
 
 def _expectations(one: Result) -> str:

@@ -5,9 +5,10 @@ from typing import ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question, Usage
+from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.queries import Part, usage_of
 from ifqa.settings import Natural, checked
+from ifqa.spending import Usage
 
 
 class Fusion(Retriever):

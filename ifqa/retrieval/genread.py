@@ -11,8 +11,9 @@ from ifqa.llms.completions import tokens_of
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Hit, Passage, Question, Request, SpentTable, Usage
+from ifqa.records import Hit, Passage, Question, Request
 from ifqa.settings import Temperature, checked
+from ifqa.spending import SpentTable, Usage
 from ifqa.storage.files import sha256
 
 

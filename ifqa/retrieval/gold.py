@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from ifqa.errors import IfqaError
+from ifqa.identities import gold_id
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question, gold_id
+from ifqa.records import Hit, Passage, Question
 
 
 class Gold(Retriever):

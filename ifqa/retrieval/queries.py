@@ -11,9 +11,10 @@ from typing import cast
 
 from ifqa.errors import unknown
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Question, Usage
+from ifqa.records import Hit, Question
 from ifqa.retrieval.causal_forms import asked, with_connectives
 from ifqa.retrieval.clauses import content_terms, split_question
+from ifqa.spending import Usage
 
 VERSION = 1  # raised when a question's clauses, names or causal form come out differently
 

@@ -8,10 +8,11 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Place, Retriever
-from ifqa.records import Hit, Passage, Question, Usage
+from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.queries import Part, rewrite, usage_of
 from ifqa.settings import checked
+from ifqa.spending import Usage
 
 if TYPE_CHECKING:
     import numpy as np

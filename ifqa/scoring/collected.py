@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, cast
 from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure
 from ifqa.records import Prediction, Question
+from ifqa.scoring.columns import column_interval, column_macro
 from ifqa.scoring.declared import GOLD_READ, MACRO, Declared, keys, unit_of, within_groups, without_unit
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
+from ifqa.scoring.measures.confidence import RIGHT
 from ifqa.scoring.sets import places_of, set_interval, set_macro
 from ifqa.scoring.statistics import Interval, macro_interval, mean_interval
 from ifqa.scoring.summary import Content, Mean, Means, Part, Row, score_in
+from ifqa.scoring.sureness import sureness
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +43,8 @@ class Collected:
         units = {one.unit for one in by.measures} | ({"group"} if by.groups else set())
         self.units = {unit: _Names() for unit in units - {"question"}}
         self._columns: dict[str, array[float]] = {}  # NaN where a question has no score
-        self._keys = {key for one in by.measures for key in keys(one)} | {"failed"}
+        self._keys = {key for one in by.measures for key in keys(one)} | {"failed", "abstained"}
+        self._keys |= {column for one in by.columns for column in one.columns}
         self._subsets: dict[str, array[int]] = {
             one.name: array("Q") for one in by.subsets
         }  # the places of the questions
@@ -104,6 +108,10 @@ class Collected:
             "measures": every.means(),
             "subsets": every.parts(subsets),
         }
+        if abstained := int(np.nansum(columns.get("abstained", 0.0))):
+            scores["n_abstained"] = abstained
+        if any(set(RIGHT) <= set(one.columns) for one in self.by.columns) and "confidence" in columns:
+            scores["sureness"] = sureness(every.numbers(RIGHT), seed)
         if self.by.groups:
             groups = self.units["group"]
             if alone := next(iter(groups.lacking.values()), ""):
@@ -186,6 +194,10 @@ class _Part:
         for one in self.all.by.sets if predictions else ():
             if interval := set_interval(one, questions, predictions, self.seed):
                 means[one.name] = _percent(interval)
+        for column in self.all.by.columns:
+            units = self._units(column, self.places)
+            if interval := column_interval(column, self.numbers(column.columns), self.seed, units):
+                means[column.name] = _percent(interval)
         return {key: means[key] for key in self.all.by.keys(means)}
 
     def macro(self) -> Means:
@@ -209,7 +221,21 @@ class _Part:
                 means[one.name] = _percent(interval)
                 if several < len(groups):
                     means[one.name]["groups"] = several
+        for column in self.all.by.columns:
+            units, own = self._units(column, self.places), names.of(self.places)
+            if found := column_macro(column, self.numbers(column.columns), own, self.seed, units):
+                interval, several = found
+                means[column.name] = _percent(interval)
+                if several < len(groups):
+                    means[column.name]["groups"] = several
         return {key: means[key] for key in self.all.by.keys(means)}
+
+    def numbers(self, keys: Sequence[str]) -> "NDArray[np.float64]":
+        """Columns of the questions here, (questions, columns); NaN where a question has none."""
+        import numpy as np
+
+        nothing = np.full(self.all.count, np.nan)
+        return np.stack([self.columns.get(key, nothing)[self.places] for key in keys], axis=1)
 
     def _columns(self) -> "dict[str, tuple[list[float], NDArray[np.intp]]]":
         """The values of each measure that is defined for a question here, and the places of those questions."""

@@ -10,9 +10,10 @@ from typing import Final
 
 from ifqa.errors import IfqaError
 from ifqa.plugins import load_measure, open_benchmark
-from ifqa.protocols import AnyMeasure, Measure, RankingMeasure, SetMeasure, Subset
+from ifqa.protocols import AnyMeasure, ColumnMeasure, Measure, RankingMeasure, SetMeasure, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
+from ifqa.scoring.measures.confidence import CONFIDENCE
 from ifqa.scoring.measures.contains import CONTAINS
 from ifqa.scoring.measures.exact_match import EM
 from ifqa.scoring.measures.f1 import F1
@@ -25,7 +26,10 @@ _TAKEN = {
     "id",
     "subsets",
     "failed",
+    "abstained",
     "answer",
+    "candidate",
+    "confidence",
     "factual",
     "answer_read",
     GOLD_READ,
@@ -60,6 +64,11 @@ class Declared:
     def sets(self) -> list[SetMeasure]:
         """Measures over sets of answers."""
         return [one for one in self.measures if isinstance(one, SetMeasure)]
+
+    @property
+    def columns(self) -> list[ColumnMeasure]:
+        """Measures of numbers in the questions' rows."""
+        return [one for one in self.measures if isinstance(one, ColumnMeasure)]
 
     def keys(self, known: Collection[str]) -> list[str]:
         """The keys in `known` that belong to these measures, in the order in which they are shown."""
@@ -123,7 +132,7 @@ def _in_tables(measure: AnyMeasure) -> bool:
 
 def defaults() -> Declared:
     """What a benchmark is scored by that declares no measure: as IfQA is."""
-    return Declared((EM, F1, CONTAINS, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
+    return Declared((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
 
 
 def declared(benchmark: str, more: Sequence[str] = (), root: Path = Path()) -> Declared:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.scoring.summary import Content, Row
-from ifqa.settings import Natural, Share, Stored, Text, check_stored
+from ifqa.settings import Natural, Share, Stored, Text, check_stored, is_share
 from ifqa.storage.files import read_json, read_jsonl
 
 SCORES, ROWS = "scores.json", "per_question.jsonl"
@@ -31,8 +31,24 @@ class _Part(_Macro):
     questions: Natural
 
 
+class _Risk(_Mean):
+    coverage: Percent
+
+
+class _Bin(_Mean):
+    questions: Natural
+    confidence: Percent
+
+
+class _Sureness(Stored):
+    risks: list[_Risk] = Field(min_length=1)
+    bins: list[_Bin] = Field(min_length=1)
+
+
 class _Scores(_Part):
     n_failed: Natural
+    n_abstained: Natural = 0
+    sureness: _Sureness | None = None
     subsets: dict[str, _Part]
     of: Natural
     not_asked: Natural
@@ -49,7 +65,10 @@ class _Row(Stored):
     gold_read: bool = False
     answer_read: bool = False
     failed: Share = 0.0
+    abstained: Share = 0.0
+    confidence: Share = 0.0
     answer: str = ""
+    candidate: str = ""
     factual: str = ""
 
 
@@ -88,10 +107,6 @@ def read_rows(folder: Path) -> list[Row]:
 def _row(record: Mapping[str, object], where: str) -> Row:
     check_stored(_Row, record, where)
     for key, value in record.items():
-        if key not in _Row.model_fields and not _is_share(value):
+        if key not in _Row.model_fields and not is_share(value):
             raise IfqaError(f"{where}: not as ifqa writes it ({key}: wanted a number from 0 to 1, found {value!r:.80})")
     return cast(Row, record)
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

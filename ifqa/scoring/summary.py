@@ -22,7 +22,10 @@ class Row(TypedDict):
     gold_read: NotRequired[bool]  # whether the passages given to the reader hold a gold passage, and an answer
     answer_read: NotRequired[bool]
     failed: NotRequired[float]
+    abstained: NotRequired[float]  # 1; only if the reader did
+    confidence: NotRequired[float]  # that the answer, or the candidate, is right
     answer: NotRequired[str]
+    candidate: NotRequired[str]
     factual: NotRequired[str]
 
 
@@ -54,6 +57,32 @@ class Macro(TypedDict):
     measures: Means
 
 
+class Risk(TypedDict):
+    """A point of the risk-coverage curve: the share of wrong answers among the surest questions, in percent."""
+
+    coverage: float  # the share of the questions that are answered, in percent
+    value: float
+    low: float
+    high: float
+
+
+class Bin(TypedDict):
+    """A bin of a reliability diagram: questions of like confidence. All but `questions` are in percent."""
+
+    questions: int
+    confidence: float  # mean
+    value: float  # the share of right answers
+    low: float
+    high: float
+
+
+class Sureness(TypedDict):
+    """What the figures of confidence show: the risk at each coverage, and fifteen bins, those of least confidence first."""
+
+    risks: list[Risk]
+    bins: list[Bin]
+
+
 @final
 class Content(TypedDict):
     """What `Collected.scores` returns; in `scores.json` also what the score stage adds."""
@@ -62,6 +91,8 @@ class Content(TypedDict):
     n_failed: int
     measures: Means
     subsets: dict[str, Part]
+    n_abstained: NotRequired[int]  # if there are any
+    sureness: NotRequired[Sureness]  # if the reader gives confidences
     groups: NotRequired[dict[str, Part]]
     macro: NotRequired[Macro]
     ceiling: NotRequired[float]
@@ -131,13 +162,17 @@ def score_ranking(
 
 
 def reading(question: Question, prediction: Prediction, by: Declared) -> dict[str, float | str]:
-    """The part of a question's row that comes from its prediction: whether it failed, its scores, its texts."""
+    """The part of a question's row that comes from its prediction: whether it failed or abstained, its scores, its texts."""
     row: dict[str, float | str] = {"failed": float(prediction.failed)}
+    row |= {"abstained": 1.0} if prediction.abstained else {}
     for measure in by.answers:
-        value = 1 - by.best(measure.name) if prediction.failed else measure.of(question, prediction)
+        none = prediction.failed or prediction.abstained
+        value = 1 - by.best(measure.name) if none else measure.of(question, prediction)
         if value is not None:
             row[measure.name] = _checked(measure, value, question)
-    return row | {"answer": prediction.answer} | ({"factual": prediction.factual} if prediction.factual else {})
+    row |= {} if prediction.confidence is None or prediction.failed else {"confidence": prediction.confidence}
+    texts = {"candidate": prediction.candidate, "factual": prediction.factual}
+    return row | {"answer": prediction.answer} | {key: text for key, text in texts.items() if text}
 
 
 def _checked(measure: AnyMeasure, value: float, question: Question) -> float:

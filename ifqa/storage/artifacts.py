@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-from ifqa.records import Usage
+from ifqa.spending import Usage
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import known_sha256, read_json, sha256, write_json
 from ifqa.storage.manifests import check_manifest

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from ifqa.identities import gold_id
 from ifqa.reading.fid import MAX_ANSWER, passage_inputs
-from ifqa.records import Passage, Question, gold_id
+from ifqa.records import Passage, Question
 from ifqa.scoring.measures.covers import covers
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import recipes, t5

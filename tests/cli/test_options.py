@@ -43,7 +43,7 @@ FLAGS = {
     "--set": ("retriever.k1=1.5", ("retriever", "k1"), 1.5),
 }
 #: Of a verb, not of an experiment.
-OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine"}
+OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold"}
 VERBS = {
     "ask": ["If?", "-e", "mine"],
     "retrieve": ["mine"],

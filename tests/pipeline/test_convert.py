@@ -15,10 +15,10 @@ from ifqa.formats.ctxs import read_ctxs
 from ifqa.formats.qrels import read_qrels
 from ifqa.formats.questions import read_questions
 from ifqa.formats.runs import read_run
+from ifqa.identities import gold_id
 from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert
 from ifqa.pipeline.upstream import passages_of, questions_of
-from ifqa.records import gold_id
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.summary import score_ranking
 from ifqa.storage.resources import BUNDLED

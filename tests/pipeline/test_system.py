@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,38 @@ def test_a_system_works_below_its_root_from_any_working_directory(tmp_path, monk
     assert scores(tmp_path / "experiments/mine/score")["measures"]["EM"]["value"] == 60.0
     assert (tmp_path / "indexes/few/passages/manifest.json").exists()
     assert list(elsewhere.iterdir()) == []
+
+
+UNSURE = {"name": "outside_of_stages:Unsure"}
+
+
+@pytest.mark.parametrize(("threshold", "given"), [(None, [0, 1, 2]), (0, [0, 1, 2, 3, 4]), (0.75, [0]), (1, [])])
+def test_an_opened_system_abstains_below_the_readers_or_its_own_threshold(threshold, given):
+    texts = [f"If team{n} had won, who would lead?" for n in range(5)]
+    with open_system(experiment(reader=UNSURE)) as system:
+        found = system.answer(texts, threshold)
+        assert system.ask(texts[4], threshold) == replace(found[4], question=Question("ask/0", texts[4]))
+    assert [n for n, one in enumerate(found) if one.text == "captain0"] == given
+    assert [one.candidate for one in found] == ["" if n in given else "captain0" for n in range(5)]
+    assert [one.confidence for one in found] == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.1])
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.1, "0.5", True])
+def test_a_threshold_that_is_no_confidence_is_refused(threshold):
+    with open_system(experiment(reader=UNSURE)) as system, pytest.raises(IfqaError, match="threshold: wanted a confid"):
+        system.ask("If so?", threshold)
+
+
+def test_a_scored_run_answers_all_questions_unless_its_reader_abstains():
+    stages.run(experiment("all", reader=UNSURE))
+    stages.run(experiment("some", reader=UNSURE | {"least": 0.6}))
+    every, some = scores("experiments/all/score"), scores("experiments/some/score")
+    assert ("n_abstained" in every, some["n_abstained"], some["n_failed"]) == (False, 3, 0)
+    assert every["measures"]["EM"] == some["measures"]["EM"]  # the first answer is the only right one
+    assert every["measures"]["Brier"] == some["measures"]["Brier"]
+    first, *_, last = rows("experiments/some/score/per_question.jsonl")
+    assert (first["answer"], first["EM"], first["confidence"]) == ("captain0", 1.0, 0.9)
+    assert (last["answer"], last["candidate"], last["abstained"], last["EM"]) == ("", "captain0", 1.0, 0.0)
+    assert "candidate" not in first
+    predictions = rows("experiments/some/read/predictions.jsonl")
+    assert [one.get("candidate") for one in predictions] == [None, None, "captain0", "captain0", "captain0"]

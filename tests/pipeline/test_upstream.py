@@ -10,14 +10,9 @@ from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.how import Calculation, How, Term
 from ifqa.pipeline.opening import Session, open_reader, open_retriever, refuse_other_families, was_trained_on
+from ifqa.pipeline.returned import check_predictions
 from ifqa.pipeline.stages import build_passages
-from ifqa.pipeline.upstream import (
-    check_predictions,
-    line_of,
-    predictions_of,
-    rankings_of,
-    sources_of,
-)
+from ifqa.pipeline.upstream import line_of, predictions_of, rankings_of, sources_of
 from ifqa.records import Hit, Prediction, Question
 from ifqa.storage.files import sha256, write_jsonl
 from ifqa.storage.resources import list_resources
@@ -111,6 +106,7 @@ def test_a_run_and_answers_in_another_order_are_refused(experiment):
         ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_ids": [1]}, "wanted texts in 'passage_ids'"),
         ({"question_id": "ifqa/full-dev/2", "answer": "b", "passage_scores": 1.0}, "'passage_scores' must be list"),
         ({"question_id": "ifqa/full-dev/2", "answer": "b", "score": "x"}, "numbers in 'passage_scores' and 'score'"),
+        ({"question_id": "ifqa/full-dev/2", "answer": "b", "confidence": 1.5}, "0 to 1 as 'confidence', found 1.5"),
     ],
 )
 def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
@@ -121,9 +117,22 @@ def test_a_line_that_is_no_prediction_is_named(experiment, line, complaint):
 
 
 def test_a_prediction_is_read_back_as_it_was_written(experiment):
-    whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b")
-    write_jsonl(experiment.folder / "read" / "predictions.jsonl", [asdict(whole)])
-    assert next(predictions_of(experiment, QUESTIONS)) == whole
+    whole = Prediction("ifqa/full-dev/1", "a", "So: a.", ("p", "q"), "", -0.5, (2.0, 1), "b", confidence=0.25)
+    abstention = Prediction("ifqa/full-dev/2", "", confidence=0.0, candidate="c")
+    path = experiment.folder / "read" / "predictions.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(line_of(whole) + line_of(abstention))
+    assert list(predictions_of(experiment, QUESTIONS)) == [whole, abstention]
+
+
+def test_a_line_without_confidence_has_the_keys_of_older_files():
+    plain = Prediction("ifqa/full-dev/1", "a")
+    later = ("how", "confidence", "candidate")
+    assert json.loads(line_of(plain)) == {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in asdict(plain).items()
+        if key not in later
+    }
 
 
 BUILT = Term("1951", "1951", "passage", 3, 7)
@@ -190,6 +199,11 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
             [Prediction("ifqa/full-dev/1", "a"), Prediction("ifqa/full-dev/2", None)],
             "gave ifqa/full-dev/2 the answer None; wanted text",
         ),
+        (
+            [replace(Prediction(one.id, "a"), confidence=float("nan")) for one in QUESTIONS],
+            "gave ifqa/full-dev/1 the confidence nan; wanted 0 to 1, or None",
+        ),
+        ([Prediction(one.id, "a", candidate="b") for one in QUESTIONS], "a candidate beside an answer or an error"),
     ],
 )
 def test_a_reader_is_held_to_its_protocol(predictions, complaint):
@@ -263,7 +277,7 @@ def test_a_dense_model_of_the_other_family_is_refused_before_indexing(tmp_path, 
         refuse_other_families(parse_experiment("mine", tables, "mine.toml"))
 
 
-@pytest.mark.parametrize("key", ["answer", "factual", "completion", "error"])
+@pytest.mark.parametrize("key", ["answer", "factual", "completion", "error", "candidate"])
 @pytest.mark.parametrize("text", ["half \ud800", 3, None])
 def test_a_readers_text_that_cannot_be_encoded_is_refused(key, text):
     predictions = [replace(Prediction(question.id, "a"), **{key: text}) for question in QUESTIONS]

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.report.curves import COLOURS, Curve, recall_curve, recall_svg, spread
+from ifqa.report.curves import (
+    COLOURS,
+    Curve,
+    recall_curve,
+    recall_svg,
+    reliability_curve,
+    reliability_svg,
+    risk_curve,
+    risk_svg,
+    spread,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 KS = (1, 5, 10, 20, 50, 100)
@@ -142,3 +152,29 @@ def test_labels_are_apart_in_order_and_inside(wanted):
 
 def test_labels_that_have_no_room_share_it():
     assert spread([50.0] * 5, 40, 0, 100) == pytest.approx([0, 25, 50, 75, 100])
+
+
+SURENESS = {
+    "risks": [{"coverage": float(n), "value": n / 2, "low": n / 4, "high": n / 1.5} for n in range(5, 101, 5)],
+    "bins": [{"questions": 7, "confidence": n, "value": n, "low": n - 5, "high": n + 5} for n in (10.0, 50.0, 90.0)],
+}
+
+
+def test_risk_rises_evenly_along_an_even_axis_of_coverage():
+    figure = ElementTree.fromstring(risk_svg("Risk", [risk_curve("span", SURENESS)]))
+    (line,) = lines(figure)
+    assert len(line) == 20
+    for one in (0, 1):
+        assert all(b[one] - a[one] == pytest.approx(line[1][one] - line[0][one], abs=0.2) for a, b in pairwise(line))
+    ticks = [text.text for text in figure.iter(f"{SVG}text") if text.get("text-anchor") == "middle"]
+    assert ticks == ["0", "20", "40", "60", "80", "100", "coverage, % of the questions, the surest first"]
+
+
+def test_a_well_calibrated_curve_lies_on_the_diagonal():
+    figure = ElementTree.fromstring(reliability_svg("EM", [reliability_curve("span", SURENESS)]))
+    (line,) = lines(figure)
+    (path,) = [one.get("d") for one in figure.iter(f"{SVG}path") if one.get("stroke-dasharray") == "4 4"]
+    (x, y), (to_x, to_y) = (map(float, end.split()) for end in path[1:].split("L"))
+    for at, height in line:
+        assert height == pytest.approx(y + (at - x) / (to_x - x) * (to_y - y), abs=0.2)
+    assert "span: 10.0 at 10, 50.0 at 50, 90.0 at 90" in "".join(figure.itertext())

@@ -63,7 +63,7 @@ def tiny(hostile=""):
         "id": f"b/dev/1{hostile}", "q": ["", f"If so{hostile}", ", who?"], "a": [f"Ann{hostile}"], "n": [0], "g": [f"Ann{hostile}"],
         "p": [{"i": f"1-1{hostile}", "t": f"Title{hostile}", "x": ["By ", "Ann", f" Lee{hostile}"], "g": 1}],
         "e": [{"x": 0, "a": f"Bob{hostile}", "f": f"Bert{hostile}", "r": f"cut{hostile}", "h": f"1 = 1{hostile}",
-               "w": ["By ", f"Bob{hostile}", "."], "m": [0.0], "p": [0], "g": 1}],
+               "w": ["By ", f"Bob{hostile}", "."], "s": f"9%{hostile}", "b": f"Bill{hostile}", "m": [0.0], "p": [0], "g": 1}],
     }  # fmt: skip
     experiment = {"name": f"one{hostile}", "about": f"About{hostile}", "read": 1, "deep": 5, "answers": True}
     split = {"name": f"b dev{hostile}", "experiments": [experiment], "questions": [question]}

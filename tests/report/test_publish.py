@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 from answered import run_answers, write_answers
+from scored_experiments import benchmark, scored
 
 from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.report.compare import compare
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, _figures, publish
 from ifqa.report.records import RECORDS
 from ifqa.report.results import Result
+from ifqa.scoring.stored import read_scores
 
 README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"
 
@@ -210,3 +213,36 @@ def test_curves_are_of_the_rankings_that_tables_show():
     (figure,) = _figures(results)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure
     assert figure.count("<polyline") == 2
+
+
+def test_confidence_has_figures_counts_and_measures():
+    benchmark(*({"question": f"If {n}, who?", "answers": ["Ann"], "context": [f"Ann {n}"]} for n in range(6)))
+    answers = {n: "Ann" if n < 3 else "Bob" for n in range(6)}
+    sure = {0: 0.9, 1: 0.8, 2: 0.2, 3: 0.7, 4: 0.1}
+    experiment = scored("sure", answers=answers, confidences=sure)
+    scores = read_scores(experiment.folder / "score")
+    means = {key: mean["value"] for key, mean in scores["measures"].items()}
+    assert means["EM-50"] == pytest.approx(66.67)
+    assert means["Brier"] == pytest.approx(100 * (0.01 + 0.04 + 0.64 + 0.49 + 0.01 + 0) / 6, abs=0.01)
+    assert "AUROC" not in means  # nothing was retrieved
+    risks = {one["coverage"]: one["value"] for one in scores["sureness"]["risks"]}
+    assert (risks[5.0], risks[50.0], risks[100.0]) == (0.0, pytest.approx(33.33), 50.0)
+    assert [one["confidence"] for one in scores["sureness"]["bins"]] == [0.0, 10.0, 20.0, 70.0, 80.0, 90.0]
+    assert [one["value"] for one in scores["sureness"]["bins"]] == [0.0, 0.0, 100.0, 0.0, 100.0, 100.0]
+    write()
+    assert "Risk at coverage, ifqa full-dev" in PAGE.read_text()
+    assert "EM at confidence, ifqa full-dev" in PAGE.read_text()
+    assert '"s":"90%"' in PAGE.read_text()
+
+
+def test_two_readers_are_compared_in_confidence():
+    benchmark(*({"question": f"If {n}, who?", "answers": ["Ann"], "context": [f"Ann {n}"]} for n in range(8)))
+    answers = {n: "Ann" if n < 4 else "Bob" for n in range(8)}
+    knows = scored("knows", answers=answers, confidences={n: 0.9 - n / 10 for n in range(8)})
+    errs = scored("errs", answers=answers, confidences={n: 0.1 + n / 10 for n in range(8)})
+    found = {one.measure: one for one in compare(knows, errs)}
+    assert (found["EM-50"].first, found["EM-50"].second, found["EM-50"].won) == (100.0, 0.0, None)
+    assert found["AURC"].more > 50
+    assert found["EM"].more == 0
+    none = scored("none", answers=answers)
+    assert {one.measure for one in compare(knows, none)} == {"EM", "F1", "contains"}

@@ -1,5 +1,6 @@
 """What the command line prints: texts from outside stay text, and tables fit the screen."""
 
+import json
 from io import StringIO
 from pathlib import Path
 
@@ -124,3 +125,28 @@ def test_a_list_of_splits_leaves_out_their_parts(monkeypatch, capsys):
     monkeypatch.setattr("ifqa.report.screen.list_json", lambda: found)
     show_list()
     assert "benchmarks: causalqa (valid, mine), own (a/b)" in capsys.readouterr().out
+
+
+def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(capsys):
+    question, passage = Question("q", "If so, who?"), Passage("p", "Kent", "It was Jim Lovell.")
+    show_answer(Answer(question, "Jim Lovell", (passage,), confidence=0.711))
+    show_answer(Answer(question, "", (passage,), confidence=0.12, candidate="Jim [Lovell]"))
+    sure, unsure = [one.splitlines() for one in capsys.readouterr().out.split("\n\n")[:2]]
+    assert sure[1] == "Answer    Jim Lovell (confidence 71%)"
+    assert unsure[1] == (
+        "Answer    no answer found in these passages; the best candidate is Jim [Lovell] (confidence 12%)"
+    )
+    abstained = answer_json(Answer(question, "", confidence=0.12, candidate="Jim"))
+    assert {key: abstained[key] for key in ("answer", "candidate", "confidence", "error")} == {
+        "answer": "", "candidate": "Jim", "confidence": 0.12, "error": "",
+    }  # fmt: skip
+
+
+def test_abstentions_are_counted_beside_failures(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    experiment = run_answers("some", range(3))
+    path = experiment.folder / "score" / "scores.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"n_abstained": 4}))
+    show_scores(experiment, experiment.folder / "score")
+    assert "83 questions, 0 failed (a failure scores 0), 4 abstained (0 too)" in capsys.readouterr().out
+    assert "83 questions, 0 failed, 4 abstained" in str(scores_of(experiment, experiment.folder / "score"))

@@ -13,9 +13,10 @@ from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run
+from ifqa.identities import gold_id
 from ifqa.pipeline import stages
 from ifqa.pipeline.opening import Session, open_retriever
-from ifqa.records import Passage, Question, gold_id
+from ifqa.records import Passage, Question
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import encode
 from ifqa.retrieval.vectors.loading import open_encoder

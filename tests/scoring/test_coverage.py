@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.records import Question, gold_id
+from ifqa.identities import gold_id
+from ifqa.records import Question
 from ifqa.scoring.coverage import Coverage, GoldGrams, ShardTask, coverage, measure_shard, merge
 from ifqa.scoring.measures.covers import COVERED_SHARE, covers, word_grams
 from ifqa.storage.files import write_jsonl

@@ -18,12 +18,21 @@ def write(path, text):
 
 
 def scored(name, retriever="", answers=None, **more):
-    """Run an experiment over `benchmark`: `retriever` is its table, `answers` are its reader's answers by index."""
+    """Run an experiment over `benchmark`: `retriever` is its table, `answers` are its reader's answers by index.
+
+    `confidences` are its reader's confidences by index.
+    """
     text = f'about = "About {name}."\nbenchmark = "ifqa"\nsplit = "full-dev"\n' + more.get("top", "")
     if retriever:
         text += f"[retriever]\n{retriever}\n"
     if answers is not None:
-        lines = [json.dumps({"question_id": f"ifqa/full-dev/{n}", "answer": one}) for n, one in answers.items()]
+        sure = more.get("confidences", {})
+        lines = [
+            json.dumps(
+                {"question_id": f"ifqa/full-dev/{n}", "answer": one} | ({"confidence": sure[n]} if n in sure else {})
+            )
+            for n, one in answers.items()
+        ]
         write(f"{name}.jsonl", "\n".join(lines))
         text += f'[reader]\nname = "predictions"\npath = "{name}.jsonl"\n' + more.get("reader", "")
     write(f"experiments/{name}.toml", text)

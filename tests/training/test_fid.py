@@ -14,12 +14,13 @@ import tiny_t5
 import torch
 
 from ifqa.errors import IfqaError
+from ifqa.identities import gold_id
 from ifqa.pipeline.opening import Session, open_reader
 from ifqa.plugins import open_benchmark
 from ifqa.reading.fid import Fid
 from ifqa.reading.t5.checkpoint import open_checkpoint
 from ifqa.reading.t5.text import Conventions
-from ifqa.records import Passage, Question, gold_id
+from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import fid, resume, t5
 from ifqa.training.fid import RECIPES, resolve, training_passages

@@ -1,17 +1,23 @@
 """Reader 'extractive', the default: a small span reader over all-MiniLM-L6-v2, trained on IfQA; no GPU, no key."""
 
+import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
 from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.reading.span.confidence import FILE as CALIBRATION
+from ifqa.reading.span.confidence import features, load_calibration
 from ifqa.reading.span.weights import identity_of, load_weights, manifest_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.normalize import normalize
-from ifqa.settings import Positive, checked
+from ifqa.settings import Positive, Share, checked
+from ifqa.storage.files import sha256
 from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
@@ -36,6 +42,8 @@ class Extractive(Reader):
         rank_weight: how much a passage counts for its place in the ranking: `-rank_weight * log(place)` is added to
             its candidates' scores.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
+        threshold: the reader abstains below this confidence; 0 answers every question. Weights with a calibration
+            (`ifqa train calibration`) give confidences. An opened system asks with the calibration's own threshold.
         precision: "float32", or "bfloat16": faster if the processor multiplies in it; about 3 answers in 100 differ.
         batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
 
@@ -44,7 +52,8 @@ class Extractive(Reader):
         trained_on: SHA-256 of the files of the training questions.
 
     Raises:
-        IfqaError: the weights are missing or damaged, or a setting has an invalid value.
+        IfqaError: the weights are missing or damaged, a setting has an invalid value, or there is a threshold and no
+            calibration.
     """
 
     version = 2
@@ -55,6 +64,7 @@ class Extractive(Reader):
         self,
         weights: Place = "",
         rank_weight: float = 1.0,
+        threshold: Share = 0.0,
         device: str = "auto",
         precision: Literal["float32", "bfloat16"] = "float32",
         batch_tokens: Positive = 8192,
@@ -66,15 +76,19 @@ class Extractive(Reader):
         self.batch_tokens = batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         self._model = _open(self.folder, resolve_device(device), precision)
+        self.calibration = load_calibration(self.folder, identity_of(self.folder))
+        self.threshold = threshold
+        if threshold and self.calibration is None:
+            raise IfqaError(
+                f"{self.folder} has no {CALIBRATION}, without which there is no confidence to hold against threshold = "
+                f"{threshold:g}; fit it: ifqa train calibration --to {self.folder}"
+            )
+        self.doubtful = threshold or (self.calibration.threshold if self.calibration else 0.0)
 
-    def answer(
+    def read(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
-    ) -> list[Prediction]:
-        """One prediction a question, in their order; `passages` are each question's, best first.
-
-        The prediction's passages begin with the passage that contributes most to the answer; the others follow by their
-        best candidate. A question without passages is a failed prediction, "no passages".
-        """
+    ) -> list[tuple[Prediction, Mapping[str, float]]]:
+        """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
         import torch
 
         from ifqa.models.hub import encoder_folder
@@ -96,6 +110,21 @@ class Extractive(Reader):
             for number, (question, several) in enumerate(zip(questions, passages, strict=True))
         ]
 
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, best first.
+
+        The prediction's passages begin with the passage that contributes most to the answer; the others follow by their
+        best candidate. A question without passages is a failed prediction, "no passages".
+        """
+        return [self._sure(*one).below(self.threshold) for one in self.read(questions, passages, advance)]
+
+    def _sure(self, prediction: Prediction, found: Mapping[str, float]) -> Prediction:
+        if self.calibration is None or not found:
+            return prediction
+        return replace(prediction, confidence=self.calibration.confidence(found))
+
     def pace(self) -> float:
         """Passages per second on two cores, for `ifqa check`."""
         return 20.0
@@ -108,15 +137,18 @@ class Extractive(Reader):
 
     @classmethod
     def fingerprint(cls, weights: str = "", **_: object) -> str:
-        """SHA-256 over the weights' files."""
-        return identity_of(Path(weights) if weights else SHIPPED)
+        """SHA-256 over the weights' files, and over the calibration's if there is one."""
+        folder = Path(weights) if weights else SHIPPED
+        calibration = folder / CALIBRATION
+        own = identity_of(folder)
+        return hashlib.sha256(f"{own} {sha256(calibration)}".encode()).hexdigest() if calibration.exists() else own
 
     def _choose(
         self,
         question: Question,
         passages: Sequence[Passage],
         candidates: Sequence[tuple["Pair", Sequence["Candidate"]]],
-    ) -> Prediction:
+    ) -> tuple[Prediction, Mapping[str, float]]:
         from ifqa.reading.span.explained import explain
 
         scored = [
@@ -125,7 +157,7 @@ class Extractive(Reader):
             for score, text, source in several
         ]
         if not passages:
-            return Prediction(question.id, "", error="no passages")
+            return Prediction(question.id, "", error="no passages"), {}
         best = max((score for score, *_ in scored), default=0.0)
         weights: dict[str, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         forms: dict[str, str] = {}  # normalised text -> text of its best candidate
@@ -138,9 +170,8 @@ class Extractive(Reader):
             sources.setdefault((key, place), source)
         weights.pop("", None)
         if not weights:
-            return Prediction(
-                question.id, "", passage_ids=tuple(one.id for one in passages), error="no text in the passages"
-            )
+            ids = tuple(one.id for one in passages)
+            return Prediction(question.id, "", passage_ids=ids, error="no text in the passages"), {}
         chosen = max(weights, key=lambda key: sum(weights[key].values()))
         evidence = max(weights[chosen], key=lambda place: weights[chosen][place])
         rest = sorted(
@@ -149,7 +180,9 @@ class Extractive(Reader):
         )
         ids = tuple(passages[place].id for place in (evidence, *rest))
         how = explain(candidates[evidence][0], passages[evidence].id, forms[chosen], sources[chosen, evidence])
-        return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how)
+        compared = [(score, key, place) for score, key, _, place, _ in scored]
+        found = features(question.text, [one.text for one in passages], compared, chosen)
+        return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how), found
 
 
 def _open(folder: Path, device: str, precision: str) -> "SpanModel":

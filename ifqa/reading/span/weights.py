@@ -81,7 +81,7 @@ def _adapter(trained: dict[str, "Tensor"], rank: int) -> dict[str, "Tensor"]:
 
     original = MiniLM(encoder_folder())
     linear = {f"{name}.weight" for name in original.layer_names()}
-    stored = {}
+    stored: dict[str, Tensor] = {}
     for name, first in original.layer_tensors().items():
         if name in linear:
             u, s, v = torch.linalg.svd(trained[name].cpu() - first, full_matrices=False)

@@ -1,10 +1,16 @@
-"""Measures by name: objects of the types `Measure`, `RankingMeasure` and `SetMeasure` of `ifqa.protocols`."""
+"""Measures by name: objects of the types `Measure`, `RankingMeasure`, `SetMeasure` and `ColumnMeasure`."""
 
 PLUGINS = {
     "accuracy": "ifqa.scoring.measures.accuracy:ACCURACY",
+    "AURC": "ifqa.scoring.measures.confidence:AURC",
+    "AUROC": "ifqa.scoring.measures.confidence:AUROC",
     "answer": "ifqa.scoring.measures.answer_recall:ANSWER",
+    "Brier": "ifqa.scoring.measures.confidence:BRIER",
     "contains": "ifqa.scoring.measures.contains:CONTAINS",
+    "ECE": "ifqa.scoring.measures.confidence:ECE",
     "EM": "ifqa.scoring.measures.exact_match:EM",
+    "EM-50": "ifqa.scoring.measures.confidence:EM_50",
+    "EM-80": "ifqa.scoring.measures.confidence:EM_80",
     "F1": "ifqa.scoring.measures.f1:F1",
     "gold_all": "ifqa.scoring.measures.gold_recall:GOLD_ALL",
     "gold_any": "ifqa.scoring.measures.gold_recall:GOLD_ANY",

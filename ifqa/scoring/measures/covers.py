@@ -42,3 +42,14 @@ def holds(words: list[str], gold: frozenset[tuple[str, ...]]) -> bool:
     size = len(next(iter(gold)))
     shared = gold.intersection(zip(*(words[start:] for start in range(size)), strict=False))
     return len(shared) / len(gold) >= COVERED_SHARE
+
+
+def overlaps(passage_text: str, gold_text: str) -> bool:
+    """Whether the passage covers the gold passage, or shares a run of 12 words with it: then it may hold what was asked."""
+    return covers(passage_text, gold_text) or not _runs(passage_text).isdisjoint(_runs(gold_text))
+
+
+@lru_cache(maxsize=4_096)
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    words = words_of(text)
+    return frozenset(zip(*(words[start:] for start in range(12)), strict=False))

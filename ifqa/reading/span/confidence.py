@@ -1,0 +1,142 @@
+"""How sure the extractive reader is: features of a question's candidates, and the calibration that makes a probability of them.
+
+The calibration is a logistic regression. `ifqa train calibration` fits it on questions that the reader was not trained on, and
+writes it beside the weights as `calibration.json`.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from ifqa.errors import IfqaError
+from ifqa.scoring.measures.normalize import normalize
+from ifqa.settings import Share, Stored, check_stored
+from ifqa.storage.files import read_json
+
+FILE = "calibration.json"
+VERSION = 1  # raise it when a feature is computed differently
+_FARTHEST = 10.0  # of log probabilities: exp(-10) is as good as none
+_COMMON = frozenset(
+    """a about after also an and are as at be been before but by can could did do does for from had has have he her his how if
+    in instead into is it its many might more most much no not of on one only or other she should some than that the their them
+    then there they this to was were what when where which while who whom whose why will with without would""".split()
+)
+
+Feature = Literal["log_probability", "margin", "score", "agreement", "passages", "known", "known_anywhere", "words",
+                  "repeated", "number"]  # fmt: skip
+Scored = tuple[float, str, int]  # a candidate: its score, its normalised text, the place of its passage
+
+
+def features(question: str, texts: Sequence[str], scored: Sequence[Scored], chosen: str) -> dict[str, float]:
+    """What tells right answers from wrong ones.
+
+    Args:
+        question: the question's text.
+        texts: the passages' texts, best first.
+        scored: the best candidates of every passage; their scores are compared over all passages.
+        chosen: the normalised text of the answer, which is not empty and is among the candidates.
+
+    Returns:
+        log_probability: of the answer, among all candidates of all passages.
+        margin: the log of how much more probable it is than the second answer.
+        score: of its best candidate, before the softmax.
+        agreement: the share of the passages whose own best candidate is the answer.
+        passages: the log of their number.
+        known: the share of the question's content words that stand in the passage of the answer's best candidate.
+        known_anywhere: the share that stands in any passage.
+        words: the log of the answer's number of words.
+        repeated: 1 if the answer stands in the question.
+        number: 1 if the answer has a digit.
+    """
+    best = max(score for score, _, _ in scored)
+    weights: dict[str, float] = defaultdict(float)
+    own: dict[int, tuple[float, str]] = {}
+    for score, text, place in scored:
+        weights[text] += math.exp(score - best)
+        own[place] = max(own.get(place, (-math.inf, "")), (score, text))
+    weights.pop("", None)
+    second = max((weight for text, weight in weights.items() if text != chosen), default=0.0)
+    score, place = max((score, -place) for score, text, place in scored if text == chosen)
+    asked = set(_content(question))
+    found = [asked & set(_content(text)) for text in texts]
+    return {
+        "log_probability": _log(weights[chosen] / sum(weights.values())),
+        "margin": -_log(second / weights[chosen]),
+        "score": score,
+        "agreement": sum(text == chosen for _, text in own.values()) / len(texts),
+        "passages": math.log(len(texts)),
+        "known": len(found[-place]) / max(1, len(asked)),
+        "known_anywhere": len(set[str]().union(*found)) / max(1, len(asked)),
+        "words": math.log(len(chosen.split())),
+        "repeated": float(f" {chosen} " in f" {normalize(question)} "),
+        "number": float(bool(re.search(r"\d", chosen))),
+    }
+
+
+def _log(share: float) -> float:
+    return max(math.log(share), -_FARTHEST) if share > 0 else -_FARTHEST
+
+
+def _content(text: str) -> list[str]:
+    """The content words of a text, normalised and cut to six letters, so that "direct" and "directed" are the same."""
+    return [word[:6] for word in normalize(text.replace("'s", " ").replace("’s", " ")).split() if word not in _COMMON]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A logistic regression over features.
+
+    Attributes:
+        intercept: the log odds where all features are 0.
+        coefficients: a number for each feature.
+        threshold: the confidence below which an opened system gives no answer.
+    """
+
+    intercept: float
+    coefficients: Mapping[str, float]
+    threshold: float = 0.0
+
+    def confidence(self, found: Mapping[str, float]) -> float:
+        """The probability that an answer with these features is right."""
+        odds = self.intercept + math.fsum(weight * found[name] for name, weight in self.coefficients.items())
+        return 1 / (1 + math.exp(-odds)) if odds >= 0 else math.exp(odds) / (1 + math.exp(odds))
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Stored(Stored):
+    version: int
+    intercept: Finite
+    coefficients: dict[Feature, Finite]
+    threshold: Share
+    weights: str
+
+
+def load_calibration(folder: Path, weights: str) -> Calibration | None:
+    """The calibration beside the reader's weights; None if there is none.
+
+    Args:
+        folder: the folder of the weights.
+        weights: one hash of the weights' files.
+
+    Raises:
+        IfqaError: the file is not as `ifqa train calibration` writes it, or was fitted for other weights.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return None
+    stored: Any = read_json(path)
+    again = f"fit it again: ifqa train calibration --to {folder}"
+    if isinstance(stored, dict) and stored.get("version") != VERSION:
+        raise IfqaError(f"{path}: version {stored.get('version')!r:.20}, wanted {VERSION}; {again}")
+    check_stored(_Stored, stored, str(path))
+    if stored["weights"] != weights:
+        raise IfqaError(f"{path} was fitted for other weights than those beside it; {again}, or remove the file")
+    return Calibration(stored["intercept"], stored["coefficients"], stored["threshold"])

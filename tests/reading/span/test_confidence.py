@@ -1,0 +1,148 @@
+"""Features of confidence, and the calibration beside the reader's weights."""
+
+import json
+import math
+import shutil
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.reading.span.confidence import FILE, Calibration, Feature, features, load_calibration
+from ifqa.reading.span.reader import SHIPPED, Extractive
+from ifqa.reading.span.weights import identity_of
+from ifqa.records import Passage, Question
+from ifqa.scoring.measures.normalize import normalize
+
+QUESTION = "If Ada had won the cup in 1911, who would have kept the Old Mill?"
+TEXTS = ["The Old Mill was kept by Bo.", "Ada won a cup.", "Nothing of the kind."]
+SCORED = [(3.0, "bo", 0), (1.0, "old mill", 0), (2.0, "bo", 1), (0.5, "cup", 1), (1.5, "kind", 2), (9.0, "", 2)]
+#: A calibration that is sure of agreement and of nothing else.
+AGREES = {"version": 1, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "threshold": 0.4}
+
+
+def test_features_compare_the_answers_of_all_passages():
+    found = features(QUESTION, TEXTS, SCORED, "bo")
+    right, others = math.exp(3) + math.exp(2), [math.exp(1), math.exp(0.5), math.exp(1.5)]
+    assert found == pytest.approx(
+        {
+            "log_probability": math.log(right / (right + sum(others))),  # an empty candidate is no answer
+            "margin": math.log(right / math.exp(1.5)),
+            "score": 3.0,
+            "agreement": 2 / 3,
+            "passages": math.log(3),
+            "known": 3 / 7,  # of ada, won, cup, 1911, kept, old, mill
+            "known_anywhere": 6 / 7,
+            "words": 0.0,
+            "repeated": 0.0,
+            "number": 0.0,
+        }
+    )
+    assert features(QUESTION, TEXTS, SCORED, "old mill")["repeated"] == 1.0
+    assert features(QUESTION, ["1912"], [(0.0, "1912", 0)], "1912")["number"] == 1.0
+
+
+SCORES = st.integers(-400, 400).map(lambda n: n / 8)  # a sum of two is exact
+
+
+@given(
+    st.lists(st.tuples(SCORES, st.sampled_from(["bo", "old mill", "7"]), st.integers(0, 2)), min_size=1),
+    SCORES,
+)
+def test_features_are_finite_and_only_the_score_shifts_with_all_scores(scored, shift):
+    chosen = scored[0][1]
+    found = features(QUESTION, TEXTS, scored, chosen)
+    assert set(found) == set(Feature.__args__)
+    assert all(map(math.isfinite, found.values()))
+    moved = features(QUESTION, TEXTS, [(score + shift, text, place) for score, text, place in scored], chosen)
+    assert moved == pytest.approx(found | {"score": found["score"] + shift}, abs=1e-6)
+
+
+@given(st.floats(-1000, 1000))
+def test_a_confidence_is_the_logistic_function_of_the_odds(odds):
+    found = Calibration(odds - 1, {"score": 2.0}).confidence({"score": 0.5, "margin": 7.0})
+    assert found == pytest.approx(1 / (1 + math.exp(-odds)) if odds > -700 else 0)
+
+
+@pytest.fixture
+def weights(tmp_path):
+    folder = tmp_path / "weights"
+    shutil.copytree(SHIPPED, folder)
+
+    def write(**changed):
+        stored = AGREES | {"weights": identity_of(folder)} | changed
+        (folder / FILE).write_text(json.dumps({key: value for key, value in stored.items() if value is not None}))
+        return folder
+
+    write()
+    return write
+
+
+QUESTIONS = [Question("t/0", "If the Veldmar bridge had kept its original name, what would it be called?")]
+PASSAGES = [
+    [
+        Passage("a1", "", "The Veldmar bridge, originally named the Anselm Crossing, was opened in 1911."),
+        Passage("a2", "", "The river Tollen rises in the north and is known for its trout."),
+    ]
+]
+
+
+def test_without_a_calibration_there_is_no_confidence(tmp_path):
+    shutil.copytree(SHIPPED, tmp_path / "bare", ignore=shutil.ignore_patterns(FILE))
+    reader = Extractive(weights=str(tmp_path / "bare"))
+    [found] = reader.answer(QUESTIONS, PASSAGES)
+    assert (found.answer, found.confidence, reader.doubtful) == ("Anselm Crossing", None, 0.0)
+    with pytest.raises(IfqaError, match=r"has no calibration\.json.*threshold = 0\.3; fit it: ifqa train calibration"):
+        Extractive(weights=str(tmp_path / "bare"), threshold=0.3)
+
+
+def test_the_reader_gives_calibrated_confidence_and_abstains_below_its_threshold(weights):
+    folder = str(weights())
+    plain, [(_, found)] = Extractive(weights=folder), Extractive(weights=folder).read(QUESTIONS, PASSAGES)
+    [answer] = plain.answer(QUESTIONS, PASSAGES)
+    assert found["agreement"] == 0.5
+    assert answer.confidence == pytest.approx(0.5)
+    assert plain.doubtful == 0.4
+    for threshold, kept in ((0.45, True), (0.55, False)):
+        reader = Extractive(weights=folder, threshold=threshold)
+        assert reader.doubtful == threshold
+        wanted = answer if kept else replace(answer, answer="", candidate="Anselm Crossing")
+        assert reader.answer(QUESTIONS, PASSAGES) == [wanted]
+    [failed] = plain.answer(QUESTIONS, [[]])
+    assert (failed.error, failed.confidence) == ("no passages", None)
+
+
+def test_the_calibration_is_part_of_the_readers_identity(weights):
+    folder = weights()
+    before = Extractive.fingerprint(weights=str(folder))
+    weights(intercept=-2.0)
+    assert Extractive.fingerprint(weights=str(folder)) != before
+    (folder / FILE).unlink()
+    assert Extractive.fingerprint(weights=str(folder)) == identity_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        (
+            {"weights": "of others"},
+            "fitted for other weights than those beside it; fit it again: ifqa train calibration",
+        ),
+        ({"version": 9}, "version 9, wanted 1; fit it again"),
+        ({"coefficients": {"mood": 1.0}}, r"not as ifqa writes it \(coefficients\.mood"),
+        ({"intercept": None}, r"not as ifqa writes it \(intercept: Field required"),
+        ({"intercept": float("nan")}, "intercept"),
+        ({"threshold": 2.0}, r"not as ifqa writes it \(threshold"),
+    ],
+)
+def test_a_calibration_that_does_not_fit_is_refused(weights, changed, complaint):
+    folder = weights(**changed)
+    with pytest.raises(IfqaError, match=complaint):
+        load_calibration(folder, identity_of(folder))
+
+
+def test_what_stands_in_the_question_is_known_whatever_its_form():
+    found = features("If directing Kent's plays", ["Direct, said Kent"], [(0.0, normalize("x"), 0)], "x")
+    assert found["known"] == pytest.approx(2 / 3)

@@ -1,0 +1,109 @@
+"""Measures of confidence, against brute force over all orders of ties and against scikit-learn."""
+
+from itertools import groupby, pairwise, permutations, product
+from statistics import mean
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, roc_auc_score
+
+from ifqa.scoring.columns import value_of
+from ifqa.scoring.measures.confidence import AURC, AUROC, BRIER, CONFIDENCE, ECE, EM_50, EM_80
+
+CASES = st.lists(st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=40)
+FEW = st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=7)
+
+
+def numbers(cases):
+    return np.array(cases, dtype=float)
+
+
+def orders(cases):
+    """All orders from the surest to the least sure."""
+    falling = sorted(cases, key=lambda one: -one[0])
+    ties = [list(group) for _, group in groupby(falling, key=lambda one: one[0])]
+    for parts in product(*(permutations(group) for group in ties)):
+        yield [right for part in parts for _, right in part]
+
+
+def area(rights):
+    return mean(sum(not right for right in rights[:k]) / k for k in range(1, len(rights) + 1))
+
+
+def at(rights, percent):
+    first = rights[: -(-len(rights) * percent // 100)]
+    return sum(first) / len(first)
+
+
+@given(FEW)
+def test_ties_count_with_the_mean_over_all_their_orders(cases):
+    every = list(orders(cases))
+    assert value_of(AURC, numbers(cases)) == pytest.approx(mean(map(area, every)))
+    for measure, percent in ((EM_50, 50), (EM_80, 80)):
+        assert value_of(measure, numbers(cases)) == pytest.approx(mean(at(one, percent) for one in every))
+
+
+@given(CASES)
+def test_brier_and_auroc_agree_with_scikit_learn(cases):
+    sure, right = numbers(cases).T
+    assert value_of(BRIER, numbers(cases)) == pytest.approx(brier_score_loss(right, sure, pos_label=1))
+    found = value_of(AUROC, numbers(cases))
+    assert found == (pytest.approx(roc_auc_score(right, sure)) if len(set(right)) == 2 else None)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=50, unique_by=lambda one: one[0]))
+def test_the_calibration_error_is_the_mean_gap_of_fifteen_equal_bins(cases):
+    falling = sorted(cases, reverse=True)
+    ends = [len(cases) * n // 15 for n in range(16)]
+    parts = [falling[start:end] for start, end in pairwise(ends)]
+    gaps = [abs(sum(sure for sure, _ in part) - sum(right for _, right in part)) for part in parts]
+    assert value_of(ECE, numbers(cases)) == pytest.approx(sum(gaps) / len(cases), abs=1e-12)
+
+
+@given(CASES)
+def test_all_lie_between_0_and_1_and_no_order_of_questions_matters(cases):
+    for measure in CONFIDENCE:
+        one, other = (value_of(measure, numbers(several)) for several in (cases, cases[::-1]))
+        assert one == (None if other is None else pytest.approx(other))
+        assert one is None or 0 <= one <= 1
+
+
+@given(CASES)
+def test_a_question_that_counts_twice_is_two_questions(cases):
+    times = np.array([[n % 3 for n in range(len(cases))]], dtype=float)
+    doubled = [one for n, one in enumerate(cases) for _ in range(n % 3)]
+    for measure in CONFIDENCE:
+        [found] = measure.of(numbers(cases), times)
+        wanted = value_of(measure, numbers(doubled)) if doubled else None
+        assert (None if np.isnan(found) else found) == (None if wanted is None else pytest.approx(wanted))
+
+
+def test_perfect_confidence_leaves_the_least_risk():
+    cases = [(1.0, True)] * 6 + [(0.0, False)] * 4
+    values = {one.name: value_of(one, numbers(cases)) for one in CONFIDENCE}
+    assert values == pytest.approx(
+        {
+            "AURC": mean([0] * 6 + [1 / 7, 2 / 8, 3 / 9, 4 / 10]),
+            "EM-50": 1,
+            "EM-80": 6 / 8,
+            "ECE": 0,
+            "Brier": 0,
+            "AUROC": 1,
+        }
+    )
+
+
+def test_without_any_confidence_nothing_is_defined():
+    assert {value_of(one, numbers([(np.nan, 1.0), (np.nan, 0.0)])) for one in CONFIDENCE} == {None}
+
+
+def test_a_question_without_a_confidence_has_confidence_0():
+    some, none = ([(0.9, True), (0.4, True), (last, False)] for last in (0.0, np.nan))
+    for measure in CONFIDENCE:
+        assert value_of(measure, numbers(some)) == value_of(measure, numbers(none))
+
+
+def test_a_question_that_is_neither_positive_nor_negative_is_left_out():
+    assert value_of(AUROC, numbers([(0.9, 1), (0.8, np.nan), (0.7, 0), (0.95, 0)])) == 0.5

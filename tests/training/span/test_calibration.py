@@ -1,0 +1,179 @@
+"""Fitting the extractive reader's confidence on folds of its training questions."""
+
+import json
+import random
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from ifqa.errors import IfqaError
+from ifqa.reading.span.confidence import FILE, Calibration
+from ifqa.reading.span.reader import SHIPPED, Extractive
+from ifqa.records import Passage, Question
+from ifqa.training.material import Material
+from ifqa.training.resume import hashes
+from ifqa.training.span import calibration
+from ifqa.training.span.calibration import FOLDS, ROWS, confidence_of, cross_fitted, fit, train
+from ifqa.training.span.folds import folds
+
+TOWNS = "Oslo Lima Bonn Riga Kyiv Rome Bern Cork".split()
+QUESTIONS = [
+    Question(
+        f"t/{n}",
+        f"If painter {n} had stayed a painter, where would he live?",
+        (town if n % 2 else "nowhere",),
+        (f"Painter number {n} of the old guild painted in {town} until he left it for the sea and never came back.",),
+    )
+    for n, town in enumerate(TOWNS)
+]
+RANKINGS = [
+    [Passage(f"p{n}", "", text) for n, text in enumerate([one.gold_passages[0], "Bo wrote plays in Ulm.", "No."])]
+    for one in QUESTIONS
+]
+MATERIAL = Material(
+    [replace(one, answers=(*one.answers, TOWNS[n])) for n, one in enumerate(QUESTIONS)],
+    RANKINGS, "ifqa/full", {"train.json": "abc"},
+)  # fmt: skip
+
+
+def rows(count, seed=0):
+    """Rows in which the margin tells, and in which a reading without gold passages is never right."""
+    rng, made = random.Random(seed), []
+    for n in range(count):
+        for removed in (False, True):
+            margin = rng.random() * 4 - 3 * removed
+            right = not removed and rng.random() < 1 / (1 + np.exp(-2 * margin + 3))
+            made.append(
+                {"fold": n % 4, "id": f"q{n}", "gold_read": not removed and n % 5 > 0, "removed": removed, "right": right,
+                 "features": {"margin": margin, "words": 0.0, "passages": 5 + rng.random()}}
+            )  # fmt: skip
+    return made
+
+
+def test_confidences_are_those_of_a_weighted_logistic_regression():
+    made = rows(300)
+    found = fit(made, 0.2, 0.1)
+    ours = Calibration(found["intercept"], found["coefficients"])
+    values = np.array([[row["features"]["margin"], row["features"]["passages"]] for row in made])
+    scaled = (values - values.mean(axis=0)) / values.std(axis=0)
+    times = [1.0 if not row["removed"] else 0.25 for row in made]  # a quarter of the others: a fifth of all
+    other = LogisticRegression(C=1.0).fit(scaled, [row["right"] for row in made], sample_weight=times)
+    wanted = other.predict_proba(scaled)[:, 1]
+    assert [confidence_of(row, ours) for row in made] == pytest.approx(list(wanted), abs=1e-3)
+    assert found["coefficients"]["words"] == 0.0
+
+
+def test_a_tenth_of_the_questions_with_a_gold_passage_lie_below_the_threshold():
+    made = rows(500)
+    made[2]["features"] = {}  # no answer: no confidence
+    found = fit(made, 0.2, 0.1)
+    ours = Calibration(found["intercept"], found["coefficients"])
+    sure = [confidence_of(row, ours) for row in made if row["gold_read"]]
+    assert sum(one < found["threshold"] for one in sure) == len(sure) // 10
+    assert fit(made, 0.2, 0.0)["threshold"] == min(sure)
+
+
+def test_what_is_measured_is_of_folds_that_were_not_fitted_on():
+    found = cross_fitted(rows(400), 0.2, 0.1)
+    assert found["false_abstentions"] == pytest.approx(10, abs=4)
+    assert found["true_abstentions"] > 60
+    assert found["AUROC"] > 80
+    assert found["ECE"] < 8
+    # Where features tell nothing within the other folds, they tell nothing of this one.
+    noise = [row | {"features": {"margin": random.Random(n).random()}} for n, row in enumerate(rows(200))]
+    assert 30 < cross_fitted(noise, 0.2, 0.1)["AUROC"] < 70
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_answers_that_are_all_right_or_all_wrong_fit_nothing(right):
+    with pytest.raises(IfqaError, match=r"of 20 answers on the folds are right; wanted some right and some wrong"):
+        fit([row | {"right": right} for row in rows(10)], 0.2, 0.1)
+
+
+def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, weights, monkeypatch):
+    copied(weights, tmp_path)
+    trained, read = [], []
+
+    def train_fold(material, folder, *, progress, **settings):
+        assert settings == json.loads((tmp_path / "manifest.json").read_text())["settings"] | {"device": "cpu"}
+        trained.append({one.id for one in material.questions})
+        gold = {text for one in QUESTIONS for text in one.gold_passages if one.id not in trained[-1]}
+        assert gold.isdisjoint(passage.text for ranking in material.rankings for passage in ranking)
+        folder.mkdir(parents=True, exist_ok=True)
+        copied(weights, folder)
+
+    def half_right(fold, asked, found, several, removed):  # so that there is something to fit
+        read.append((asked[0].id, removed, [one.id for one in several]))
+        return row(fold, asked, found, several, removed) | {"right": int(asked[0].id[2:]) % 2 == 1 and not removed}
+
+    row = calibration._row
+    monkeypatch.setattr(calibration, "train_reader", train_fold)
+    monkeypatch.setattr(calibration, "_row", half_right)
+    content = train(MATERIAL, tmp_path, folds=2, passages=2)
+    every = {one.id for one in QUESTIONS}
+    assert (trained[0] | trained[1], trained[0] & trained[1]) == (every, set())
+    assert {one for one, _, _ in read[: 2 * len(trained[1])]} == trained[1] == every - trained[0]
+    assert {(removed, *passages) for _, removed, passages in read} == {(False, "p0", "p1"), (True, "p1", "p2")}
+    reader = Extractive(weights=str(tmp_path))
+    assert (reader.doubtful, content["fitted_on"]["rows"]) == (content["threshold"], 16)
+    assert content == json.loads((tmp_path / FILE).read_text())
+    [answer] = reader.answer(MATERIAL.questions[:1], RANKINGS[:1])
+    assert 0 < answer.confidence < 1
+
+    before = (tmp_path / FILE).read_bytes()
+    (tmp_path / FOLDS / "1" / ROWS).unlink()  # as after a kill before the second fold was read
+    read.clear()
+    train(MATERIAL, tmp_path, folds=2, passages=2)
+    assert {one for one, _, _ in read} == trained[0]
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def copied(weights, folder):
+    for path in weights.iterdir():
+        if path.is_file():
+            (folder / path.name).write_bytes(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda folder: (folder / "manifest.json").unlink(), "no weights with a manifest; train them first"),
+        (lambda folder: (folder / "heads.safetensors").write_bytes(b"x"), r"heads\.safetensors is missing or altered"),
+        (None, r"was trained on train\.json, not on dev\.json; name its training split"),
+    ],
+)
+def test_weights_of_other_questions_or_without_a_manifest_are_refused(tmp_path, weights, spoil, complaint):
+    copied(weights, tmp_path)
+    if spoil:
+        spoil(tmp_path)
+    material = MATERIAL if spoil else replace(MATERIAL, sources={"dev.json": "abd"})
+    with pytest.raises(IfqaError, match=complaint):
+        train(material, tmp_path)
+    assert not (tmp_path / FILE).exists()
+
+
+@pytest.fixture
+def weights(tmp_path):
+    """The shipped weights, as if they had been trained on these questions."""
+    folder = tmp_path / "shipped"
+    shutil.copytree(SHIPPED, folder, ignore=shutil.ignore_patterns(FILE))
+    manifest = json.loads((SHIPPED / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(
+        json.dumps(manifest | {"sources": MATERIAL.sources, "files": hashes(folder, ["*.safetensors"])})
+    )
+    return folder
+
+
+def test_equal_questions_and_those_that_share_a_gold_passage_are_in_one_fold():
+    linked = [
+        Question("a", "One?", (), ("x", "y")),
+        Question("b", "Two?", (), ("Y!", "z")),
+        Question("c", "one", (), ()),
+    ]
+    others = [Question(f"o/{n}", f"Other {n}?", (), (f"gold {n}",)) for n in range(5)]
+    of = folds([*linked, *others], 2, 0)
+    assert (len(set(of[:3])), sorted(map(of.count, (0, 1)))) == (1, [4, 4])
+    assert folds([*linked, *others], 2, 0) == of
