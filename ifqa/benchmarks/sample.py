@@ -1,7 +1,7 @@
 """The sample benchmark: questions of this project on its own small encyclopedia, in the format of IfQA.
 
-`dev` has one question on each article, in the manner of IfQA. `hard` has questions that were written to be hard: most name nothing
-directly. A language model wrote both from the articles alone, before a system was run on them.
+`dev` has one question on each article, in the manner of IfQA. `hard` has questions that were written to be hard: most name
+nothing directly. A language model wrote both from the articles alone, before a system was run on them.
 """
 
 from typing import ClassVar

@@ -1,7 +1,7 @@
 """What stages load (questions, sources, earlier stages' files), and the checks of what plugins return."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import islice
 from numbers import Real
@@ -277,10 +277,11 @@ def _missing(question: Question) -> Prediction:
     return Prediction(question.id, "", error="no prediction")
 
 
-def answers_of(experiment: Experiment) -> Iterator[Answer]:
-    """The answer to each question, with the passages it was read from."""
+def answers_of(experiment: Experiment, only: Collection[str] = ()) -> Iterator[Answer]:
+    """The answer to each question, or to those whose ids are in `only`, with the passages it was read from."""
     questions = questions_of(experiment)
-    predictions = list(predictions_of(experiment, questions))
-    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for each in predictions))
-    for question, each, passages in zip(questions, predictions, evidence, strict=True):
+    pairs = zip(questions, predictions_of(experiment, questions), strict=True)
+    chosen = [(one, each) for one, each in pairs if not only or one.id in only]
+    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for _, each in chosen))
+    for (question, each), passages in zip(chosen, evidence, strict=True):
         yield Answer(question, each.answer, tuple(passages), each.factual, each.error)
