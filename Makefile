@@ -8,7 +8,7 @@ BIN := .venv/bin
 .PHONY: demo test test-fast lint docs clean
 
 demo: .venv/demo
-	$(BIN)/ifqa run sample --show 3
+	$(BIN)/ifqa run sample sample-hard --show 4
 
 # Each worker has a JVM and torch, so there are at most four; one thread each, since the workers share the cores.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

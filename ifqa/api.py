@@ -41,19 +41,19 @@ def open(
 
     Examples:
         >>> import ifqa
-        >>> question = ifqa.questions("sample", "dev")[2]
+        >>> question = ifqa.questions("sample", "dev")[5]
         >>> print(question.text)
-        If no entrant at Rainhill had satisfied the judges, and the consultants' advice had been followed, what would have
-        hauled the trains between Liverpool and Manchester by rope?
+        If Sega in Tokyo had not rejected the proposal favoured by Tom Kalinske, from what company would the chip set of the
+        Sega Saturn have come?
         >>> with ifqa.open("sample") as system:
         ...     answer = system.ask(question)
         ...     [ranking] = system.retrieve([question], k=3)
         >>> print(answer)
-        stationary engines
+        Silicon Graphics
         >>> print(answer.evidence[0].title)
-        Liverpool and Manchester Railway
+        Sega Saturn
         >>> [hit.passage_id for hit in ranking.hits]
-        ['284-2', '284-4', '284-0']
+        ['306-1', '259-0', '306-4']
 
     Raises:
         IfqaError: there is no such experiment, a setting is wrong, or its retriever or reader cannot be opened.

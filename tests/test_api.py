@@ -86,7 +86,7 @@ def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
 
 def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
     scores = ifqa.run("sample-llm")
-    asked = ifqa.questions("sample", "dev")[:8]
+    asked = ifqa.questions("sample", "hard")[:8]
     assert [row["id"] for row in scores.rows] == [one.id for one in asked]
     assert sum(row["EM"] for row in scores.rows) / 8 == scores["EM"].value / 100
     outcomes = scores.outcomes()
@@ -98,7 +98,7 @@ def test_scores_have_a_row_and_an_outcome_for_each_question(workplace):
         "answered the real world"
     }
     told = {one.id: one.answers[0] for one in asked}
-    assert set(ifqa.evaluate(told).outcomes().values()) == {"right", "no answer"}
+    assert set(ifqa.evaluate(told, split="hard").outcomes().values()) == {"right", "no answer"}
 
 
 def test_without_a_reader_only_what_was_retrieved_is_scored(workplace):

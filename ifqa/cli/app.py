@@ -156,7 +156,12 @@ def run(
         ),
     ] = None,
     show: Annotated[
-        int, typer.Option("--show", min=0, help="Also show the first N questions with answer and evidence.")
+        int,
+        typer.Option(
+            "--show",
+            min=0,
+            help="Also show N questions with answer and evidence: in turn a right, a wrong and an unanswered one.",
+        ),
     ] = 0,
     json: Json = False,
 ) -> None:
@@ -171,7 +176,7 @@ def run(
     def run_one(experiment: "Experiment") -> int:
         folder = stages.run(experiment, session, workers)
         if show and experiment.reader and not json:
-            show_examples(experiment, show)
+            show_examples(experiment, folder, show)
         return _show(experiment, folder, json)
 
     raise typer.Exit(each(chosen, run_one, [one.name for one in chosen]))

@@ -1,6 +1,6 @@
 """What stages load: questions, sources, and the files of earlier stages."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from itertools import islice
 from pathlib import Path
@@ -220,10 +220,11 @@ def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Pas
     return Answer(question, prediction.answer, tuple(evidence), *more)
 
 
-def answers_of(experiment: Experiment) -> Iterator[Answer]:
-    """The answer to each question, with the passages it was read from."""
+def answers_of(experiment: Experiment, only: Collection[str] = ()) -> Iterator[Answer]:
+    """The answer to each question, or to those whose ids are in `only`, with the passages it was read from."""
     questions = questions_of(experiment)
-    predictions = list(predictions_of(experiment, questions))
-    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for each in predictions))
-    for question, each, passages in zip(questions, predictions, evidence, strict=True):
+    pairs = zip(questions, predictions_of(experiment, questions), strict=True)
+    chosen = [(one, each) for one, each in pairs if not only or one.id in only]
+    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for _, each in chosen))
+    for (question, each), passages in zip(chosen, evidence, strict=True):
         yield answer_of(question, each, passages)

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment, load_experiment
@@ -18,11 +18,13 @@ from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import printable
 from ifqa.records import Answer, Passage
+from ifqa.report.examples import choose
+from ifqa.report.excerpts import excerpt
 from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import mark_parts, plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
-from ifqa.scoring.stored import read_scores
+from ifqa.scoring.stored import read_rows, read_scores
 from ifqa.scoring.summary import Content, partial
 from ifqa.spending import Usage
 from ifqa.storage.files import read_toml
@@ -138,31 +140,53 @@ def answer_json(answer: Answer) -> dict[str, object]:
     }
 
 
-def show_examples(experiment: Experiment, count: int) -> None:
-    """Print the first questions of an experiment, each with its answer and its first evidence passage."""
-    for answer in islice(answers_of(experiment), count):
-        _print_answer(answer, answer.evidence[:1], " / ".join(answer.question.answers))
+def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
+    """Print `count` questions of an experiment, chosen by `ifqa.report.examples`, each with its answer and first evidence.
+
+    Args:
+        experiment: it has a reader.
+        folder: its score folder.
+        count: from 1; fewer are printed if the experiment has fewer questions.
+    """
+    kinds = choose(read_rows(folder), declared(experiment.benchmark, experiment.measures, experiment.root), count)
+    answers = {one.question.id: one for one in answers_of(experiment, kinds)}
+    for question_id, kind in kinds.items():
+        answer = answers[question_id]
+        _print_answer(answer, answer.evidence[:1], kind, " / ".join(answer.question.answers))
 
 
-def _print_answer(answer: Answer, evidence: Sequence[Passage], wanted: str = "") -> None:
+_INDENT = 10
+_COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow"}
+
+
+def _print_answer(answer: Answer, evidence: Sequence[Passage], kind: str = "", wanted: str = "") -> None:
     console = Console(highlight=False)
-    text = answer.text or answer.why_not
-    sure = f" [dim](confidence {answer.confidence:.0%})[/dim]" if answer.text and answer.confidence is not None else ""
-    console.print(f"[bold]Question[/bold]  {plain(answer.question.text)}", soft_wrap=True)
-    console.print(
-        f"[bold]Answer[/bold]    {plain(text)}{sure}" + (f"  [dim](wanted: {plain(wanted)})[/dim]" if wanted else ""),
-        soft_wrap=True,
-    )
+    styled = console.color_system is not None
+    text = plain(answer.text or answer.why_not)
+    if answer.text and answer.confidence is not None:
+        text += f" [dim](confidence {answer.confidence:.0%})[/dim]"
+    notes = [kind] if kind in _COLOURS else []
+    if wanted and kind != "right":
+        notes.append(f"wanted: {plain(wanted)}")
+    if notes:
+        text += f"  [{_COLOURS.get(kind, 'dim')}]({'; '.join(notes)})[/]"
+    _print_field(console, "Question", plain(answer.question.text))
+    _print_field(console, "Answer", text)
     if answer.how and answer.how.calculation:
-        console.print(f"[bold]Computed[/bold]  {plain(str(answer.how.calculation))}", soft_wrap=True)
+        _print_field(console, "Computed", plain(str(answer.how.calculation)))
     for number, passage in enumerate(evidence):
-        label = "[bold]In fact[/bold]   " if number == 0 else " " * 10
         title = f"{passage.title} · " if passage.title else ""
-        console.print(f"{label}[dim]{plain(title)}{plain(passage.id)}[/dim]", soft_wrap=True)
-        console.print(
-            f"          {mark_parts(answer.marked(passage), styled=console.color_system is not None)}", soft_wrap=True
-        )
+        _print_field(console, "" if number else "In fact", f"[dim]{plain(title)}{plain(passage.id)}[/dim]")
+        _print_field(console, "", mark_parts(excerpt(answer.marked(passage), answer.question.text), styled))
     console.print()
+
+
+def _print_field(console: Console, name: str, markup: str) -> None:
+    """Print a name and a text beside it, which is wrapped to the terminal's width."""
+    text = Text.from_markup(markup, emoji=False)
+    for number, line in enumerate(text.wrap(console, max(console.width - _INDENT, _INDENT))):
+        line.rstrip()
+        console.print(Text(("" if number else name).ljust(_INDENT), "bold") + line, soft_wrap=True)
 
 
 def list_json() -> dict[str, Any]:

@@ -114,9 +114,10 @@ def test_the_release_has_43_and_28_dev_questions_that_share_a_passage():
     assert found == {"full-dev": 700 - 43, "few-dev": 1600 - 28}
 
 
-def test_of_the_sample_nine_questions_share_a_passage():
+def test_nine_questions_of_the_samples_dev_and_of_hard_share_a_passage():
     subset = Sample().subsets[-1]
-    assert (subset.name, sum(map(subset.holds, Sample().questions("dev")))) == ("no_overlap", 83 - 9)
+    for split in ("dev", "hard"):
+        assert (subset.name, sum(map(subset.holds, Sample().questions(split)))) == ("no_overlap", 83 - 9)
 
 
 def test_an_idx_that_no_file_can_hold_is_refused():

@@ -11,6 +11,7 @@ from ifqa.benchmarks.sample import Sample
 from ifqa.corpus import sources
 from ifqa.corpus.blocks import make_shard
 from ifqa.records import Passage
+from ifqa.report.stats.questions import measure
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.resources import BUNDLED
@@ -38,7 +39,7 @@ def pages():
 
 
 def questions():
-    return Sample().questions("train") + Sample().questions("dev")
+    return [one for split in Sample().splits for one in Sample().questions(split)]
 
 
 def test_it_is_a_dump_with_articles_redirects_and_namespaces(pages):
@@ -64,7 +65,7 @@ def test_it_gives_at_least_200_passages_of_the_articles_alone(passages, pages):
 
 def test_there_are_questions_of_every_kind():
     every = questions()
-    assert len(Sample().questions("dev")) >= 60
+    assert {split: len(Sample().questions(split)) for split in Sample().splits} == {"train": 34, "dev": 83, "hard": 83}
     inside = [any(has_answer(text, one.answers) for text in one.gold_passages) for one in every]
     assert 0.6 < sum(inside) / len(every) < 0.9
     assert sum(len(one.answers) > 1 for one in every) >= 5
@@ -73,12 +74,31 @@ def test_there_are_questions_of_every_kind():
     assert sum(any(re.search(r"\b1[0-9]{3}\b|\b20[0-9]{2}\b", answer) for answer in one.answers) for one in every) >= 10
 
 
-def test_no_question_stands_twice_or_in_both_parts():
+def test_no_question_stands_twice_or_in_two_parts():
     texts = [one.text for one in questions()]
     assert len(set(texts)) == len(texts)
 
 
 def test_every_gold_passage_is_covered_by_a_passage_of_the_dump(passages):
+    texts = {passage.text for passage in passages}
     for question in questions():
-        for gold in question.gold_passages:
+        for gold in set(question.gold_passages) - texts:
             assert any(covers(passage.text, gold) for passage in passages), question.id
+
+
+def test_dev_asks_one_question_about_each_article_in_the_words_of_its_passages(passages, pages):
+    titles = {passage.text: passage.title for passage in passages}
+    asked = [{titles[gold] for gold in one.gold_passages} for one in Sample().questions("dev")]
+    assert [len(found) for found in asked] == [1] * 83
+    namesakes = {page["title"] for page in pages if "{{disambiguation" in page["text"].lower()}
+    assert {title for found in asked for title in found} == set(titles.values()) - namesakes
+
+
+def test_dev_has_the_releases_share_of_answers_within_a_gold_passage_and_of_kinds():
+    every = Sample().questions("dev")
+    inside = [any(has_answer(text, one.answers) for text in one.gold_passages) for one in every]
+    assert sum(inside) / len(every) == pytest.approx(0.751, abs=0.03)  # Yu et al. 2023: 75.1% span answers
+    kinds = measure("sample", ["dev"]).splits["dev"].types
+    published = {"entity": 49.7, "number": 15.9, "date": 14.5, "other": 19.9}  # their Table 2, in %
+    assert {kind: 100 * number / len(every) for kind, number in kinds.items()} == pytest.approx(published, abs=4)
+    assert all(one.text.startswith("If ") and one.text.endswith("?") for one in every)

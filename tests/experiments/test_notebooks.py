@@ -25,14 +25,14 @@ FEW = 12  # questions; reading the whole sample with the span reader takes half 
 
 #: Each notebook as it is, or with other parameters: (notebook, parameters), and what is then printed somewhere.
 RUNS = {
-    "questions": ("questions", "", "sample: train, dev"),
+    "questions": ("questions", "", "sample: train, dev, hard"),
     "closed_vs_open_book": ("closed_vs_open_book", "", "8 questions; closed book: sample-closed-book, open book: sample-llm"),
     "closed_vs_open_book of others": (
         "closed_vs_open_book",
         'open_book = "sample-llm+limit=4"\nclosed_book = "sample-closed-book+limit=4"',
         "4 questions; closed book: sample-closed-book+limit=4, open book: sample-llm+limit=4",
     ),
-    "retrieval": ("retrieval", "", "83 questions; sample, sample-hybrid"),
+    "retrieval": ("retrieval", "", "83 questions; sample-hard, sample-hybrid"),
     "retrieval of others": (
         "retrieval",
         'experiments = ["sample-llm+limit=4"]\nvaried = "sample-llm+limit=4"',
@@ -40,8 +40,8 @@ RUNS = {
     ),
     "errors of a part": (
         "errors",
-        f'experiment = "sample+limit={FEW}"\nfactual_of = "sample-llm"\nexamples = 1',
-        f"sample+limit={FEW}: {FEW} questions; the real world's answer is told of 7",
+        f'experiment = "sample-hard+limit={FEW}"\nfactual_of = "sample-llm"\nexamples = 1',
+        f"sample-hard+limit={FEW}: {FEW} questions; the real world's answer is told of 7",
     ),
     "errors of others": (
         "errors",
@@ -75,7 +75,7 @@ def workplace(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name, limit in (
-            ("sample", FEW), ("sample-llm", 4), ("sample-closed-book", 4), ("sample-causal", 4), ("sample-causal-context", 4)
+            ("sample-hard", FEW), ("sample-llm", 4), ("sample-closed-book", 4), ("sample-causal", 4), ("sample-causal-context", 4)
         ):  # fmt: skip
             write_resolved(override(load_experiment(name), {"limit": limit}))
     return folder

@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "stand_ins"))
 
-EXPERIMENTS = ("sample", "sample-hybrid", "sample-llm")
+EXPERIMENTS = ("sample", "sample-hard", "sample-hybrid", "sample-llm")
 LARGE = {"ifqa-dev-gold": 0, "ifqa-dev-bm25": 100}  # experiment -> --limit
 STEPS = 20
 SINCE = ("root", "measures")  # keys of an experiment added after the golden files were made; no file sets them
@@ -133,7 +133,7 @@ def vectors(out: Path) -> None:
     from ifqa.retrieval.vectors.loading import open_encoder
 
     some = list(islice(sample_passages(), 50))
-    questions = [question.text for question in open_benchmark("sample").questions("dev")[:10]]
+    questions = [question.text for question in open_benchmark("sample").questions("hard")[:10]]
     made = {}
     for precision in ("float32", "bfloat16"):
         encoder = open_encoder("all-MiniLM-L6-v2", precision=precision, device="cpu")
@@ -194,7 +194,7 @@ def trainings(out: Path) -> None:
     from ifqa.training.material import Material
     from ifqa.training.span import trainer
 
-    every = open_benchmark("sample").questions("dev")[:40]
+    every = open_benchmark("sample").questions("hard")[:40]
     pool = list(sample_passages())
     rankings = [pool[7 * n : 7 * n + 12] for n in range(len(every))]  # any passages will do as negatives
     material, seed = Material(every, rankings, "ifqa/full"), 3
@@ -245,7 +245,7 @@ def completions(out: Path) -> None:
     from ifqa.records import Request
     from ifqa.storage.resources import list_resources
 
-    questions = open_benchmark("sample").questions("dev")[:2]
+    questions = open_benchmark("sample").questions("hard")[:2]
     some = list(islice(sample_passages(), 3))
     demos = load_demos("sample").demos[:2]
     kept = {}

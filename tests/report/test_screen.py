@@ -64,7 +64,7 @@ def test_few_subsets_have_columns_within_80_characters(tmp_path, monkeypatch, ca
     assert show_scores(experiment, experiment.folder / "score") == 0
     head, first, *rows = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert head == "some: sample dev"
-    assert first == "measure  all (83) 95% interval numeric (31) other (52) no_overlap (74)"
+    assert first == "measure  all (83) 95% interval numeric (28) other (55) no_overlap (74)"
     assert [row.split()[0] for row in rows] == [
         "EM",
         "F1",
@@ -81,7 +81,7 @@ def test_scores_that_lack_a_declared_subset_are_shown_without_it(tmp_path, monke
     scores = scores_of(experiment, experiment.folder / "score")
     assert "no_overlap (74)" in str(scores)
     del scores.content["subsets"]["no_overlap"]
-    assert "other (52)\n" in str(scores)
+    assert "other (55)\n" in str(scores)
 
 
 def test_a_file_that_cannot_be_read_is_listed_with_the_reason(tmp_path, monkeypatch):
@@ -127,7 +127,8 @@ def test_a_list_of_splits_leaves_out_their_parts(monkeypatch, capsys):
     assert "benchmarks: causalqa (valid, mine), own (a/b)" in capsys.readouterr().out
 
 
-def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(capsys):
+def test_an_answer_shows_how_sure_it_is_and_an_abstention_its_best_candidate(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "120")
     question, passage = Question("q", "If so, who?"), Passage("p", "Kent", "It was Jim Lovell.")
     show_answer(Answer(question, "Jim Lovell", (passage,), confidence=0.711))
     show_answer(Answer(question, "", (passage,), confidence=0.12, candidate="Jim [Lovell]"))
