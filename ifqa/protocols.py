@@ -162,7 +162,7 @@ class Measure:
 
     Attributes:
         name: the measure's name in tables.
-        of: the score of a question's prediction; None if it is not defined for the question. Not called for a failed
+        score: the score of a question's prediction; None if it is not defined for the question. Not called for a failed
             prediction, which scores 0, or 1 if low is best.
         headline: whether it is the benchmark's main measure.
         in_tables: whether tables of results show it; they always show a headline.
@@ -172,7 +172,7 @@ class Measure:
     """
 
     name: str
-    of: Callable[[Question, Prediction], float | None]
+    score: Callable[[Question, Prediction], float | None]
     headline: bool = False
     in_tables: bool = False
     best: Literal["high", "low"] = "high"
@@ -184,13 +184,13 @@ class Measure:
 class RankingMeasure:
     """A score of one ranking at several depths, 0 to 1, shown as `name@depth`.
 
-    `of` gets the question, the texts of its passages, best first, and the depths. It leaves out depths at which it is not
+    `score` gets the question, the texts of its passages, best first, and the depths. It leaves out depths at which it is not
     defined. Tables of results show the depths in `tables`, under `title` or, if that is empty, under the name. The other
     attributes are those of `Measure`.
     """
 
     name: str
-    of: Callable[[Question, Sequence[str], Sequence[int]], Mapping[int, float]]
+    score: Callable[[Question, Sequence[str], Sequence[int]], Mapping[int, float]]
     depths: tuple[int, ...] = (1, 5, 10, 20, 50, 100)
     tables: tuple[int, ...] = ()
     headline: bool = False
@@ -204,13 +204,13 @@ class RankingMeasure:
 class SetMeasure:
     """A score of many answers at once, 0 to 1: a calibration error, or the consistency of related questions.
 
-    `of` gets questions and their predictions, failed ones too; it gives None if it is not defined. In a bootstrap resample
+    `score` gets questions and their predictions, failed ones too; it gives None if it is not defined. In a bootstrap resample
     a unit that is drawn twice gets a second name, also in the ids of its questions. So a measure that goes unit by unit counts
     the unit twice. The other attributes are those of `Measure`.
     """
 
     name: str
-    of: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
+    score: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
     headline: bool = False
     in_tables: bool = False
     best: Literal["high", "low"] = "high"

@@ -268,7 +268,7 @@ def prediction_of(record: Mapping[str, object], where: str) -> Prediction:
     )  # fmt: skip
 
 
-def one_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
+def prediction_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
     """The prediction for each question, from predictions by question id; a missing prediction is a failed one."""
     return [predictions.get(one.id) or _missing(one) for one in questions]
 

@@ -125,7 +125,7 @@ def score_ranking(
     """
     scores: dict[str, float] = {}
     for measure in measures:
-        found = measure.of(question, texts, depths) if depths else {}
+        found = measure.score(question, texts, depths) if depths else {}
         scores |= {f"{measure.name}@{k}": _checked(measure, found[k], question) for k in depths if k in found}
     return scores
 
@@ -134,7 +134,7 @@ def reading(question: Question, prediction: Prediction, by: Declared) -> dict[st
     """The part of a question's row that comes from its prediction: whether it failed, its scores, its texts."""
     row: dict[str, float | str] = {"failed": float(prediction.failed)}
     for measure in by.answers:
-        value = 1 - by.best(measure.name) if prediction.failed else measure.of(question, prediction)
+        value = 1 - by.best(measure.name) if prediction.failed else measure.score(question, prediction)
         if value is not None:
             row[measure.name] = _checked(measure, value, question)
     return row | {"answer": prediction.answer} | ({"factual": prediction.factual} if prediction.factual else {})

@@ -10,6 +10,8 @@ def _few_shipped_experiments(monkeypatch):
 
     def few(folder, suffix):
         found = list_resources(folder, suffix)
-        return {name: path for name, path in found.items() if name.startswith("sample") or path.is_relative_to(path.cwd())}
+        return {
+            name: path for name, path in found.items() if name.startswith("sample") or path.is_relative_to(path.cwd())
+        }
 
     monkeypatch.setattr(results, "list_resources", few)
