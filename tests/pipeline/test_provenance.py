@@ -588,7 +588,7 @@ MINE = """
 from ifqa.protocols import Measure
 from ifqa.scoring.measures.f1 import F1
 
-OURS = Measure("ours", F1.of, best="{best}")
+OURS = Measure("ours", F1.score, best="{best}")
 """
 
 
