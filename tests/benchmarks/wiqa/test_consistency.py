@@ -130,9 +130,13 @@ def test_a_product_with_no_effect_is_no_effect():
     ]
     answered = {"12": ("no effect", "less"), "3": "no effect"}
     given = [*answered["12"], answered["3"]]
-    assert TRANSITIVITY.score(chain, [Prediction(one.id, answer) for one, answer in zip(chain, given, strict=True)]) == 1
+    assert (
+        TRANSITIVITY.score(chain, [Prediction(one.id, answer) for one, answer in zip(chain, given, strict=True)]) == 1
+    )
     given[2] = "less"
-    assert TRANSITIVITY.score(chain, [Prediction(one.id, answer) for one, answer in zip(chain, given, strict=True)]) == 0
+    assert (
+        TRANSITIVITY.score(chain, [Prediction(one.id, answer) for one, answer in zip(chain, given, strict=True)]) == 0
+    )
 
 
 def test_a_missing_answer_fits_with_nothing():
