@@ -10,11 +10,12 @@ BIN := .venv/bin
 demo: .venv/demo
 	$(BIN)/ifqa run sample sample-hard --show 4
 
-# Each worker has a JVM and torch, so there are at most four; one thread each, since the workers share the cores.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Each worker has a JVM and torch, so there are at most four; one thread each, since the workers share the cores. Compiled
+# modules are kept, also where the environment forbids it: the tests start some 200 processes.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # What takes models, Java, servers, processes or a browser.
-SLOW := $(addprefix tests/,cli corpus/test_builds.py docs experiments golden kills llms models reading report retrieval \
-	test_api.py test_wheel.py training workers)
+SLOW := $(addprefix tests/,benchmarks/causalqa/test_every_plugin.py cli corpus/test_builds.py docs experiments golden kills \
+	llms models pipeline/test_workers.py reading report retrieval test_api.py test_wheel.py training workers)
 
 test: .venv/dev
 	$(PYTEST)

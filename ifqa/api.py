@@ -15,9 +15,9 @@ from ifqa.config.variants import FLAGS, Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
-from ifqa.pipeline.provenance import finished, inputs_of_score, up_to_date_passages
+from ifqa.pipeline.provenance import inputs_of_score, require_finished, up_to_date_passages
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import answers_of, one_for_each
+from ifqa.pipeline.upstream import answers_of, prediction_for_each
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Passage, Prediction, Question
 from ifqa.report.compare import Comparison, comparison
@@ -147,7 +147,7 @@ def evaluate(
         found[one.question_id] = one
     if strange := found.keys() - {question.id for question in asked}:
         raise unknown(f"question of {benchmark} {split}", min(strange), [question.id for question in asked][:5])
-    predictions = one_for_each(asked, found)
+    predictions = prediction_for_each(asked, found)
     rows = [summary.row(question, by, prediction=one) for question, one in zip(asked, predictions, strict=True)]
     scores = summarise(rows, asked, by, None, seed, predictions)
     return Scores(f"{benchmark} {split}", by, scores | {"not_asked": 0, "retry": 0, "of": len(asked)}, rows)
@@ -170,7 +170,7 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
     chosen = load_experiment(experiment, _folder(root))
     if chosen.reader is None:
         raise IfqaError(f"experiment {experiment} has no [reader]")
-    finished(chosen.folder / "read", f"ifqa run {experiment}")
+    require_finished(chosen.folder / "read", f"ifqa run {experiment}")
     inputs_of_score(chosen)  # raises if run, answers or passages are older than the settings
     return list(answers_of(chosen))
 

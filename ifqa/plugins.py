@@ -101,7 +101,7 @@ def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
         IfqaError: as `load`.
     """
     plugin = load("benchmark", name)
-    return plugin(**handed(plugin.__init__, root=root))
+    return plugin(**accepted_arguments(plugin.__init__, root=root))
 
 
 def load_indexed(name: str) -> type[Indexed]:
@@ -116,8 +116,8 @@ def load_indexed(name: str) -> type[Indexed]:
     return found
 
 
-def handed(function: Callable[..., object], **given: object) -> dict[str, object]:
-    """The arguments whose names are parameters of the function: a constructor is handed only what it takes."""
+def accepted_arguments(function: Callable[..., object], **given: object) -> dict[str, object]:
+    """The arguments whose names are parameters of the function."""
     return {name: value for name, value in given.items() if name in inspect.signature(function).parameters}
 
 

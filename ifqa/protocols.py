@@ -169,7 +169,7 @@ class Measure:
 
     Attributes:
         name: the measure's name in tables.
-        of: the score of a question's prediction; None if it is not defined for the question. Not called for a failed
+        score: the score of a question's prediction; None if it is not defined for the question. Not called for a failed
             prediction, which scores 0, or 1 if low is best.
         headline: whether it is the benchmark's main measure.
         in_tables: whether tables of results show it; they always show a headline.
@@ -179,7 +179,7 @@ class Measure:
     """
 
     name: str
-    of: Callable[[Question, Prediction], float | None]
+    score: Callable[[Question, Prediction], float | None]
     headline: bool = False
     in_tables: bool = False
     best: Literal["high", "low"] = "high"
@@ -191,13 +191,13 @@ class Measure:
 class RankingMeasure:
     """A score of one ranking at several depths, 0 to 1, shown as `name@depth`.
 
-    `of` gets the question, the texts of its passages, best first, and the depths. It leaves out depths at which it is not
+    `score` gets the question, the texts of its passages, best first, and the depths. It leaves out depths at which it is not
     defined. Tables of results show the depths in `tables`, under `title` or, if that is empty, under the name. The other
     attributes are those of `Measure`.
     """
 
     name: str
-    of: Callable[[Question, Sequence[str], Sequence[int]], Mapping[int, float]]
+    score: Callable[[Question, Sequence[str], Sequence[int]], Mapping[int, float]]
     depths: tuple[int, ...] = (1, 5, 10, 20, 50, 100)
     tables: tuple[int, ...] = ()
     headline: bool = False
@@ -211,12 +211,13 @@ class RankingMeasure:
 class SetMeasure:
     """A score of many answers at once, 0 to 1: such as the consistency of related questions.
 
-    `of` gets questions and their predictions, failed ones too; it gives None if it is not defined. In a bootstrap resample
-    a unit that is drawn twice counts twice: it gets a second name, also in its questions' ids.
+    `score` gets questions and their predictions, failed ones too; it gives None if it is not defined. In a bootstrap resample
+    a unit that is drawn twice gets a second name, also in the ids of its questions. So a measure that goes unit by unit counts
+    the unit twice. The other attributes are those of `Measure`.
     """
 
     name: str
-    of: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
+    score: Callable[[Sequence[Question], Sequence[Prediction]], float | None]
     headline: bool = False
     in_tables: bool = False
     best: Literal["high", "low"] = "high"
@@ -228,13 +229,13 @@ class SetMeasure:
 class ColumnMeasure:
     """A score of many answers at once, 0 to 1, from numbers in the questions' rows; all resamples are computed in one call.
 
-    `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `of` gets
+    `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `score` gets
     the numbers, (questions, columns), NaN where a row lacks one, and how often each question counts in each resample,
     (resamples, questions). It gives (resamples,) scores, NaN where undefined. The other attributes are those of `Measure`.
     """
 
     name: str
-    of: Callable[["Numbers", "Numbers"], "Numbers"]
+    score: Callable[["Numbers", "Numbers"], "Numbers"]
     columns: tuple[str, ...]
     headline: bool = False
     in_tables: bool = False

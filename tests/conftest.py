@@ -1,5 +1,23 @@
+import os
+
+import pytest
 from hypothesis import settings
 
 # The same examples every time, and no clock: tests are deterministic and run on busy machines.
 settings.register_profile("ifqa", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("ifqa")
+
+
+@pytest.fixture(scope="session")
+def sample_indexes(tmp_path_factory):
+    """A folder `indexes` with the sample's passages and its two indexes, to be copied: made once for all of pytest's workers."""
+    from filelock import FileLock
+
+    from ifqa.api import Corpus
+
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with FileLock(folder / "indexes.lock"):
+        Corpus("sample", root=folder).build()
+    return folder / "indexes"

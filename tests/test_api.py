@@ -1,6 +1,7 @@
 """The Python API: its examples run, its objects print, and it works below any root."""
 
 import doctest
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,10 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory):
-    """The working directory of this module; the sample is built in it once."""
+def workplace(sample_indexes, tmp_path_factory):
+    """The working directory of this module, with the sample's indexes."""
     folder = tmp_path_factory.mktemp("api")
+    shutil.copytree(sample_indexes, folder / "indexes")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         yield folder

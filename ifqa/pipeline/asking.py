@@ -25,7 +25,7 @@ from ifqa.plugins import load
 from ifqa.progress import bar, be_quiet, counted, say
 from ifqa.protocols import Advance, Learned, silent
 from ifqa.records import Hit, Question
-from ifqa.storage.artifacts import Work
+from ifqa.storage.artifacts import Draft
 from ifqa.storage.chunks import Chunks
 from ifqa.workers.machine import gpus
 from ifqa.workers.tasks import Workers
@@ -56,19 +56,19 @@ class Asked:
 
 
 def ask(
-    work: Work,
+    draft: Draft,
     experiment: Experiment,
     stage: Stage,
     session: Session | None,
     workers: Workers,
 ) -> None:
-    """Ask all questions that an earlier attempt left, write the stage's files into `work`, and its facts into the record.
+    """Ask all questions that an earlier attempt left, write the stage's files into `draft`, and its facts into the record.
 
     A plugin that asks a language model asks it many questions at a time and keeps to its caps. So it is always opened in this
     process only.
 
     Args:
-        work: the artifact to fill.
+        draft: the artifact to fill.
         experiment: the settings.
         stage: "retrieve" or "read".
         session: the budget and the language models.
@@ -81,14 +81,14 @@ def ask(
     depth = experiment.reader["passages"] if experiment.reader and stage == "read" else 0
     rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions)) if stage == "read" else iter(())
     size = SEARCHED if stage == "retrieve" else load("reader", _name(experiment, stage)).chunk
-    log = Chunks(work.folder, (RUN, PASSAGES, PREDICTIONS), _is_answered)
+    log = Chunks(draft.folder, (RUN, PASSAGES, PREDICTIONS), _is_answered)
     total: dict[str, Any] = {}
     for facts in log.kept:
         total = added(total, facts)
     done = total.get("questions", 0)
     if done:
         say(f"{folder}: going on after {done:,} of {counted(len(questions), 'question')}")
-    made = _Once(work.folder / PASSAGES)
+    made = _Once(draft.folder / PASSAGES)
     with bar(f"{_DOING[stage]} {experiment.name}", len(questions)) as advance:
         advance(done)
         chunks = _chunks(questions, rankings, done, size)
@@ -100,7 +100,7 @@ def ask(
     log.finish(RUN if stage == "retrieve" else PREDICTIONS)
     facts = {"questions": len(questions), "trained_on_them": bool(total.get("trained_on_them"))}
     facts |= {"hits": total.get("hits", 0)} if stage == "retrieve" else {"label": total.get("label", "")}
-    work.record |= total.get("usage", {}) | facts
+    draft.record |= total.get("usage", {}) | facts
 
 
 def _is_answered(facts: dict[str, Any]) -> bool:

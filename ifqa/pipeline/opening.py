@@ -11,7 +11,7 @@ from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tabl
 from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.money import Budget
-from ifqa.plugins import handed, load, open_benchmark, settings_at, takes
+from ifqa.plugins import accepted_arguments, load, open_benchmark, settings_at, takes
 from ifqa.progress import say
 from ifqa.protocols import Indexed, LanguageModel, Learned, Plugin, Reader, Retriever
 from ifqa.retrieval.queries import Part
@@ -49,7 +49,7 @@ class Session:
 
 def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **given: object) -> _P:
     """Construct a plugin with its settings, and with those of the objects `given` that its constructor takes."""
-    taken = handed(plugin.__init__, root=root, **given)
+    taken = accepted_arguments(plugin.__init__, root=root, **given)
     return plugin(**taken, **settings_at(plugin.__init__, settings, root))
 
 
@@ -131,7 +131,7 @@ def refuse_other_families(experiment: Experiment) -> None:
 
 def _family(plugin: type[Learned], settings: Mapping[str, object], root: Path, builds: bool) -> str:
     named = settings_at(plugin.build if builds and issubclass(plugin, Indexed) else plugin.__init__, settings, root)
-    return plugin.trained(**handed(plugin.trained, root=root), **named)
+    return plugin.trained(**accepted_arguments(plugin.trained, root=root), **named)
 
 
 def _refuse(what: str, trained: str, experiment: Experiment) -> None:

@@ -17,7 +17,7 @@ from ifqa.errors import IfqaError
 from ifqa.identities import questions_identity
 from ifqa.pipeline.opening import reads_passages
 from ifqa.pipeline.upstream import questions_of, sources_of
-from ifqa.plugins import Kind, code_of, file_of, handed, load, load_indexed, open_benchmark, settings_at
+from ifqa.plugins import Kind, accepted_arguments, code_of, file_of, load, load_indexed, open_benchmark, settings_at
 from ifqa.protocols import Plugin
 from ifqa.retrieval import queries
 from ifqa.scoring import summary
@@ -69,7 +69,7 @@ def inputs_of_retrieve(experiment: Experiment) -> dict[str, object]:
     for name in experiment.indexes:
         assert corpus is not None  # load_experiment has checked that
         index = inputs_of_index(corpus, name)
-        found = finished(corpus.folder / name, f"ifqa index {corpus.name}")["inputs"]
+        found = require_finished(corpus.folder / name, f"ifqa index {corpus.name}")["inputs"]
         if found.get("passages") != index["passages"]:
             raise IfqaError(
                 f"{corpus.folder / name} was built from other passages than {corpus.folder / 'passages'} holds; "
@@ -109,7 +109,7 @@ def _measures(experiment: Experiment) -> dict[str, object]:
     """The measures that an experiment adds, and the SHA-256 of each module outside this package that defines any."""
     by = declared(experiment.benchmark, experiment.measures, experiment.root)
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
-    modules |= {_module(one.of) for one in by.measures} | {_module(one.holds) for one in by.subsets}
+    modules |= {_module(one.score) for one in by.measures} | {_module(one.holds) for one in by.subsets}
     files = {name: sha256(file_of(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
     named = {"measures": list(experiment.measures)} if experiment.measures else {}
     return named | ({"measured_by": files} if files else {})
@@ -155,11 +155,15 @@ def _fingerprint(
 ) -> dict[str, object]:
     plugin = load(kind, name)
     named = settings_at(plugin.__init__, own, root)
-    files = {"files": found} if (found := plugin.fingerprint(**handed(plugin.fingerprint, root=root), **named)) else {}
+    files = (
+        {"files": found}
+        if (found := plugin.fingerprint(**accepted_arguments(plugin.fingerprint, root=root), **named))
+        else {}
+    )
     return {"settings": identifying(plugin, table), "code": code_of(plugin), **files}
 
 
-def finished(folder: Path, command: str) -> artifacts.Manifest:
+def require_finished(folder: Path, command: str) -> artifacts.Manifest:
     """The manifest of an artifact that another stage needs.
 
     Raises:
@@ -188,7 +192,7 @@ def up_to_date_passages(corpus: Corpus) -> artifacts.Manifest:
         IfqaError: they are not built, damaged, or older than the corpus's file.
     """
     folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
-    manifest = finished(folder, command)
+    manifest = require_finished(folder, command)
     _require_same(folder, manifest["inputs"], inputs_of_passages(corpus), command)
     return manifest
 
@@ -224,7 +228,7 @@ def _run(experiment: Experiment) -> dict[str, str]:
 def _stage(experiment: Experiment, stage: str, inputs_of: Callable[[Experiment], dict[str, object]]) -> str:
     """Identity of an earlier stage, which must be up to date with the experiment's file."""
     folder, command = experiment.folder / stage, f"ifqa {stage} {experiment.name}"
-    manifest, inputs = finished(folder, command), inputs_of(experiment)
+    manifest, inputs = require_finished(folder, command), inputs_of(experiment)
     _require_same(folder, manifest["inputs"], inputs, command)
     made = manifest["record"]
     half_answered = (

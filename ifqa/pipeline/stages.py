@@ -23,12 +23,12 @@ from ifqa.pipeline.asking import ask
 from ifqa.pipeline.opening import Session, refuse_other_families
 from ifqa.pipeline.provenance import (
     fingerprint,
-    finished,
     inputs_of_index,
     inputs_of_passages,
     inputs_of_read,
     inputs_of_retrieve,
     inputs_of_score,
+    require_finished,
     up_to_date,
 )
 from ifqa.pipeline.system import System
@@ -56,13 +56,13 @@ def build_passages(corpus: Corpus) -> Path:
     """
     found = sources_of(corpus)
     folder = corpus.folder / "passages"
-    with make(folder, lambda: inputs_of_passages(corpus), resume="any") as work:
-        if work is None:
+    with make(folder, lambda: inputs_of_passages(corpus), resume="any") as draft:
+        if draft is None:
             if any(map(sources.is_pipe, found)) and sources.something_is_piped_in():
                 say(f"{folder} came by a pipe; remove it to build it from another one")
             return folder
-        require_room(found, work.folder)
-        shards, pipe = Shards(work.folder), sources.open_pipe(found)
+        require_room(found, draft.folder)
+        shards, pipe = Shards(draft.folder), sources.open_pipe(found)
         blocks = (block for source in found for block in sources.blocks(source, pipe))
         with bar(f"passages of {corpus.name}", sources.size(found), unit="bytes") as advance:
             todo = shards.unfinished(blocks, advance)
@@ -72,10 +72,10 @@ def build_passages(corpus: Corpus) -> Path:
         sums = shards.finish()
         if not sums["passages"]:
             raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; check the sources in its file")
-        if write_id_index(work.folder) != sums["passages"]:
-            raise IfqaError(f"the shards in {work.folder} changed while they were indexed; run the same command again")
-        work.record |= {**sums, "sources": sources.facts(found, pipe)}
-        work.inputs = inputs_of_passages(corpus, work.record["sources"])
+        if write_id_index(draft.folder) != sums["passages"]:
+            raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
+        draft.record |= {**sums, "sources": sources.facts(found, pipe)}
+        draft.inputs = inputs_of_passages(corpus, draft.record["sources"])
     several = [counted(sums[key], key.removesuffix("s")) for key in ("passages", "pages", "shards")]
     say(f"{folder}: {several[0]} of {several[1]} in {several[2]}")
     if shards.reused:
@@ -94,14 +94,16 @@ def build_index(corpus: Corpus, name: str) -> Path:
     passages, folder = corpus.folder / "passages", corpus.folder / name
     table = corpus.indexes.get(name)
     plugin = load_indexed(table["retriever"]) if table else None
-    with make(folder, lambda: inputs_of_index(corpus, name), resume="any" if plugin and plugin.resumes else "") as work:
-        if work is None:
+    with make(
+        folder, lambda: inputs_of_index(corpus, name), resume="any" if plugin and plugin.resumes else ""
+    ) as draft:
+        if draft is None:
             return folder
         assert table is not None  # or inputs_of_index had refused the name
         assert plugin is not None
-        plugin.build(passages, work.folder, **settings_at(plugin.build, build_settings(table), corpus.root))
-        work.record["passages"] = finished(passages, f"ifqa passages {corpus.name}")["record"]["passages"]
-    say(f"{folder}: {counted(work.record['passages'], 'passage')} indexed")
+        plugin.build(passages, draft.folder, **settings_at(plugin.build, build_settings(table), corpus.root))
+        draft.record["passages"] = require_finished(passages, f"ifqa passages {corpus.name}")["record"]["passages"]
+    say(f"{folder}: {counted(draft.record['passages'], 'passage')} indexed")
     return folder
 
 
@@ -119,12 +121,12 @@ def retrieve(experiment: Experiment, session: Session | None = None, workers: Wo
     questions_of(experiment)  # complains before anything is written
     folder, others = experiment.folder / "retrieve", experiment.relatives("retrieve")
     _keep_resolved(experiment)
-    with make(folder, lambda: inputs_of_retrieve(experiment), others, resume="same") as work:
-        if work is None:
+    with make(folder, lambda: inputs_of_retrieve(experiment), others, resume="same") as draft:
+        if draft is None:
             return folder
-        ask(work, experiment, "retrieve", session, workers or Workers())
-    hits, asked = counted(work.record["hits"], "passage"), counted(work.record["questions"], "question")
-    say(f"{folder}: {hits} for {asked}{_again(work.record)}")
+        ask(draft, experiment, "retrieve", session, workers or Workers())
+    hits, asked = counted(draft.record["hits"], "passage"), counted(draft.record["questions"], "question")
+    say(f"{folder}: {hits} for {asked}{_again(draft.record)}")
     return folder
 
 
@@ -142,11 +144,11 @@ def read(experiment: Experiment, session: Session | None = None, workers: Worker
     _take_over(experiment, "retrieve")
     questions_of(experiment)
     folder, others = experiment.folder / "read", experiment.relatives("read")
-    with make(folder, lambda: inputs_of_read(experiment), others, resume="same") as work:
-        if work is None:
+    with make(folder, lambda: inputs_of_read(experiment), others, resume="same") as draft:
+        if draft is None:
             return folder
-        ask(work, experiment, "read", session, workers or Workers())
-    say(f"{folder}: {counted(work.record['questions'], 'question')} answered{_again(work.record)}")
+        ask(draft, experiment, "read", session, workers or Workers())
+    say(f"{folder}: {counted(draft.record['questions'], 'question')} answered{_again(draft.record)}")
     return folder
 
 
@@ -161,18 +163,18 @@ def score(experiment: Experiment) -> Path:
         _take_over(experiment, stage)
     questions_of(experiment)
     folder = experiment.folder / "score"
-    with make(folder, lambda: inputs_of_score(experiment), experiment.relatives("score")) as work:
-        if work is None:
+    with make(folder, lambda: inputs_of_score(experiment), experiment.relatives("score")) as draft:
+        if draft is None:
             return folder
         by = declared(experiment.benchmark, experiment.measures, experiment.root)
         collected = Collected(by, experiment.retriever["k"] if experiment.retriever else 0)
-        write_jsonl(work.folder / "per_question.jsonl", _rows(experiment, collected))
+        write_jsonl(draft.folder / "per_question.jsonl", _rows(experiment, collected))
         scores = collected.scores(experiment.seed)
         found = (read_manifest(experiment.folder / stage) for stage in experiment.stages)
         worst = max((one["record"] for one in found if one), key=lambda record: record.get("retry", 0))
         scores["not_asked"], scores["retry"] = worst.get("not_asked", 0), worst.get("retry", 0)
         scores["of"] = split_size(experiment)
-        write_json(work.folder / "scores.json", scores)
+        write_json(draft.folder / "scores.json", scores)
     return folder
 
 

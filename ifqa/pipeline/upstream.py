@@ -205,7 +205,7 @@ def line_of(prediction: Prediction) -> bytes:
     return json_line({key: value for key, value in record.items() if key not in _LATER or value not in (None, "")})
 
 
-def one_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
+def prediction_for_each(questions: Sequence[Question], predictions: Mapping[str, Prediction]) -> list[Prediction]:
     """The prediction for each question, from predictions by question id; a missing prediction is a failed one."""
     return [predictions.get(one.id) or _missing(one) for one in questions]
 

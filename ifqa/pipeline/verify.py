@@ -9,7 +9,7 @@ from ifqa.corpus.sources import files_of
 from ifqa.errors import IfqaError
 from ifqa.pipeline.upstream import sources_of
 from ifqa.storage.artifacts import damaged, read_manifest, strangers
-from ifqa.storage.files import known_sha256
+from ifqa.storage.files import cached_sha256
 
 
 def verify(of: Experiment | Corpus) -> Iterator[tuple[str, dict[str, object]]]:
@@ -38,7 +38,7 @@ def verify(of: Experiment | Corpus) -> Iterator[tuple[str, dict[str, object]]]:
     if corpus and manifest:
         read = {str(facts[2]) for facts in manifest["record"].get("sources", {}).values()}
         paths = [path for source in sources_of(corpus) for path in files_of(source)]
-        changed = [path for path in paths if known_sha256(path) not in read]
+        changed = [path for path in paths if cached_sha256(path) not in read]
         what = f"sources of {corpus.folder / 'passages'}"
         line = f"  {what}: {len(changed) or 'none'} of {len(paths):,} files changed"
         yield line, {"what": what, "files": len(paths), "changed": [str(path) for path in changed]}

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.provenance import finished, inputs_of_score
+from ifqa.pipeline.provenance import inputs_of_score, require_finished
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.protocols import ColumnMeasure, SetMeasure
 from ifqa.records import Question
@@ -221,7 +221,7 @@ def _rows(experiment: Experiment) -> Rows:
         IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
     """
     folder, command = experiment.folder / "score", f"ifqa run {experiment.name}"
-    finished(folder, command)
+    require_finished(folder, command)
     if not is_made(folder, inputs_of_score(experiment)):
         raise IfqaError(
             f"{folder} was made from something else than {experiment.name} says now; run it again: {command}"

@@ -24,6 +24,7 @@ from ifqa.storage.files import read_json, read_jsonl, require, text_field, write
 _FACTS = "bm25.json"  # beside Lucene's files: the build settings that a searcher needs
 _JavaFloat = Annotated[float, Field(ge=0, le=3e38, description="a number from 0")]
 _BATCH = 64  # questions searched at once where `threads` is 0; bounds the memory of the rankings
+_FEW = 50_000  # passages that Java indexes sooner with its quick compiler
 _BUFFER_MB = 256  # Lucene writes a segment when it holds this much; small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in a question; Lucene's own limit of 1,024 guards against generated queries
 _Stemmer = Literal["porter", "krovetz", "none"]
@@ -185,7 +186,7 @@ class BM25(Indexed):
                     advance(int(added[1]))
 
             arguments = [*options, "-input", linked, "-index", str(folder)]
-            status, output = run("io.anserini.index.IndexCollection", arguments, memory_gb, watch)
+            status, output = run("io.anserini.index.IndexCollection", arguments, memory_gb, watch, quick=count <= _FEW)
         indexed = _count_documents(folder, memory_gb)
         if status or indexed != count:
             what = f"Anserini ended with {status} and {indexed:,} of {count:,} passages indexed"

@@ -268,7 +268,7 @@ class _Part:
 
 
 def _recalls_answers(by: Declared) -> bool:
-    return ANSWER.of in [one.of for one in by.rankings]
+    return ANSWER.score in [one.score for one in by.rankings]
 
 
 def _percent(interval: Interval) -> Mean:

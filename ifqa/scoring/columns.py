@@ -105,7 +105,7 @@ def _checked(measure: ColumnMeasure) -> Of:
     import numpy as np
 
     def of(numbers: "Numbers", times: "Numbers") -> "Numbers":
-        found = np.asarray(measure.of(numbers, times), dtype=float)
+        found = np.asarray(measure.score(numbers, times), dtype=float)
         wanted = f"measure {measure.name!r}: wanted a number from 0 to 1, or NaN, for each of {len(times)} resamples"
         if found.shape != (len(times),):
             raise IfqaError(f"{wanted}; found the shape {found.shape}")

@@ -126,7 +126,7 @@ def value_of(measure: SetMeasure, questions: Sequence[Question], predictions: Se
     Raises:
         IfqaError: the value is something else.
     """
-    value = measure.of(questions, predictions) if questions else None
+    value = measure.score(questions, predictions) if questions else None
     if value is not None and (not isinstance(value, Real) or not 0 <= value <= 1):
         raise IfqaError(f"measure {measure.name!r}: wanted a number from 0 to 1, found {value!r}")
     return None if value is None else float(value)

@@ -156,7 +156,7 @@ def score_ranking(
     """
     scores: dict[str, float] = {}
     for measure in measures:
-        found = measure.of(question, texts, depths) if depths else {}
+        found = measure.score(question, texts, depths) if depths else {}
         scores |= {f"{measure.name}@{k}": _checked(measure, found[k], question) for k in depths if k in found}
     return scores
 
@@ -167,7 +167,7 @@ def reading(question: Question, prediction: Prediction, by: Declared) -> dict[st
     row |= {"abstained": 1.0} if prediction.abstained else {}
     for measure in by.answers:
         none = prediction.failed or prediction.abstained
-        value = 1 - by.best(measure.name) if none else measure.of(question, prediction)
+        value = 1 - by.best(measure.name) if none else measure.score(question, prediction)
         if value is not None:
             row[measure.name] = _checked(measure, value, question)
     row |= {} if prediction.confidence is None or prediction.failed else {"confidence": prediction.confidence}

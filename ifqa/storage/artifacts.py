@@ -23,7 +23,7 @@ from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.spending import Usage
 from ifqa.storage.circumstances import circumstances
-from ifqa.storage.files import known_sha256, read_json, sha256, write_json
+from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
 from ifqa.storage.manifests import check_manifest
 from ifqa.storage.replacing import ONLY_THERE, partial, prepare, publish, refuse_links, room_for
 
@@ -63,7 +63,7 @@ class Manifest(TypedDict):
 
 
 @dataclass
-class Work:
+class Draft:
     """A folder to fill, and facts for the manifest's `record`.
 
     `inputs` becomes the manifest's `inputs`. Some inputs are known only once they are read (a pipe); the code that fills the
@@ -142,7 +142,7 @@ def make(
     inputs_of: Callable[[], dict[str, object]],
     others: Sequence[Path] = (),
     resume: Literal["", "same", "any"] = "",
-) -> Iterator[Work | None]:
+) -> Iterator[Draft | None]:
     """Make an artifact, all or nothing; yields `None` if there is nothing to do.
 
     Args:
@@ -176,15 +176,15 @@ def make(
         else:
             _say_damage(folder, inputs)
             started = time.monotonic()
-            work = Work(prepare(folder, inputs, resume), inputs)
-            (work.folder / MANIFEST).unlink(missing_ok=True)
-            yield work
+            draft = Draft(prepare(folder, inputs, resume), inputs)
+            (draft.folder / MANIFEST).unlink(missing_ok=True)
+            yield draft
             if identity(inputs_of()) != identity(inputs):
                 raise IfqaError(
                     f"what {folder} is made from changed while it was being made; run the same command again"
                 )
-            record = {"files": _facts(work.folder), **circumstances(time.monotonic() - started), **work.record}
-            write_json(work.folder / MANIFEST, {"inputs": work.inputs, "record": record})
+            record = {"files": _facts(draft.folder), **circumstances(time.monotonic() - started), **draft.record}
+            write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
             _refuse_strangers(folder)  # a file may have come during the work
             publish(folder)
 
@@ -279,7 +279,7 @@ def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterato
         if (
             not path.is_file()
             or path.stat().st_size != facts["bytes"]
-            or (hashed and known_sha256(path) != facts["sha256"])
+            or (hashed and cached_sha256(path) != facts["sha256"])
         ):
             yield name
 

@@ -26,6 +26,7 @@ def circumstances(seconds: float) -> dict[str, object]:
     }
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return metadata.version(name)

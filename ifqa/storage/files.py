@@ -260,7 +260,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
-def known_sha256(path: Path) -> str:
+def cached_sha256(path: Path) -> str:
     """SHA-256 of a file, cached in the process by path, size and modification time; shows a progress bar."""
     _require_regular(path)
     stat = path.stat()

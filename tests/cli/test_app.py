@@ -60,18 +60,18 @@ def make_work(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    """A folder like `work`, the corpus built and the experiment run."""
+def first_run(tmp_path_factory):
+    """A folder like `work`, and the run of the experiment in it, which built the corpus too."""
     folder = make_work(tmp_path_factory.mktemp("template"))
     done = ifqa("run", "mine", folder=folder)
     assert done.returncode == 0, done.stderr
-    return folder
+    return folder, done
 
 
 @pytest.fixture
-def built(template, tmp_path):
-    """A copy of `template` that a test may change."""
-    return Path(shutil.copytree(template, tmp_path / "built"))
+def built(first_run, tmp_path):
+    """A copy of that folder that a test may change."""
+    return Path(shutil.copytree(first_run[0], tmp_path / "built"))
 
 
 def write_questions(folder, split="full_split/dev.json", count=10, **changes):
@@ -113,9 +113,8 @@ def assert_refused(done, *words):
         assert word in complaint[0]
 
 
-def test_a_second_run_does_nothing_and_prints_the_same(work):
-    first = ifqa("run", "mine", folder=work)
-    assert first.returncode == 0, first.stderr
+def test_a_second_run_does_nothing_and_prints_the_same(first_run):
+    work, first = first_run
     assert "EM" in first.stdout
     assert "gold_any@10" in first.stdout
     assert "@20" not in first.stdout, "a run of depth 10 has no recall at 20"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import ifqa
+from command_line import ifqa_here as ifqa
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = ROOT / "tests" / "outside"

@@ -4,7 +4,7 @@ import json
 from itertools import product
 
 import pytest
-from command_line import ifqa
+from command_line import ifqa_here as ifqa
 
 BENCHMARK = '''
 from dataclasses import replace

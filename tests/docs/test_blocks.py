@@ -1,7 +1,7 @@
 """Every shell and Python block of the docs runs as it stands: offline, without a key, on the bundled sample.
 
-All blocks of a page run in order in one folder. It holds the finished experiment `sample`, whose reader gets two passages, and
-nothing else. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
+All blocks of a page run in order in one folder. It holds the indexes of the sample and the finished experiment `sample`, of a few
+questions and two passages each, and nothing else. For a page that shows scores of all questions, `sample` is as it is shipped. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
 file's name is saved as that file. A text block right below a shell block has lines that its commands print; `...` stands for what
 is left out.
 """
@@ -22,6 +22,8 @@ from ifqa.cli.app import main
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"(?:<!-- not run: (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FEW = 12  # questions of `sample`
+OF_ALL = {"plugins"}  # pages that show scores of all questions, with readers that take no time
 NAMED = re.compile(r"# ([\w./-]+\.(?:py|toml|jsonl))\b")
 
 
@@ -77,13 +79,14 @@ def run_command(line):
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory):
-    """A folder in which `ifqa run sample` was run with two passages a question, not five, which takes longer."""
+def sample(sample_indexes, tmp_path_factory):
+    """A folder with the sample's indexes and a short experiment `sample`: all 83 questions take a minute to read."""
     folder = tmp_path_factory.mktemp("sample")
+    shutil.copytree(sample_indexes, folder / "indexes")
     whole = (ROOT / "experiments" / "sample.toml").read_text(encoding="utf-8")
     own = folder / "experiments" / "sample.toml"
     own.parent.mkdir()
-    own.write_text(whole.partition("[expected")[0].replace("passages = 5", "passages = 2"))
+    own.write_text(f"limit = {FEW}\n" + whole.partition("[expected")[0].replace("passages = 5", "passages = 2"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run_command("ifqa run sample")
@@ -91,8 +94,10 @@ def sample(tmp_path_factory):
 
 
 @pytest.fixture
-def _own_folder(sample, tmp_path, monkeypatch):
+def _own_folder(page, sample, tmp_path, monkeypatch):
     shutil.copytree(sample, tmp_path, dirs_exist_ok=True)
+    if page.stem in OF_ALL:
+        shutil.rmtree(tmp_path / "experiments")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -4,6 +4,7 @@ import ast
 import base64
 import re
 import runpy
+import shutil
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,10 @@ def parameters(book):
 
 
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory):
-    """A working directory for all runs, with a few variants of experiments; each run makes what is missing."""
+def workplace(sample_indexes, tmp_path_factory):
+    """A working directory for all runs, with indexes and a few variants of experiments; each run makes what is missing."""
     folder = tmp_path_factory.mktemp("notebooks")
+    shutil.copytree(sample_indexes, folder / "indexes")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for name, limit in (

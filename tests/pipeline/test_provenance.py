@@ -19,13 +19,13 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.provenance import (
     fingerprint,
-    finished,
     identifying,
     inputs_of_index,
     inputs_of_passages,
     inputs_of_read,
     inputs_of_retrieve,
     inputs_of_score,
+    require_finished,
     up_to_date_passages,
 )
 from ifqa.plugins import load
@@ -442,7 +442,7 @@ def test_a_damaged_artifact_is_refused_with_the_command_to_remake_it():
         up_to_date_passages(load_corpus("few"))
     shard.unlink()
     with pytest.raises(IfqaError, match=complaint):
-        finished(folder, "ifqa passages few")
+        require_finished(folder, "ifqa passages few")
 
 
 @pytest.mark.parametrize(
@@ -588,7 +588,7 @@ MINE = """
 from ifqa.protocols import Measure
 from ifqa.scoring.measures.f1 import F1
 
-OURS = Measure("ours", F1.of, best="{best}")
+OURS = Measure("ours", F1.score, best="{best}")
 """
 
 

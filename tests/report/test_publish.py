@@ -13,11 +13,13 @@ from ifqa.config.experiment import load_experiment, parse_experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.report import results
 from ifqa.report.compare import compare
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, _figures, publish
 from ifqa.report.records import RECORDS
 from ifqa.report.results import Result
 from ifqa.scoring.stored import read_scores
+from ifqa.storage.resources import list_resources
 
 README = f"# Mine\n\n{BEGIN}\nsomething stale\n{END}\n\nmore\n"
 
@@ -135,7 +137,8 @@ def test_two_reports_at_once_are_one_too_many():
     write()
 
 
-def test_this_repositorys_results_follow_from_its_records(tmp_path):
+def test_this_repositorys_results_follow_from_its_records(monkeypatch):
+    monkeypatch.setattr(results, "list_resources", list_resources)  # all experiments that are shipped
     root = Path(__file__).parents[2]
     Path("experiments").mkdir()
     for name in ("experiments/RESULTS.md", "experiments/RESULTS.jsonl", "README.md"):
@@ -209,8 +212,8 @@ def test_curves_are_of_the_rankings_that_tables_show():
     mean = {"value": 50.0, "low": 40.0, "high": 60.0}
     scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}}
     scores["measures"] = {f"{name}@{k}": mean for name in ("gold_any", "gold_all", "answer") for k in (1, 5)}
-    results = [Result(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
-    (figure,) = _figures(results)
+    found = [Result(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
+    (figure,) = _figures(found)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure
     assert figure.count("<polyline") == 2
 

@@ -35,7 +35,7 @@ def rows(predictions):
 
 @pytest.mark.parametrize("unit", ["question", "group"])
 def test_intervals_and_p_are_those_of_a_measure_over_sets(unit):
-    over_set, column = SetMeasure("risk", risk, unit=unit), ColumnMeasure("risk", AURC.of, AURC.columns, unit=unit)
+    over_set, column = SetMeasure("risk", risk, unit=unit), ColumnMeasure("risk", AURC.score, AURC.columns, unit=unit)
     units = [one.group for one in QUESTIONS] if unit == "group" else []
     first, second = said(1), said(2)
     assert column_interval(column, rows(first), 3, units) == pytest.approx(set_interval(over_set, QUESTIONS, first, 3))

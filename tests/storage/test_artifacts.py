@@ -15,9 +15,9 @@ INPUTS = {"stage": "test", "settings": {"k": 5}}
 
 
 def make(folder, inputs=INPUTS, rows=3, **options):
-    with artifacts.make(folder, lambda: inputs, **options) as work:
-        write_jsonl(work.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
-        work.record["rows"] = rows
+    with artifacts.make(folder, lambda: inputs, **options) as draft:
+        write_jsonl(draft.folder / "rows.jsonl", ({"row": n} for n in range(rows)))
+        draft.record["rows"] = rows
 
 
 def test_a_manifest_has_inputs_and_record(tmp_path):
@@ -42,16 +42,16 @@ def test_a_failure_leaves_what_was_there(tmp_path):
 
 @pytest.mark.parametrize(("inputs", "kept"), [(INPUTS, True), ({"stage": "other"}, False)])
 def test_only_an_attempt_with_the_same_inputs_is_resumed(tmp_path, inputs, kept):
-    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS, resume="same") as work:
-        (work.folder / "half.txt").write_text("half")
+    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS, resume="same") as draft:
+        (draft.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
-    with artifacts.make(tmp_path / "a", lambda: inputs, resume="same") as work:
-        assert (work.folder / "half.txt").exists() == kept
+    with artifacts.make(tmp_path / "a", lambda: inputs, resume="same") as draft:
+        assert (draft.folder / "half.txt").exists() == kept
 
 
 def test_leftovers_are_removed_unless_resuming(tmp_path):
-    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
-        (work.folder / "half.txt").write_text("half")
+    with pytest.raises(KeyboardInterrupt), artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+        (draft.folder / "half.txt").write_text("half")
         raise KeyboardInterrupt
     make(tmp_path / "a")
     assert {path.name for path in (tmp_path / "a").iterdir()} == {"rows.jsonl", "manifest.json"}
@@ -89,8 +89,8 @@ def read_only(monkeypatch, folder):
 def test_artifacts_can_be_used_on_a_read_only_file_system(tmp_path, monkeypatch):
     make(tmp_path / "a")
     read_only(monkeypatch, tmp_path)
-    with artifacts.lock(tmp_path), artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
-        assert work is None
+    with artifacts.lock(tmp_path), artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+        assert draft is None
     with (
         pytest.raises(OSError, match=r"Read-only file system.*partial"),
         artifacts.make(tmp_path / "b", lambda: INPUTS),
@@ -131,8 +131,8 @@ def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
 def test_only_an_artifact_of_the_same_inputs_is_taken_over(tmp_path):
     base, folder = tmp_path / "base" / "a", tmp_path / "variant" / "a"
     make(base)
-    with artifacts.make(folder, lambda: INPUTS, [base]) as work:
-        assert work is None
+    with artifacts.make(folder, lambda: INPUTS, [base]) as draft:
+        assert draft is None
     assert artifacts.is_made(folder, INPUTS)
     assert (folder / "rows.jsonl").read_text() == (base / "rows.jsonl").read_text()
     assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, [base])
@@ -140,18 +140,18 @@ def test_only_an_artifact_of_the_same_inputs_is_taken_over(tmp_path):
 
 def test_a_whole_artifact_is_not_made_again(tmp_path):
     make(tmp_path / "a")
-    with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
-        assert work is None
+    with artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+        assert draft is None
     (tmp_path / "a" / "rows.jsonl").write_text("cut\n")
-    with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
-        assert work is not None
+    with artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+        assert draft is not None
 
 
 def test_a_finished_temporary_folder_is_moved_into_place(tmp_path):
     make(tmp_path / "a")
     (tmp_path / "a").rename(tmp_path / ".a.partial")
-    with artifacts.make(tmp_path / "a", lambda: INPUTS) as work:
-        assert work is None
+    with artifacts.make(tmp_path / "a", lambda: INPUTS) as draft:
+        assert draft is None
     assert artifacts.is_made(tmp_path / "a", INPUTS)
 
 
@@ -266,9 +266,9 @@ def test_a_manifest_with_a_value_of_another_type_is_refused(tmp_path, changes, f
     ("stage", "key"), [("test", "at"), ("test", "files"), ("passages", "sources"), ("index", "passages")]
 )
 def test_a_manifest_without_a_key_that_its_stage_records_is_refused(tmp_path, stage, key):
-    with artifacts.make(tmp_path / "a", lambda: {"stage": stage}) as work:
-        write_jsonl(work.folder / "rows.jsonl", [{"row": 1}])
-        work.record |= {"passages": 1, "sources": {"a.xml": [1, 2, "3"]}}
+    with artifacts.make(tmp_path / "a", lambda: {"stage": stage}) as draft:
+        write_jsonl(draft.folder / "rows.jsonl", [{"row": 1}])
+        draft.record |= {"passages": 1, "sources": {"a.xml": [1, 2, "3"]}}
     path = tmp_path / "a" / "manifest.json"
     manifest = json.loads(path.read_text())
     assert artifacts.read_manifest(tmp_path / "a") == manifest
@@ -306,13 +306,13 @@ def test_a_foreign_file_that_comes_during_the_work_is_kept(tmp_path):
     make(tmp_path / "a")
     with (
         pytest.raises(IfqaError, match=r"late\.txt is in no manifest"),
-        artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as work,
+        artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as draft,
     ):
-        write_jsonl(work.folder / "rows.jsonl", [{"row": 1}])
+        write_jsonl(draft.folder / "rows.jsonl", [{"row": 1}])
         (tmp_path / "a" / "late.txt").write_text("mine")
     (tmp_path / "a" / "late.txt").rename(tmp_path / "late.txt")
-    with artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as work:
-        assert work is None, "the work was finished"
+    with artifacts.make(tmp_path / "a", lambda: {"stage": "other"}) as draft:
+        assert draft is None, "the work was finished"
 
 
 def test_hidden_files_and_empty_folders_do_not_stop_a_stage(tmp_path):

@@ -177,7 +177,7 @@ def test_toml_in_another_encoding_is_refused_with_the_mend(tmp_path, encoding):
         files.read_toml(path)
 
 
-@pytest.mark.parametrize("digest", [files.sha256, files.known_sha256])
+@pytest.mark.parametrize("digest", [files.sha256, files.cached_sha256])
 def test_devices_pipes_and_folders_have_no_fingerprint(tmp_path, digest):
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):

@@ -31,7 +31,7 @@ from ifqa.formats.publishers.reading import Causal, Rest, Units
 from ifqa.progress import bar
 from ifqa.settings import Stored, check_stored
 from ifqa.storage.artifacts import MANIFEST, identity, make, read_manifest
-from ifqa.storage.files import json_line, known_sha256, write
+from ifqa.storage.files import cached_sha256, json_line, write
 
 VERSION = 2  # raised when the same files become other lines
 SECONDS = 5.0  # of work that a kill may cost
@@ -103,19 +103,19 @@ def build(root: Path, folder: Path | None, rules: str = "notebook", seed: int = 
         return {"stage": "causalqa", **common, "datasets": {name: one.inputs for name, one in found.items()}}
 
     told: dict[str, Facts] = {}
-    with make(place, inputs, resume="any") as work:
-        if work is None:
+    with make(place, inputs, resume="any") as draft:
+        if draft is None:
             told = facts_of(place)
         else:
             for name, source in sources.items():
                 key = identity({**common, "dataset": source.inputs})
-                output = Output(work.folder, name, key)
+                output = Output(draft.folder, name, key)
                 if not output.done and not output.take(place):
                     _fill(output, source, rules, seed)
                 told[name] = {"key": key, "origin": source.layout, **output.tally}
-            _remove_others(work.folder, told)
-            work.record |= {"datasets": told, "absent": absent}
-            work.record["questions"] = sum(causal(one) for one in told.values())
+            _remove_others(draft.folder, told)
+            draft.record |= {"datasets": told, "absent": absent}
+            draft.record["questions"] = sum(causal(one) for one in told.values())
     for name in LAYOUTS:
         yield f"{name}: absent, {absent[name]}" if name in absent else _line(name, told[name])
 
@@ -164,7 +164,7 @@ def _facts(chosen: Sequence[Part], aside: Iterable[str] = ()) -> dict[str, objec
 @cache
 def _sha256(path: Path, size: int, modified: int) -> str:
     if size > _LARGE:
-        return known_sha256(path)
+        return cached_sha256(path)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -92,7 +92,7 @@ GOLD = {one.id: one.answers[0] for one in QUESTIONS}
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda one: one.name)
 def test_a_perfect_reader_is_wholly_consistent(measure):
-    assert measure.of(QUESTIONS, predictions(GOLD.values())) == 1
+    assert measure.score(QUESTIONS, predictions(GOLD.values())) == 1
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda one: one.name)
@@ -100,7 +100,7 @@ def test_a_coin_lands_on_chance(measure):
     value, low, high = set_interval(measure, QUESTIONS, coin(0), 0)
     assert low <= CHANCE[measure.name] <= high
     assert low <= value <= high
-    values = [measure.of(QUESTIONS, coin(seed)) for seed in range(60)]
+    values = [measure.score(QUESTIONS, coin(seed)) for seed in range(60)]
     assert abs(fmean(values) - CHANCE[measure.name]) < 3 * stdev(values) / 60**0.5
 
 
@@ -113,7 +113,7 @@ def test_what_chance_is_stands_in_the_head_of_a_report(measure):
 def test_a_brute_force_over_the_graphs_counts_the_same(seed):
     draw = random.Random(seed)
     answers = [draw.choice([gold, *SIGNS, "", "perhaps"]) for gold in GOLD.values()]
-    found = [measure.of(QUESTIONS, predictions(answers)) for measure in MEASURES]
+    found = [measure.score(QUESTIONS, predictions(answers)) for measure in MEASURES]
     counted = again(dict(zip(GOLD, answers, strict=True)))
     assert [cases for _, cases in counted[:2]] == [216, 84]
     assert (
@@ -130,9 +130,13 @@ def test_a_product_with_no_effect_is_no_effect():
     ]
     answered = {"12": ("no effect", "less"), "3": "no effect"}
     given = [*answered["12"], answered["3"]]
-    assert TRANSITIVITY.of(chain, [Prediction(one.id, answer) for one, answer in zip(chain, given, strict=True)]) == 1
+    assert (
+        TRANSITIVITY.score(chain, [Prediction(one.id, answer) for one, answer in zip(chain, given, strict=True)]) == 1
+    )
     given[2] = "less"
-    assert TRANSITIVITY.of(chain, [Prediction(one.id, answer) for one, answer in zip(chain, given, strict=True)]) == 0
+    assert (
+        TRANSITIVITY.score(chain, [Prediction(one.id, answer) for one, answer in zip(chain, given, strict=True)]) == 0
+    )
 
 
 def test_a_missing_answer_fits_with_nothing():
@@ -142,36 +146,36 @@ def test_a_missing_answer_fits_with_nothing():
         question("3", "a", "c", "less", 2),
     ]
     given = [Prediction("1", "", error="none"), Prediction("2", ""), Prediction("3", "")]
-    assert TRANSITIVITY.of(chain, given) == 0
+    assert TRANSITIVITY.score(chain, given) == 0
     pair = [question("1", "a", "b", "more", 1), question("2", "a", "c", "less", 1)]
-    assert DISJUNCTIVE.of(pair, [Prediction("1", "more"), Prediction("2", "")]) == 0
-    assert DISJUNCTIVE.of(pair, [Prediction("1", "less"), Prediction("2", "More.")]) == 1
+    assert DISJUNCTIVE.score(pair, [Prediction("1", "more"), Prediction("2", "")]) == 0
+    assert DISJUNCTIVE.score(pair, [Prediction("1", "less"), Prediction("2", "More.")]) == 1
 
 
 def test_steps_of_another_graph_or_paragraph_make_no_chain():
     steps = [question("1", "a", "b", "more", 1), question("2", "b", "c", "less", 1, graph="2")]
     far = [question("3", "a", "c", "less", 2), question("4", "b", "c", "less", 1, group="q")]
     several = [*steps, *far]
-    assert TRANSITIVITY.of(several, [Prediction(one.id, one.answers[0]) for one in several]) is None
+    assert TRANSITIVITY.score(several, [Prediction(one.id, one.answers[0]) for one in several]) is None
 
 
 def test_without_opposite_steps_nothing_is_disjunctive():
     alike = [question("1", "a", "b", "more", 1), question("2", "a", "c", "more", 1), question("3", "d", "e", "less", 1)]
-    assert DISJUNCTIVE.of(alike, [Prediction(one.id, "more") for one in alike]) is None
+    assert DISJUNCTIVE.score(alike, [Prediction(one.id, "more") for one in alike]) is None
 
 
 def test_exchanging_more_and_less_twice_keeps_the_answer():
     twice = [question("1", "more rain", "MORE mud", "more", 1), question("2", "less rain", "less mud", "more", 1)]
-    assert SYMMETRY.of(twice, [Prediction("1", "less"), Prediction("2", "less")]) == 1
-    assert SYMMETRY.of(twice, [Prediction("1", "less"), Prediction("2", "more")]) == 0
+    assert SYMMETRY.score(twice, [Prediction("1", "less"), Prediction("2", "less")]) == 1
+    assert SYMMETRY.score(twice, [Prediction("1", "less"), Prediction("2", "more")]) == 0
     once = [question("1", "more rain", "mud", "no effect", 0), question("2", "less rain", "mud", "no effect", 0)]
-    assert SYMMETRY.of(once, [Prediction("1", "no effect"), Prediction("2", "no effect")]) == 1
-    assert SYMMETRY.of(once, [Prediction("1", "more"), Prediction("2", "more")]) == 0
+    assert SYMMETRY.score(once, [Prediction("1", "no effect"), Prediction("2", "no effect")]) == 1
+    assert SYMMETRY.score(once, [Prediction("1", "more"), Prediction("2", "more")]) == 0
 
 
 def test_a_pair_whose_gold_answers_break_the_rule_is_left_out():
     broken = [question("1", "more rain", "mud", "more", 1), question("2", "less rain", "mud", "more", 1)]
-    assert SYMMETRY.of(broken, [Prediction("1", "more"), Prediction("2", "more")]) is None
+    assert SYMMETRY.score(broken, [Prediction("1", "more"), Prediction("2", "more")]) is None
 
 
 def test_a_paragraph_that_a_resample_has_twice_counts_twice():
@@ -179,11 +183,11 @@ def test_a_paragraph_that_a_resample_has_twice_counts_twice():
     other = [question("3", "a", "b", "more", 1, group="q"), question("4", "a", "c", "less", 1, group="q")]
     again = [question("5", "a", "b", "more", 1, group="q#2"), question("6", "a", "c", "less", 1, group="q#2")]
     given = [Prediction(str(n), answer) for n, answer in enumerate(["more", "less", *["more"] * 4], start=1)]
-    assert DISJUNCTIVE.of([*one, *other, *again], given) == pytest.approx(1 / 3)
+    assert DISJUNCTIVE.score([*one, *other, *again], given) == pytest.approx(1 / 3)
 
 
 @settings(max_examples=25)
 @given(st.lists(st.sampled_from([*SIGNS, "", "maybe"]), min_size=len(QUESTIONS), max_size=len(QUESTIONS)))
 def test_every_value_is_a_share(answers):
     for measure in MEASURES:
-        assert 0 <= measure.of(QUESTIONS, predictions(answers)) <= 1
+        assert 0 <= measure.score(QUESTIONS, predictions(answers)) <= 1

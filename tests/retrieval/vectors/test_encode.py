@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_encoder import tiny
+from tiny_encoder import tiny, tiny_dpr
 
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
@@ -148,7 +148,8 @@ def test_other_weights_of_the_same_name_encode_everything_again(tmp_path, passag
     np.testing.assert_allclose(Vectors(tmp_path / "out").at([0]), expected, atol=1e-3)
 
 
-def test_two_processes_make_the_same_bytes(tmp_path, passages, model):
+def test_two_processes_make_the_same_bytes(tmp_path, passages):
+    model = tiny_dpr(tmp_path / "dpr")  # a process needs no sentence-transformers for it, which take seconds to import
     encode(passages, tmp_path / "one", settings(model))
     encode(passages, tmp_path / "two", settings(model), workers=2)
     assert files(tmp_path / "two") == files(tmp_path / "one")

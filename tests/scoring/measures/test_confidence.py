@@ -75,7 +75,7 @@ def test_a_question_that_counts_twice_is_two_questions(cases):
     times = np.array([[n % 3 for n in range(len(cases))]], dtype=float)
     doubled = [one for n, one in enumerate(cases) for _ in range(n % 3)]
     for measure in CONFIDENCE:
-        [found] = measure.of(numbers(cases), times)
+        [found] = measure.score(numbers(cases), times)
         wanted = value_of(measure, numbers(doubled)) if doubled else None
         assert (None if np.isnan(found) else found) == (None if wanted is None else pytest.approx(wanted))
 

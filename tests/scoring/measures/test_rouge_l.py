@@ -74,10 +74,10 @@ def test_the_package_splits_words_at_other_letters_and_ours_does_not():
 
 def test_an_answer_of_no_words_scores_0_by_the_authors_and_1_by_squad():
     question, prediction = Question("q", "why?", ("A", "b")), Prediction("q", "the")
-    assert (CAUSALQA_F1.of(question, prediction), SQUAD_F1.of(question, prediction)) == (0, 1)
+    assert (CAUSALQA_F1.score(question, prediction), SQUAD_F1.score(question, prediction)) == (0, 1)
     assert (rouge_l("the", ["A"]).f1, rouge_l_words("the", ["A"]).f1) == (0, 1)
     some = Prediction("q", "b c")
-    assert CAUSALQA_F1.of(question, some) == SQUAD_F1.of(question, some) == pytest.approx(2 / 3)
+    assert CAUSALQA_F1.score(question, some) == SQUAD_F1.score(question, some) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize("score", [rouge_l, rouge_l_words])
