@@ -212,8 +212,7 @@ class SetMeasure:
     """A score of many answers at once, 0 to 1: such as the consistency of related questions.
 
     `score` gets questions and their predictions, failed ones too; it gives None if it is not defined. In a bootstrap resample
-    a unit that is drawn twice gets a second name, also in the ids of its questions. So a measure that goes unit by unit counts
-    the unit twice. The other attributes are those of `Measure`.
+    a unit that is drawn twice gets a second name, also in the ids of its questions. The other attributes are those of `Measure`.
     """
 
     name: str
@@ -229,8 +228,8 @@ class SetMeasure:
 class ColumnMeasure:
     """A score of many answers at once, 0 to 1, from numbers in the questions' rows; all resamples are computed in one call.
 
-    `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `score` gets
-    the numbers, (questions, columns), NaN where a row lacks one, and how often each question counts in each resample,
+    `columns` are keys of `per_question.jsonl`: measures of answers, "confidence", "failed", "abstained", "gold_read". `score`
+    gets the numbers, (questions, columns), NaN where a row lacks one, and how often each question counts in each resample,
     (resamples, questions). It gives (resamples,) scores, NaN where undefined. The other attributes are those of `Measure`.
     """
 

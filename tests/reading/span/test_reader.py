@@ -1,9 +1,11 @@
 """The extractive reader with its shipped weights."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
+import torch
 
 from ifqa.errors import IfqaError
 from ifqa.reading.span.reader import SHIPPED, Extractive
@@ -115,6 +117,17 @@ def test_missing_and_broken_weights_are_named(tmp_path: Path) -> None:
     (tmp_path / "adapter.safetensors").write_bytes(b"no")
     with pytest.raises(IfqaError, match="not whole"):
         Extractive(weights=str(tmp_path))
+
+
+def test_questions_whose_best_answers_are_close_are_read_again_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact, quick = (Extractive(precision=one).read(QUESTIONS, PASSAGES) for one in ("float32", "bfloat16"))
+    reader = Extractive(precision="bfloat16")
+    reader._second = torch.float32
+    monkeypatch.setattr("ifqa.reading.span.reader.CLOSE", math.inf)
+    assert reader.read(QUESTIONS, PASSAGES) == exact
+    monkeypatch.setattr("ifqa.reading.span.reader.CLOSE", -math.inf)
+    assert reader.read(QUESTIONS, PASSAGES) == quick
+    assert quick != exact
 
 
 @pytest.mark.parametrize("settings", [{"device": "abacus"}, {"precision": "float8"}, {"batch_tokens": 0}])
