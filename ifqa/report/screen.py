@@ -14,7 +14,7 @@ from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.ready import is_scored, missing
-from ifqa.pipeline.upstream import answers_of
+from ifqa.pipeline.upstream import answers_of, predictions_of, questions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import printable
 from ifqa.records import Answer, Passage
@@ -148,7 +148,10 @@ def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
         folder: its score folder.
         count: from 1; fewer are printed if the experiment has fewer questions.
     """
-    kinds = choose(read_rows(folder), declared(experiment.benchmark, experiment.measures, experiment.root), count)
+    said = predictions_of(experiment, questions_of(experiment))
+    computed = {one.question_id for one in said if one.how and one.how.calculation}
+    by = declared(experiment.benchmark, experiment.measures, experiment.root)
+    kinds = choose(read_rows(folder), by, count, computed)
     answers = {one.question.id: one for one in answers_of(experiment, kinds)}
     for question_id, kind in kinds.items():
         answer = answers[question_id]
@@ -156,7 +159,7 @@ def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
 
 
 _INDENT = 10
-_COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow"}
+_COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstained": "yellow"}
 
 
 def _print_answer(answer: Answer, evidence: Sequence[Passage], kind: str = "", wanted: str = "") -> None:

@@ -27,6 +27,12 @@ def test_kinds_take_turns_in_the_questions_order():
     assert choose([], BY, 3) == {}
 
 
+def test_a_computed_answer_and_an_abstention_have_their_turns():
+    rows = [row(0, 1.0), row(1, 0.0), row(2, 1.0), row(3, 0.0, abstained=1.0), row(4, 0.0)]
+    kinds = {"q/0": "right", "q/1": "wrong", "q/4": "wrong", "q/3": "abstained", "q/2": "right"}
+    assert list(choose(rows, BY, 5, computed=["q/0", "q/4"]).items()) == list(kinds.items())
+
+
 @pytest.mark.parametrize(
     ("best", "score", "kind"),
     [("high", 1.0, "right"), ("low", 0.0, "right"), ("high", 0.0, "wrong"), ("low", 1.0, "wrong"), ("low", 0.4, "partly right")],
