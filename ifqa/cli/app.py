@@ -183,6 +183,24 @@ def run(
 
 
 @app.command()
+@with_workers
+@changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
+def probe(changes: dict[str, object], workers: Any, experiment: ExperimentName = "sample", json: Json = False) -> None:
+    """Read a finished experiment's questions again with another supposition or other passages, and show what is lost."""
+    chosen = changed_experiment(experiment, changes)
+    from dataclasses import asdict
+
+    from ifqa.pipeline.probe import probe as probe_all
+    from ifqa.report.probes import show_losses
+
+    losses = probe_all(chosen, None, workers)
+    if json:
+        print_json({"experiment": chosen.name, "losses": [asdict(one) for one in losses]})
+    else:
+        show_losses(chosen.name, losses)
+
+
+@app.command()
 @changing("k", "retriever", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens", "limit")
 def check(
     names: Annotated[list[str], typer.Argument(help="Experiments or corpora.", autocompletion=complete_experiment)],

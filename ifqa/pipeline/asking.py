@@ -55,12 +55,22 @@ class Asked:
     facts: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Given:
+    """Questions to read in place of an experiment's own, the hits to read for each, and the folder that they are for."""
+
+    folder: Path
+    questions: Sequence[Question]
+    rankings: Sequence[Sequence[Hit]]
+
+
 def ask(
     draft: Draft,
     experiment: Experiment,
     stage: Stage,
     session: Session | None,
     workers: Workers,
+    given: Given | None = None,
 ) -> None:
     """Ask all questions that an earlier attempt left, write the stage's files into `draft`, and its facts into the record.
 
@@ -73,6 +83,7 @@ def ask(
         stage: "retrieve" or "read".
         session: the budget and the language models.
         workers: who asks.
+        given: to read, other questions or rankings than the experiment's.
 
     Raises:
         IfqaError: the retriever or reader cannot be opened or breaks its protocol, or a worker died twice.
@@ -80,6 +91,8 @@ def ask(
     folder, questions = experiment.folder / stage, questions_of(experiment)
     depth = experiment.reader["passages"] if experiment.reader and stage == "read" else 0
     rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions)) if stage == "read" else iter(())
+    if given:
+        folder, questions, rankings = given.folder, list(given.questions), (list(one) for one in given.rankings)
     size = SEARCHED if stage == "retrieve" else load("reader", _name(experiment, stage)).chunk
     log = Chunks(draft.folder, (RUN, PASSAGES, PREDICTIONS), _is_answered)
     total: dict[str, Any] = {}

@@ -118,7 +118,7 @@ def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[Fi
     yield forecasted(f"  retriever {name}, {counted(k, 'passage')} a question", f"retriever {name}")
     fingerprint("retriever", experiment)
     if experiment.asks_llm("retriever"):
-        yield _asking(system, _to_retrieve(system, questions) if questions else None, "retriever")
+        yield asked_of_model(system, _to_retrieve(system, questions) if questions else None, "retriever")
 
 
 def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Findi
     yield forecasted(line + taken, f"reader {name}", **known)
     if experiment.asks_llm("reader"):
         requests = reader.requests(questions, _to_read(system, questions)) if questions else None
-        yield _asking(system, requests, "reader")
+        yield asked_of_model(system, requests, "reader")
 
 
 def _its_models(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
@@ -175,7 +175,7 @@ def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 
 
-def _asking(system: System, requests: Sequence[Request] | None, asker: str) -> Finding:
+def asked_of_model(system: System, requests: Sequence[Request] | None, asker: str) -> Finding:
     """The calls, tokens and money that requests to the language model will take; None for requests that are unknown."""
     experiment = system.experiment
     assert experiment.llm is not None

@@ -5,12 +5,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.config.names import bases
+from ifqa.pipeline.probe import FOLDER as PROBED
+from ifqa.pipeline.probe import LOSSES, PROBES, SCORE
 from ifqa.storage.artifacts import MANIFEST, lock
 from ifqa.storage.replacing import ONLY_THERE
 
 _STAGES = {name for stage in ("retrieve", "read", "score") for name in (stage, f".{stage}.partial", f".{stage}.old")}
+_PROBES = {name for one in (*PROBES, SCORE) for name in (one, f".{one}.partial", f".{one}.old")}
 _BESIDE = {"experiment.toml", ".experiment.toml.tmp", ".lock"}
-_FILES = {MANIFEST, *ONLY_THERE, "run.trec", "passages.jsonl", "predictions.jsonl", "scores.json", "per_question.jsonl"}
+_FILES = {
+    MANIFEST,
+    *ONLY_THERE,
+    "run.trec",
+    "passages.jsonl",
+    "predictions.jsonl",
+    "scores.json",
+    "per_question.jsonl",
+    LOSSES,
+}
 _FILES |= {f".{name}.tmp" for name in _FILES}  # left by a killed run
 
 
@@ -43,8 +55,13 @@ def _is_ours(path: Path, folder: Path) -> bool:
     if path.is_symlink():
         return False
     if path.parent == folder:
-        return path.name in (_STAGES if path.is_dir() else _BESIDE)
-    return path.parent.name in _STAGES and path.parent.parent == folder and path.name in _FILES and path.is_file()
+        return path.name in (_STAGES | {PROBED} if path.is_dir() else _BESIDE)
+    probed = folder / PROBED
+    if path.parent == probed:
+        return path.name in _PROBES if path.is_dir() else path.name == ".lock"
+    of_stage = path.parent.parent == folder and path.parent.name in _STAGES
+    of_probe = path.parent.parent == probed and path.parent.name in _PROBES
+    return (of_stage or of_probe) and path.name in _FILES and path.is_file()
 
 
 def _size(folder: Path) -> int:

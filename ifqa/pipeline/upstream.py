@@ -164,6 +164,15 @@ def predictions_of(experiment: Experiment, questions: Sequence[Question]) -> Ite
         yield prediction or _missing(question)
 
 
+def read_predictions(path: Path) -> dict[str, Prediction]:
+    """All predictions of a file, by question.
+
+    Raises:
+        IfqaError: a line is no prediction, or answers a question again.
+    """
+    return dict(_each_prediction(path))
+
+
 def _each_prediction(path: Path) -> Iterator[tuple[str, Prediction]]:
     before = ""
     for number, record in read_jsonl(path):

@@ -12,6 +12,7 @@ from ifqa.report.curves import recall_curve, recall_svg, reliability_curve, reli
 from ifqa.report.page import write_page
 from ifqa.report.pages import check_exported, export, is_page
 from ifqa.report.pages import pages as row_pages
+from ifqa.report.probes import losses_grid
 from ifqa.report.records import RECORDS, read_records
 from ifqa.report.results import Result, gather, updated
 from ifqa.report.table import grids, in_readme, markdown, readme_table
@@ -73,7 +74,8 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
             return
         here = [one for one in here if not chosen or one.experiment.name in chosen]
         figures = [*_figures(here), *_figures_of_confidence(here)]
-        write_page(PAGE, tables, figures, browse([one.experiment for one in here]), _about(here))
+        probes = losses_grid(one.experiment for one in here)
+        write_page(PAGE, [*tables, *probes], figures, browse([one.experiment for one in here]), _about(here))
         yield PAGE
         if pages:
             yield from export(results, pages)

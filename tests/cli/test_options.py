@@ -51,6 +51,7 @@ VERBS = {
     "score": ["mine"],
     "run": ["mine"],
     "check": ["mine"],
+    "probe": ["mine"],
 }
 
 
@@ -94,7 +95,7 @@ def test_a_flag_changes_its_setting_of_the_experiment(verb, flag, ifqa, monkeypa
         raise KeyboardInterrupt
 
     for where in ("ifqa.pipeline.stages.open_system", "ifqa.pipeline.stages.retrieve", "ifqa.pipeline.stages.read",
-                  "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check._experiment"):  # fmt: skip
+                  "ifqa.pipeline.stages.score", "ifqa.pipeline.stages.run", "ifqa.pipeline.check._experiment", "ifqa.pipeline.probe.probe"):  # fmt: skip
         monkeypatch.setattr(where, keep)
     assert ifqa(verb, *VERBS[verb], flag, value).code == STOPPED
     stages.write_resolved(found[0])

@@ -1,0 +1,208 @@
+"""Probes: what they ask, what a reader loses by them, and how they resume."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from outside_plugins import GOLD, experiment, five_questions, question, write
+from scored_experiments import benchmark
+
+from ifqa.cli import app
+from ifqa.config.experiment import load_experiment
+from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
+from ifqa.pipeline.clean import remove, variants
+from ifqa.pipeline.probe import PROBES, _others, losses_of, probe
+from ifqa.records import Hit, Question
+from ifqa.report.probes import losses_grid, show_losses
+from ifqa.report.publish import PAGE, publish
+
+#: Answers with the captain of the team that the question names, if a passage names him; reads two questions at a time.
+READS = """
+import re
+from pathlib import Path
+from ifqa.records import Prediction
+
+
+class Reads:
+    chunk = 2
+
+    def __init__(self, memory: bool = False) -> None:
+        self.memory = memory
+
+    def answer(self, questions, passages):
+        if Path("stop").exists() and len(questions) == 1:
+            raise KeyboardInterrupt
+        with open("asked.txt", "a") as file:
+            print(*(one.text for one in questions), sep="|", file=file)
+        return [Prediction(one.id, self.captain(one.text, given)) for one, given in zip(questions, passages)]
+
+    def captain(self, text, given):
+        found = re.search("team(.)", text)
+        name = f"captain{found[1]}" if found else "nobody"
+        return name if self.memory or any(name in one.text for one in given) else "nobody"
+"""
+TABLES = (
+    'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\nname = "gold"\nk = 2\n[reader]\nname = "reads_here:Reads"\n'
+)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    yield from five_questions(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def mine(tmp_path):
+    write("reads_here.py", READS)
+    write("experiments/mine.toml", TABLES)
+    return load_experiment("mine")
+
+
+def asked():
+    return Path("asked.txt").read_text().splitlines() if Path("asked.txt").exists() else []
+
+
+def pairs(*texts):
+    return [(Question(f"q/{n}", text), [Hit(f"p{n}", 1.0)]) for n, text in enumerate(texts)]
+
+
+def test_each_probe_changes_one_thing():
+    usual = pairs("If Ann had left, who would lead?", "Who would lead if Bo were ill?", "Who leads?")
+    alone = PROBES["no-supposition"](usual, 0)
+    assert [(one.id, one.text) for one, _ in alone] == [("q/0", "Who would lead?"), ("q/1", "Who would lead?")]
+    assert [hits for _, hits in alone] == [usual[0][1], usual[1][1]]
+    swapped = PROBES["other-supposition"](usual, 0)
+    assert [one.text for one, _ in swapped] == ["If Bo were ill, who would lead?", "If Ann had left, who would lead?"]
+    assert [hits for _, hits in swapped] == [usual[0][1], usual[1][1]]
+    elsewhere = PROBES["other-passages"](usual, 0)
+    assert [one for one, _ in elsewhere] == [one for one, _ in usual]
+    assert all(hits != own for (_, hits), (_, own) in zip(elsewhere, usual, strict=True))
+
+
+def test_equal_suppositions_and_shared_passages_are_no_change():
+    same = pairs("If Ann had left, who would lead?", "If Ann had left, what would be lost?")
+    assert PROBES["other-supposition"](same, 0) == []
+    shared = [(one, [Hit("p", 1.0), *hits]) for one, hits in same]
+    assert PROBES["other-passages"](shared, 0) == []
+    assert PROBES["other-passages"]([(one, []) for one, _ in same], 0) == []
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.integers(0, 5))
+def test_whoever_has_a_different_one_gets_a_different_one(several, seed):
+    found = _others(several, seed, int.__ne__)
+    assert found == _others(several, seed, int.__ne__)
+    assert [one is None for one in found] == [len(set(several)) == 1 for _ in several]
+    assert all(one is None or (one != own and one in several) for one, own in zip(found, several, strict=True))
+
+
+def test_losses_are_paired_and_an_interrupted_probe_goes_on(mine):
+    stages.run(mine)
+    Path("asked.txt").unlink()
+    write("stop", "")
+    with pytest.raises(KeyboardInterrupt):  # at the last question of the first probe
+        probe(mine)
+    assert (len(asked()), losses_of(mine)) == (2, [])
+    Path("stop").unlink()
+    found = probe(mine)
+    assert len(asked()) == 3 * 3
+    assert [one for line in asked()[:3] for one in line.split("|")] == ["Who would lead?"] * 5
+    assert {(one.probe, one.measure): (one.before, one.after, one.loss) for one in found} == {
+        (name, measure): (100.0, 0.0, 100.0) for name in PROBES for measure in ("EM", "F1")
+    }
+    assert {(one.questions, one.left_out, one.low, one.high) for one in found} == {(5, 0, 100.0, 100.0)}
+    assert found[0].p == pytest.approx(2 / 32, abs=0.02)  # of 32 swaps two are as large
+
+    path = Path("experiments/mine/probe/score/losses.json")
+    path.write_text(path.read_text() + " ")
+    assert losses_of(mine) == []
+    assert probe(mine) == found == losses_of(mine)
+    assert len(asked()) == 3 * 3  # nothing is read again
+    write("experiments/mine.toml", f"{TABLES}memory = true\n")
+    assert losses_of(load_experiment("mine")) == []
+    with pytest.raises(IfqaError, match="made from something else"):
+        probe(load_experiment("mine"))
+
+
+def test_questions_that_do_not_split_are_left_out_before_and_after():
+    benchmark(*map(question, range(4)), question(4) | {"question": "Who leads team4?"})
+    write("reads_here.py", READS)
+    knows = experiment("knows", retriever=GOLD, reader={"name": "reads_here:Reads", "memory": True})
+    stages.run(knows)
+    found = {one.probe: one for one in probe(knows) if one.measure == "EM"}
+    counts = {name: (one.questions, one.left_out) for name, one in found.items()}
+    assert counts == {"no-supposition": (4, 1), "other-supposition": (4, 1), "other-passages": (5, 0)}
+    assert (found["other-passages"].loss, found["other-passages"].p) == (0.0, 1.0)  # it answers from memory
+    assert found["other-supposition"].loss == 100.0
+
+
+@pytest.mark.parametrize(
+    ("tables", "refused"),
+    [
+        ({"retriever": GOLD}, "has no \\[reader\\] to probe"),
+        ({"reader": {"name": "reads_here:Reads"}}, "is not there yet"),
+    ],
+)
+def test_what_was_not_read_cannot_be_probed(tables, refused):
+    write("reads_here.py", READS)
+    with pytest.raises(IfqaError, match=refused):
+        probe(experiment("mine", **tables))
+    assert not Path("experiments/mine/probe").exists()
+
+
+def test_the_verb_the_page_and_clean_know_of_probes(mine, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["ifqa", "run", "mine", "--limit", "3", "--json"])
+    with pytest.raises(SystemExit):
+        app.main()
+    monkeypatch.setattr("sys.argv", ["ifqa", "probe", "mine", "--limit", "3", "--json"])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert not ended.value.code
+    told = json.loads(capsys.readouterr().out)
+    assert [one["probe"] for one in told["losses"]] == [name for name in PROBES for _ in range(2)]
+    variant = load_experiment("mine+limit=3")
+    show_losses(variant.name, losses_of(variant))
+    shown = capsys.readouterr().out
+    assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", shown)
+    [grid] = losses_grid([mine, variant])
+    assert grid.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
+    list(publish(None, (), False))
+    assert "What readers lose without the supposition" in PAGE.read_text()
+    [found] = variants()
+    assert found.kept == ""
+    remove(found)
+    assert not variant.folder.exists()
+
+
+def test_the_order_of_a_draw_depends_on_the_seed_alone():
+    usual = pairs(*(f"If team{n} had won, who would lead?" for n in range(9)))
+    first, again, other = (PROBES["other-supposition"](usual, seed) for seed in (0, 0, 1))
+    assert first == again != other
+
+
+def test_what_a_probe_asks_of_a_language_model_is_told_before(capsys):
+    model = (
+        "from ifqa.records import Completion\n"
+        "class Parrot:\n"
+        "    chat = True\n"
+        "    def complete(self, requests):\n"
+        "        with open('prompts.txt', 'a') as file:\n"
+        "            file.writelines(f'{one.messages[-1][1]!r}\\n' for one in requests)\n"
+        "        return [Completion('Answer: captain1') for _ in requests]\n"
+    )
+    write("parrot_here.py", model)
+    reader = {"name": "llm", "prompt": "open-book", "shots": 0}
+    asks = experiment("asks", retriever=GOLD, reader=reader, llm={"name": "parrot_here:Parrot"})
+    stages.run(asks)
+    Path("prompts.txt").unlink()
+    capsys.readouterr()
+    losses = probe(asks)
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("llm parrot_here")]
+    assert [re.search(r"llm parrot_here:Parrot: (\d+) calls", line)[1] for line in told] == ["5", "5", "5"]
+    prompts = Path("prompts.txt").read_text().splitlines()
+    assert (len(prompts), sum("If team" in one for one in prompts)) == (15, 10)
+    assert {(one.measure, one.before, one.loss) for one in losses if one.measure == "EM"} == {("EM", 20.0, 0.0)}
