@@ -15,6 +15,7 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
+from ifqa.protocols import Place
 from ifqa.reading.span.confidence import FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive
 from ifqa.reading.span.weights import identity_of
@@ -29,6 +30,7 @@ from ifqa.storage.files import read_json, write_json
 from ifqa.training.material import Material
 from ifqa.training.resume import damaged
 from ifqa.training.span.folds import folds as folds_of
+from ifqa.training.span.trainer import READING
 from ifqa.training.span.trainer import train as train_reader
 
 FOLDS, ROWS = "folds", "rows.json"
@@ -57,6 +59,7 @@ def train(
     passages: Positive = 5,
     without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2,
     false_abstentions: Share = 0.1,
+    start: Place = "",
     device: str = "cpu",
     progress: Callable[[str], None] = say,
 ) -> dict[str, Any]:
@@ -74,6 +77,8 @@ def train(
         without_gold: the weight of the reading without gold passages, as a share of all.
         false_abstentions: the threshold lies where this share of the questions with a gold passage among those read are
             abstained from.
+        start: where the weights' training started, if it did not start from MiniLM itself; empty for `reading` in the folder. The
+            folds' readers start there too: its reading questions are none of the folds'.
         device: "cpu" or "cuda", to train and to read.
         progress: called with a line at each step.
 
@@ -84,7 +89,7 @@ def train(
         IfqaError: the weights are missing or damaged, were trained on other questions, or no answer is right, or all are.
     """
     manifest = _manifest(folder, material)
-    settings = {**manifest["settings"], "device": device}
+    settings = {**manifest["settings"], "device": device, "start": _start(folder, manifest, start)}
     of = folds_of(material.questions, folds, seed)
     rows: list[Row] = []
     for fold in range(folds):
@@ -192,6 +197,20 @@ def _manifest(folder: Path, material: Material) -> dict[str, Any]:
             f"{', '.join(material.sources) or 'these questions'}; name its training split with --benchmark and --split"
         )
     return manifest
+
+
+def _start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
+    """The folder that the weights' training started from; empty if from MiniLM itself."""
+    wanted = manifest.get("start")
+    if wanted is None:
+        return ""
+    found = Path(start or folder / READING)
+    if not found.is_dir() or identity_of(found) != wanted["sha256"]:
+        raise IfqaError(
+            f"{folder} was trained from other weights than {found} holds; name the folder with --set start=, or train again: "
+            "ifqa train extractive --reading"
+        )
+    return str(found)
 
 
 def _apart(material: Material, others: Sequence[Asked], held: Sequence[Asked]) -> Material:

@@ -98,7 +98,10 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     trained, read = [], []
 
     def train_fold(material, folder, *, progress, **settings):
-        assert settings == json.loads((tmp_path / "manifest.json").read_text())["settings"] | {"device": "cpu"}
+        assert settings == json.loads((tmp_path / "manifest.json").read_text())["settings"] | {
+            "device": "cpu",
+            "start": "",
+        }
         trained.append({one.id for one in material.questions})
         gold = {text for one in QUESTIONS for text in one.gold_passages if one.id not in trained[-1]}
         assert gold.isdisjoint(passage.text for ranking in material.rankings for passage in ranking)
@@ -155,12 +158,25 @@ def test_weights_of_other_questions_or_without_a_manifest_are_refused(tmp_path, 
     assert not (tmp_path / FILE).exists()
 
 
+def test_folds_start_where_the_weights_started_or_not_at_all(tmp_path, weights):
+    copied(weights, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"start": {"sha256": "ab"}}))
+    for start in ("", str(weights)):
+        with pytest.raises(
+            IfqaError, match="was trained from other weights than .* holds; name the folder with --set start="
+        ):
+            train(MATERIAL, tmp_path, start=start)
+
+
 @pytest.fixture
 def weights(tmp_path):
     """The shipped weights, as if they had been trained on these questions."""
     folder = tmp_path / "shipped"
     shutil.copytree(SHIPPED, folder, ignore=shutil.ignore_patterns(FILE))
-    manifest = json.loads((SHIPPED / "manifest.json").read_text())
+    manifest = {
+        key: value for key, value in json.loads((SHIPPED / "manifest.json").read_text()).items() if key != "start"
+    }
     (folder / "manifest.json").write_text(
         json.dumps(manifest | {"sources": MATERIAL.sources, "files": hashes(folder, ["*.safetensors"])})
     )
