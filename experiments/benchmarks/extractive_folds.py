@@ -1,18 +1,16 @@
-"""Cross-validates the extractive reader, trained with adapters or with full fine-tuning.
+"""Cross-validates the span reader: trains on all folds of a training split but one, and reads the questions of that one.
 
-    python experiments/benchmarks/extractive_folds.py data/ifqa/full_split/train.json --folds 4 --fold 0 \
-        --train adapter|full [--learning-rate X] --out FOLDER
+    python experiments/benchmarks/extractive_folds.py data/ifqa/full_split/train.json --folds 4 --fold 0 --out FOLDER \
+        [--set start=models/extractive/reading] [--set learning_rate=5e-4] [--name NAME]
     python experiments/benchmarks/extractive_folds.py --compare A.jsonl B.jsonl
 
-Trains on all folds of a training split but one, then answers the questions of the held-out fold: once from their gold
-passages, and once from BM25's five best of all gold passages of the split. Equal questions, and questions that share a
-gold passage, are in the same fold. Negatives are BM25's best of the same passages, as in `ifqa train extractive`. A
-passage of the held-out fold can be a negative; its questions and answers are never seen.
+The held-out questions are read once from their gold passages, and once from BM25's five best of all gold passages of the split.
+Equal questions, and questions that share a gold passage, are in the same fold. Negatives are BM25's best of the same passages,
+as in `ifqa train extractive`; --set changes its settings. A passage of the held-out fold can be a negative; its questions and
+answers are never seen.
 
-"full" trains all weights of the encoder, embeddings included, instead of adapters; data, steps, schedule, dropout and
-heads are the same. Both compute in the same precision; weights and updates are float32. Predictions are written to
-FOLDER/NAME.jsonl, weights to FOLDER/NAME. For --compare, the predictions of all folds may be concatenated. An
-interrupted training resumes.
+Predictions are written to FOLDER/NAME.jsonl, weights to FOLDER/NAME. For --compare, the predictions of all folds may be
+concatenated. An interrupted training resumes.
 """
 
 import argparse
@@ -20,14 +18,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import torch
-from torch import Tensor, nn
-
+from ifqa.cli.options import settings_of_flags
 from ifqa.corpus.store import write_passages
-from ifqa.models.hub import encoder_folder
-from ifqa.models.minilm import MiniLM
 from ifqa.pipeline.train import DEPTH
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
@@ -41,38 +34,7 @@ from ifqa.training.material import Material
 from ifqa.training.span.folds import folds
 from ifqa.training.span.trainer import train
 
-LEARNING_RATES = {"adapter": 1e-3, "full": 1e-4}
 K = 5
-
-
-class Full(MiniLM):
-    """The encoder with all weights trained; the rank of adapters is ignored.
-
-    In place of adapters it saves and loads the difference of each weight from the original weight.
-    """
-
-    def __init__(self, folder: Path, rank: int = 0, dropout: float = 0.0) -> None:
-        super().__init__(folder, 0, dropout)
-
-    def initialise(self, generator: torch.Generator) -> None:
-        for name, tensor in list(self.named_buffers()):
-            delattr(self, name)
-            self.register_parameter(name, nn.Parameter(tensor))
-
-    def cast(self, dtype: torch.dtype) -> None:
-        self.dtype = dtype  # weights stay float32, for the optimiser, and are cast at each use
-
-    def weight(self, name: str) -> Tensor:
-        tensor = super().weight(name)
-        return tensor.to(self.dtype) if name.startswith("encoder.") else tensor
-
-    def adapter_tensors(self) -> dict[str, Tensor]:
-        original = dict(MiniLM(encoder_folder()).named_buffers())
-        return {name: tensor.detach().cpu() - original[name] for name, tensor in self.named_parameters()}
-
-    def load_adapter(self, tensors: dict[str, Tensor]) -> None:
-        for name, tensor in self.named_buffers():
-            tensor.add_(tensors[name])
 
 
 def main() -> None:
@@ -81,8 +43,8 @@ def main() -> None:
     parser.add_argument("questions", type=Path, nargs="?", help="IfQA's training file")
     parser.add_argument("--folds", type=int, default=4)
     parser.add_argument("--fold", type=int, default=0, help="number of the held-out fold, from 0")
-    parser.add_argument("--train", choices=LEARNING_RATES, default="adapter")
-    parser.add_argument("--learning-rate", type=float, help="default: " + str(LEARNING_RATES))
+    parser.add_argument("--set", action="append", default=[], help="a setting of `ifqa train extractive`, as epochs=3")
+    parser.add_argument("--name", default="reader", help="of the outputs; the number of the fold is added")
     parser.add_argument("--seed", type=int, default=0, help="for folds and training")
     parser.add_argument("--out", type=Path, help="folder for predictions, weights and the index")
     parser.add_argument("--compare", type=Path, nargs=2, metavar=("A", "B"), help="two files of predictions")
@@ -102,21 +64,18 @@ def run(arguments: argparse.Namespace) -> None:
     rankings = rank(questions, arguments.out / "index")
     kept = [number for number, one in enumerate(fold) if one != arguments.fold]
     held = [number for number, one in enumerate(fold) if one == arguments.fold]
-    rate = arguments.learning_rate or LEARNING_RATES[arguments.train]
-    name = f"{arguments.train}-{rate:g}-fold-{arguments.fold}-of-{arguments.folds}-seed-{arguments.seed}"
-    encoder = Full if arguments.train == "full" else MiniLM  # replaces the encoder of the training and of the reader
+    name = f"{arguments.name}-{arguments.fold}"
     started = time.monotonic()
-    with patch("ifqa.training.span.trainer.MiniLM", encoder), patch("ifqa.models.minilm.MiniLM", encoder):
-        manifest = train(
-            Material(
-                [questions[number] for number in kept], [rankings[number] for number in kept], "cross-validation",
-                {arguments.questions.name: sha256(arguments.questions)},
-            ),
-            arguments.out / name, seed=arguments.seed, learning_rate=rate,
-            progress=lambda line: print(f"{time.monotonic() - started:.0f} s: {line}", flush=True),
-        )  # fmt: skip
-        print(f"{name}: {manifest['steps']} steps; {time.monotonic() - started:.0f} s", flush=True)
-        reader = Extractive(weights=str(arguments.out / name), precision="float32")
+    manifest = train(
+        Material(
+            [questions[number] for number in kept], [rankings[number] for number in kept], "cross-validation",
+            {arguments.questions.name: sha256(arguments.questions)},
+        ),
+        arguments.out / name, **({"seed": arguments.seed} | settings_of_flags(arguments.set)),
+        progress=lambda line: print(f"{time.monotonic() - started:.0f} s: {line}", flush=True),
+    )  # fmt: skip
+    print(f"{name}: {manifest['steps']} steps; {time.monotonic() - started:.0f} s", flush=True)
+    reader = Extractive(weights=str(arguments.out / name))
     asked = [questions[number] for number in held]
     records: list[dict[str, Any]] = []
     for source, passages in (

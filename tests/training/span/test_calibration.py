@@ -164,7 +164,7 @@ def test_folds_start_where_the_weights_started_or_not_at_all(tmp_path, weights):
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"start": {"sha256": "ab"}}))
     for start in ("", str(weights)):
         with pytest.raises(
-            IfqaError, match="was trained from other weights than .* holds; name the folder with --set start="
+            IfqaError, match=r"was trained from other weights than .* holds; name the folder with --set start="
         ):
             train(MATERIAL, tmp_path, start=start)
 
