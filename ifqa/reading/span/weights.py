@@ -6,6 +6,7 @@ small (biases and layer norms), is stored whole.
 """
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,25 @@ def load_weights(model: "SpanModel", folder: Path) -> None:
         raise IfqaError(
             f"{folder}: these weights are not whole ({str(error).splitlines()[0]}); train or install them again"
         ) from error
+
+
+def load_average(model: "SpanModel", folders: Sequence[Path]) -> None:
+    """Put the mean of several folders' weights into a network that nothing was loaded into yet.
+
+    Raises:
+        IfqaError: as `load_weights`.
+    """
+    from copy import deepcopy
+
+    import torch
+
+    loaded = [deepcopy(model) for _ in folders]
+    for one, folder in zip(loaded, folders, strict=True):
+        load_weights(one, folder)
+    layers = [one.encoder.layer_tensors() for one in loaded]
+    heads = [one.state_dict() for one in loaded]
+    model.encoder.load_layers({name: torch.stack([one[name] for one in layers]).mean(0) for name in layers[0]})
+    model.load_state_dict({name: torch.stack([one[name] for one in heads]).mean(0) for name in heads[0]})
 
 
 def _adapter(trained: dict[str, "Tensor"], rank: int) -> dict[str, "Tensor"]:

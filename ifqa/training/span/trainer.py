@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -20,7 +21,7 @@ from ifqa.models.minilm import MiniLM
 from ifqa.progress import say
 from ifqa.protocols import Place
 from ifqa.reading.span.network import SpanModel
-from ifqa.reading.span.weights import ADAPTER, HEADS, identity_of, load_weights, manifest_of, save_weights
+from ifqa.reading.span.weights import ADAPTER, HEADS, identity_of, load_average, load_weights, manifest_of, save_weights
 from ifqa.records import Passage, Question
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import read_json, sha256, write_json
@@ -31,6 +32,7 @@ from ifqa.training.span.fitting import CHECKPOINT, Schedule, fit
 from ifqa.training.span.practice import practice_questions
 
 READING = "reading"  # the folder of the first phase, in that of the training
+SEEDS = "seeds"  # that of the trainings that are averaged
 _HEADS = (
     5.0  # the heads' rate in the first phase, times the encoder's, whose weights need smaller steps than fresh heads
 )
@@ -45,9 +47,10 @@ def train(
     reading: Sequence[Place] = (),
     start: Place = "",
     seed: Natural = 0,
+    average: Positive = 1,
     epochs: Positive = 4,
     rank: Positive = 64,
-    learning_rate: NotNegative = 1e-3,
+    learning_rate: NotNegative = 5e-4,
     negatives: Natural = 1,
     batch: Positive = 8,
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1,
@@ -74,6 +77,8 @@ def train(
             its answer in it. They are trained on before the questions of `material`, with all weights of the encoder's layers,
             and the result is kept in the folder `reading` in `folder`, from which another training can start.
         start: a folder that such a training wrote, to start from instead.
+        average: trainings after the reading questions, each with the next seed, whose weights are averaged (Wortsman et al. 2022,
+            "Model soups"). They lie in the folder `seeds` until the last is done.
         practice: practice questions per training passage (`ifqa.training.span.practice`), trained on once before the real ones.
         seed, epochs, rank, learning_rate, negatives, batch, dropout, weight_decay: seed of all draws, passes over the data,
             rank of what is stored, highest rate of AdamW (reached after a tenth of the steps, then linear to 0), negatives per
@@ -89,11 +94,16 @@ def train(
 
     Raises:
         IfqaError: nothing to train on, a setting out of range, a file of reading questions is missing or has another layout,
-            `start` was trained on another split family, or `folder` holds another training, finished or not.
+            `start` was trained on another split family, an average has no start, or `folder` holds another training, finished
+            or not.
     """
     questions, rankings = material.questions, material.rankings
     if reading and start:
         raise IfqaError("wanted reading questions or a start, found both; a start has read its questions already")
+    if average > 1 and not (reading or start):
+        raise IfqaError(
+            f"average = {average}: wanted a common start of what is averaged; name --reading FILE or --set start=FOLDER"
+        )
     examples = [Example(question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
     examples = [example for example in examples if example.has_target]
     if not examples:
@@ -113,20 +123,34 @@ def train(
         raise IfqaError(
             f"{start} was trained on {before['family']}; wanted a start that was not, or was on {material.family}"
         )
-    chosen = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
-              "batch": batch, "dropout": dropout, "practice": practice, "weight_decay": weight_decay}  # fmt: skip
-    texts = list(dict.fromkeys(text for question in questions for text in question.gold_passages))
-    warm_up = [Example(question) for question in (practice_questions(texts, seed, practice) if practice else ())]
-    rounds = [[example for example in warm_up if example.has_target], *[examples] * epochs]
+    each: dict[str, Any] = {
+        "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives, "batch": batch,
+        "dropout": dropout, "practice": practice, "weight_decay": weight_decay,
+    }  # fmt: skip
     inputs = {
         "reader": "extractive",
         "family": material.family,
         "sources": material.sources,
-        "settings": chosen,
+        "settings": {"seed": seed, "average": average, **each},
         "questions": _identity(questions, rankings),
     } | ({"start": {"sha256": identity_of(Path(start)), "trained": before}} if start else {})
     if not _begin(folder, inputs, progress):
         return manifest_of(folder)
+    if average > 1:
+        several = [folder / SEEDS / str(one) for one in range(seed, seed + average)]
+        each |= {"start": start, "device": device, "checkpoint_every": checkpoint_every, "progress": progress}
+        trained = [train(material, one, seed=int(one.name), **each) for one in several]
+        model = _network("", seed, dropout)
+        load_average(model, several)
+        manifest = _finished(
+            model, folder, inputs, {key: trained[0][key] for key in ("examples", "steps", "precision")}
+        )
+        for one in several:
+            shutil.rmtree(one)
+        return manifest
+    texts = list(dict.fromkeys(text for question in questions for text in question.gold_passages))
+    warm_up = [Example(question) for question in (practice_questions(texts, seed, practice) if practice else ())]
+    rounds = [[example for example in warm_up if example.has_target], *[examples] * epochs]
     model = _network(start, seed, dropout)
     model.encoder.add_adapters(rank, torch.Generator().manual_seed(seed))
     plan = Schedule(
@@ -226,15 +250,18 @@ def _fitted(
     model: SpanModel, groups: Any, encode: Callable[[Any], Example], plan: Schedule, folder: Path, inputs: dict[str, Any],
     device: str, progress: Callable[[str], None], made: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """Train, write the weights and last the manifest, and remove what only a resumed training needs."""
+    """Train and write the weights."""
     precision = half_precision(device)
     model.encoder.cast(precision)
     fit(model.to(device), groups, encode, plan, folder, inputs, f"training {folder.name}", progress)
+    return _finished(model, folder, inputs, {**made, "steps": plan.steps, "precision": str(precision)})
+
+
+def _finished(model: SpanModel, folder: Path, inputs: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+    """Write the weights and last the manifest, and remove what only a resumed training needs."""
     (folder / resume.MANIFEST).unlink(missing_ok=True)  # an older manifest would vouch for half-written weights
     save_weights(model, folder, inputs["settings"]["rank"])
     manifest = inputs | made | {
-        "steps": plan.steps,
-        "precision": str(precision),
         "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
         "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
         "files": resume.hashes(folder, [ADAPTER, HEADS]),

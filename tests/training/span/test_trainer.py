@@ -10,8 +10,10 @@ from safetensors.torch import save_file
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
-from ifqa.reading.span.network import Pair, make_pair
+from ifqa.models.minilm import MiniLM
+from ifqa.reading.span.network import Pair, SpanModel, make_pair
 from ifqa.reading.span.reader import Extractive
+from ifqa.reading.span.weights import load_weights
 from ifqa.records import Passage, Question
 from ifqa.training.material import Material
 from ifqa.training.span.fitting import CHECKPOINT
@@ -192,6 +194,31 @@ def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path: Pa
     assert weights(tmp_path / "shared") == {
         k: v for k, v in weights(tmp_path / "made").items() if not k.startswith("reading/")
     }
+
+
+def test_the_weights_of_several_seeds_are_averaged(tmp_path: Path) -> None:
+    def scores(folder: Path) -> torch.Tensor:
+        network = SpanModel(MiniLM(encoder_folder()))
+        load_weights(network, folder)
+        return network.heads.weight.detach()
+
+    settings = SETTINGS | {"epochs": 1, "reading": [reading_file(tmp_path)]}
+    lines: list[str] = []
+    train(MATERIAL, tmp_path / "both", **settings, average=2)
+    start = str(tmp_path / "both" / "reading")
+    for seed in (0, 1):
+        train(MATERIAL, tmp_path / str(seed), **SETTINGS | {"epochs": 1}, seed=seed, start=start)
+    mean = (scores(tmp_path / "0") + scores(tmp_path / "1")) / 2
+    torch.testing.assert_close(scores(tmp_path / "both"), mean, atol=1e-4, rtol=1e-2)
+    assert not torch.equal(scores(tmp_path / "0"), scores(tmp_path / "1"))
+    assert [path.name for path in (tmp_path / "both" / "seeds").iterdir()] == []
+    train(MATERIAL, tmp_path / "both", **settings, average=2, progress=lines.append)
+    assert lines[-1] == f"{tmp_path / 'both'}: nothing to do, trained by exactly this before"
+
+
+def test_an_average_without_a_common_start_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IfqaError, match="average = 2: wanted a common start"):
+        train(MATERIAL, tmp_path / "made", **SETTINGS, average=2)
 
 
 def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(tmp_path: Path) -> None:
