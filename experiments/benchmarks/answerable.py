@@ -22,7 +22,7 @@ import numpy as np
 
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline.provenance import finished
+from ifqa.pipeline.provenance import require_finished
 from ifqa.pipeline.stages import open_system
 from ifqa.pipeline.system import System
 from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
@@ -101,7 +101,7 @@ def readings(system: System, experiment: Experiment, passages: int = 0) -> list[
     """
     if experiment.retriever is None or experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [retriever] or no [reader]; name one with both")
-    finished(experiment.folder / "retrieve", f"ifqa retrieve {experiment.name}")
+    require_finished(experiment.folder / "retrieve", f"ifqa retrieve {experiment.name}")
     questions, count = questions_of(experiment), passages or experiment.reader["passages"]
     rankings = list(passages_of(experiment, rankings_of(experiment, questions)))
     found: list[Reading] = []

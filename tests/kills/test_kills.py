@@ -13,7 +13,7 @@ from kill_stages import STAGES, kill_stage, prepare, run
 KILLED_IN_JAVA = """
 import os, signal
 import ifqa.retrieval.bm25
-ifqa.retrieval.bm25.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+ifqa.retrieval.bm25.run = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 from ifqa.cli.app import main
 main()
 """
