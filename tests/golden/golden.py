@@ -192,7 +192,7 @@ def trainings(out: Path) -> None:
     from ifqa.plugins import open_benchmark
     from ifqa.training import dense, fid, rerank
     from ifqa.training.material import Material
-    from ifqa.training.span import trainer
+    from ifqa.training.span import fitting, trainer
 
     every = open_benchmark("sample").questions("hard")[:40]
     pool = list(sample_passages())
@@ -205,12 +205,12 @@ def trainings(out: Path) -> None:
         made[name] = {"losses": losses, "weights": weights_of(Path(name))}
 
     losses: list[float] = []
-    step = trainer._step
-    trainer._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
+    step = fitting._step
+    fitting._step = lambda *args: losses.append(step(*args)) or losses[-1]  # type: ignore[func-returns-value]
     try:
         trainer.train(material, Path("extractive"), seed=seed, epochs=4, practice=1, batch=8, rank=4)
     finally:
-        trainer._step = step
+        fitting._step = step
     keep("extractive", losses)
     with every_loss() as losses:
         rerank.train(material, Path("rerank"), seed=seed, epochs=2, batch=4, rank=4)
