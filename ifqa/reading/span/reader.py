@@ -85,8 +85,7 @@ class Extractive(Reader):
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         place = resolve_device(device)
         self._model = _open(self.folder, place)
-        quick = half_precision(place)
-        self._first = quick if precision == "auto" else getattr(torch, precision)
+        self._first = half_precision(place) if precision == "auto" else getattr(torch, precision)
         self._second = torch.float32 if precision == "auto" else self._first
         self.calibration = load_calibration(self.folder, identity_of(self.folder))
         self.threshold = threshold
@@ -101,26 +100,32 @@ class Extractive(Reader):
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
-        made = self._read(questions, passages, self._first)
+        from ifqa.models.hub import encoder_folder
+        from ifqa.reading.span.network import make_pair
+
+        folder = encoder_folder()
+        asked = [
+            (question, several, [make_pair(folder, question.text, passage.text) for passage in several])
+            for question, several in zip(questions, passages, strict=True)
+        ]
+        made = self._read(asked, self._first)
         if self._first != self._second:
             close = [number for number, (_, found) in enumerate(made) if found.get("margin", 0.0) < CLOSE]
-            again = self._read([questions[one] for one in close], [passages[one] for one in close], self._second)
-            for number, one in zip(close, again, strict=True):
+            for number, one in zip(close, self._read([asked[number] for number in close], self._second), strict=True):
                 made[number] = one
         advance(len(questions))
         return made
 
     def _read(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], dtype: "torch.dtype"
+        self, asked: Sequence[tuple[Question, Sequence[Passage], Sequence["Pair"]]], dtype: "torch.dtype"
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
+        """The same, computed in `dtype`, of questions with their passages and with the pairs that both make."""
         import torch
 
-        from ifqa.models.hub import encoder_folder
-        from ifqa.reading.span.network import best_candidates, make_pair
+        from ifqa.reading.span.network import best_candidates
 
-        folder = encoder_folder()
-        places = [(number, place) for number, several in enumerate(passages) for place in range(len(several))]
-        pairs = [make_pair(folder, questions[number].text, passages[number][place].text) for number, place in places]
+        places = [(number, place) for number, (_, _, own) in enumerate(asked) for place in range(len(own))]
+        pairs = [asked[number][2][place] for number, place in places]
         candidates: dict[tuple[int, int], tuple[Pair, list[Candidate]]] = {}
         self._model.encoder.cast(dtype)
         with torch.inference_mode():
@@ -131,7 +136,7 @@ class Extractive(Reader):
                     candidates[places[index]] = pairs[index], best
         return [
             self._choose(question, several, [candidates[number, place] for place in range(len(several))])
-            for number, (question, several) in enumerate(zip(questions, passages, strict=True))
+            for number, (question, several, _) in enumerate(asked)
         ]
 
     def answer(

@@ -1,6 +1,5 @@
 """Training the extractive reader (`ifqa.reading.span.reader`): reading questions first, then counterfactual questions."""
 
-import hashlib
 import json
 import shutil
 from collections import Counter
@@ -22,7 +21,7 @@ from ifqa.progress import say
 from ifqa.protocols import Place
 from ifqa.reading.span.network import SpanModel
 from ifqa.reading.span.weights import ADAPTER, HEADS, identity_of, load_average, load_weights, manifest_of, save_weights
-from ifqa.records import Passage, Question
+from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import read_json, sha256, write_json
 from ifqa.training import resume
@@ -33,9 +32,8 @@ from ifqa.training.span.practice import practice_questions
 
 READING = "reading"  # the folder of the first phase, in that of the training
 SEEDS = "seeds"  # that of the trainings that are averaged
-_HEADS = (
-    5.0  # the heads' rate in the first phase, times the encoder's, whose weights need smaller steps than fresh heads
-)
+#: The heads' rate in the first phase, times the encoder's, whose weights need smaller steps than fresh heads.
+_HEADS = 5.0
 _WORDS = 190  # of a reading question's context; more do not fit the reader
 
 
@@ -132,7 +130,7 @@ def train(
         "family": material.family,
         "sources": material.sources,
         "settings": {"seed": seed, "average": average, **each},
-        "questions": _identity(questions, rankings),
+        "questions": resume.identity(questions, rankings),
     } | ({"start": {"sha256": identity_of(Path(start)), "trained": before}} if start else {})
     if not _begin(folder, inputs, progress):
         return manifest_of(folder)
@@ -270,14 +268,3 @@ def _finished(model: SpanModel, folder: Path, inputs: dict[str, Any], made: dict
     for name in (CHECKPOINT, resume.INPUTS):
         (folder / name).unlink(missing_ok=True)
     return manifest
-
-
-def _identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:
-    digest = hashlib.sha256()
-    for question, ranking in zip(questions, rankings, strict=True):
-        digest.update(
-            json.dumps(
-                [question.text, question.answers, question.gold_passages, [one.text for one in ranking]]
-            ).encode()
-        )
-    return digest.hexdigest()
