@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from ifqa.progress import printable
-from ifqa.records import parted
 
 
 def plain(text: str) -> str:
@@ -20,11 +19,6 @@ def drawn(show: Callable[[Console], None]) -> str:
     file = StringIO()
     show(Console(file=file, width=100, highlight=False))
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
-
-
-def mark(text: str, answer: str, styled: bool = True) -> str:
-    """Text for the screen, as `plain`, with the answer marked as in `mark_parts` wherever it occurs as whole words."""
-    return mark_parts(parted(text, answer), styled)
 
 
 def mark_parts(parts: Sequence[str], styled: bool = True) -> str:

@@ -8,13 +8,13 @@ import pytest
 from answered import run_answers
 from rich.console import Console
 
-from ifqa.how import Calculation, How, Term
+from ifqa.how import Calculation, How, Term, parted
 from ifqa.pipeline.clean import Variant
 from ifqa.protocols import Measure, Subset
 from ifqa.records import Answer, Passage, Question
 from ifqa.report.scores import Scores, scores_of
 from ifqa.report.screen import answer_json, list_json, show_answer, show_list, show_scores, show_variants
-from ifqa.report.terminal import mark
+from ifqa.report.terminal import mark_parts
 from ifqa.scoring.declared import Declared
 
 
@@ -26,24 +26,24 @@ def shown(markup):
 
 @pytest.mark.parametrize("text", ["[bold red]not markup[/bold red]", "a [/] b", "[link=file:///etc]x[/link]", "plain"])
 def test_nothing_in_a_passage_is_taken_as_markup(text):
-    assert shown(mark(text, "markup")) == text
+    assert shown(mark_parts(parted(text, "markup"))) == text
 
 
 def test_no_control_character_reaches_the_terminal():
-    assert "\x1b" not in shown(mark("\x1b[31mred\x1b[0m \x9b31m", "red"))
+    assert "\x1b" not in shown(mark_parts(parted("\x1b[31mred\x1b[0m \x9b31m", "red")))
 
 
 def test_the_answer_is_marked_where_it_stands_as_words():
-    assert mark("Art is in art, not in start.", "art") == (
+    assert mark_parts(parted("Art is in art, not in start.", "art")) == (
         "[bold green]Art[/bold green] is in [bold green]art[/bold green], not in start."
     )
-    assert mark("C++ (1985)", "(1985)") == "C++ [bold green](1985)[/bold green]"
+    assert mark_parts(parted("C++ (1985)", "(1985)")) == "C++ [bold green](1985)[/bold green]"
 
 
 @pytest.mark.parametrize("answer", ["Lovell", "[b]", "[/b]", "red]x", "bold"])
 def test_the_answer_is_in_brackets_where_nothing_can_be_styled(answer):
     text = f"then {answer} sat; [i]there[/i]"
-    assert shown(mark(text, answer, styled=False)) == f"then [{answer}] sat; [i]there[/i]"
+    assert shown(mark_parts(parted(text, answer), styled=False)) == f"then [{answer}] sat; [i]there[/i]"
 
 
 def test_a_computed_answer_is_shown_with_its_numbers(capsys):
