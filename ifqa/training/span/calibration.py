@@ -59,6 +59,7 @@ def train(
     passages: Positive = 5,
     without_gold: Annotated[float, Field(ge=0, lt=1)] = 0.2,
     false_abstentions: Share = 0.1,
+    average: Positive = 1,
     start: Place = "",
     device: str = "cpu",
     progress: Callable[[str], None] = say,
@@ -77,6 +78,7 @@ def train(
         without_gold: the weight of the reading without gold passages, as a share of all.
         false_abstentions: the threshold lies where this share of the questions with a gold passage among those read are
             abstained from.
+        average: seeds whose weights are averaged for each fold, whatever it was for the weights: each costs a training.
         start: where the weights' training started, if it did not start from MiniLM itself; empty for `reading` in the folder. The
             folds' readers start there too: its reading questions are none of the folds'.
         device: "cpu" or "cuda", to train and to read.
@@ -89,7 +91,7 @@ def train(
         IfqaError: the weights are missing or damaged, were trained on other questions, or no answer is right, or all are.
     """
     manifest = _manifest(folder, material)
-    settings = {**manifest["settings"], "device": device, "start": _start(folder, manifest, start)}
+    settings = {**manifest["settings"], "average": average, "device": device, "start": _start(folder, manifest, start)}
     of = folds_of(material.questions, folds, seed)
     rows: list[Row] = []
     for fold in range(folds):
@@ -104,7 +106,7 @@ def train(
     fitted = fit(rows, without_gold, false_abstentions)
     content = {
         "version": VERSION, **fitted, "weights": identity_of(folder),
-        "fitted_on": {"sources": material.sources, "folds": folds, "seed": seed, "passages": passages,
+        "fitted_on": {"sources": material.sources, "folds": folds, "seed": seed, "average": average, "passages": passages,
                       "without_gold": without_gold, "false_abstentions": false_abstentions,
                       "questions": len(material.questions), "rows": len(rows)},
         "measured": cross_fitted(rows, without_gold, false_abstentions),

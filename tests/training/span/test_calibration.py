@@ -99,6 +99,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
 
     def train_fold(material, folder, *, progress, **settings):
         assert settings == json.loads((tmp_path / "manifest.json").read_text())["settings"] | {
+            "average": 1,
             "device": "cpu",
             "start": "",
         }
