@@ -20,7 +20,7 @@ from ifqa.progress import say
 from ifqa.retrieval.jvm import java
 from ifqa.storage.remote import Remote, Unreachable, download_all
 
-_SIZE = "size compressed (bytes)"
+SIZE = "size compressed (bytes)"  # of an entry
 _SAMPLE = 20  # documents of an index that are looked up among the passages
 
 
@@ -56,18 +56,18 @@ def fetch(name: str, memory_gb: float) -> Path:
     archive = _cache() / f"ifqa-{one['filename']}"
     for url in one["urls"]:
         try:
-            download_all([Remote(url, archive, one[_SIZE], "md5", one["md5"])], _cache())
+            download_all([Remote(url, archive, one[SIZE], "md5", one["md5"])], _cache())
             break
         except Unreachable as error:
             if url == one["urls"][-1]:
                 raise
-            say(f"{error}; the next address is tried")
+            say(f"{str(error).partition('; ')[0]}; the next address is tried")
     say(f"{archive.name}: unpacking into {folder}")
     try:
         with redirect_stdout(StringIO()):
             unpacked = import_module("pyserini.util").download_and_unpack_index(
                 archive.resolve().as_uri(), local_filename=one["filename"], md5=one["md5"], verbose=False, prebuilt=True,
-                expected_size=one[_SIZE],
+                expected_size=one[SIZE],
             )  # fmt: skip
     except (OSError, EOFError, AssertionError, IndexError, tarfile.TarError) as error:
         raise IfqaError(
@@ -111,7 +111,7 @@ def _cache() -> Path:
 def _require_room(name: str, one: Mapping[str, Any]) -> None:
     folder = _cache()
     folder.mkdir(parents=True, exist_ok=True)
-    free, needed = shutil.disk_usage(folder).free, 3 * one[_SIZE]  # the archive, Pyserini's copy of it, what is unpacked
+    free, needed = shutil.disk_usage(folder).free, 3 * one[SIZE]  # the archive, Pyserini's copy of it, what is unpacked
     if needed > free:
         raise IfqaError(
             f"prebuilt index {name} needs about {needed:,} bytes while it is unpacked, {folder} has {free:,} free; make room, or "
