@@ -82,4 +82,6 @@ def _download(url: str, path: Path) -> bytes:
     try:
         return read(url, LARGEST)
     except Unreachable as error:
-        raise IfqaError(f"{error}; download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER") from error
+        raise IfqaError(
+            f"{error}; download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
+        ) from error

@@ -113,7 +113,9 @@ def data(
         raise IfqaError(f"--seed is for causalqa and for --questions-from, not for {benchmark}; leave it out")
     if published.is_published(benchmark):
         if source:
-            raise IfqaError(f"--from is for benchmarks; name a dump or passages of your own in a corpus file, not {source}")
+            raise IfqaError(
+                f"--from is for benchmarks; name a dump or passages of your own in a corpus file, not {source}"
+            )
         lines = published.fetch(benchmark, date, url)
     elif date or url:
         raise IfqaError(f"--date and --url are for a wiki's dump and psgs_w100, not for {benchmark}; leave them out")

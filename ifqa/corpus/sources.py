@@ -294,7 +294,5 @@ def _passage_file(path: str) -> Path:
 def _find(path: str) -> Path:
     found = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
     if found is None:
-        raise IfqaError(
-            f"passage source not found: {path} is not in {Path.cwd()}; {how_to_get(path)}"
-        )
+        raise IfqaError(f"passage source not found: {path} is not in {Path.cwd()}; {how_to_get(path)}")
     return found

@@ -112,7 +112,9 @@ def _prebuilt(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
                 yield Need(what, str(error))
                 continue
             here = folder.exists() or (corpus.folder / index / MANIFEST).exists()
-            yield Need(what, "" if here else f"{size:,} bytes, fetched into {folder.parent} by: ifqa index {corpus.name}")
+            yield Need(
+                what, "" if here else f"{size:,} bytes, fetched into {folder.parent} by: ifqa index {corpus.name}"
+            )
 
 
 def _named(table: Mapping[str, object], root: Path) -> Iterator[Need]:

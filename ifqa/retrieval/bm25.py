@@ -180,7 +180,9 @@ class BM25(Indexed):
         folder.mkdir(parents=True, exist_ok=True)
         if prebuilt:
             if stemmer != "porter" or title:
-                raise IfqaError(f"prebuilt index {prebuilt} has the porter stemmer and no titles; leave out stemmer and title")
+                raise IfqaError(
+                    f"prebuilt index {prebuilt} has the porter stemmer and no titles; leave out stemmer and title"
+                )
             write_json(folder / _FACTS, {"passages": put(prebuilt, memory_gb, passages, folder), **_PREBUILT})
             return
         workers = threads or os.cpu_count() or 1

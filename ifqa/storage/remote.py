@@ -136,7 +136,9 @@ def _is_here(file: Remote) -> bool:
         return False
     found = file.path.stat().st_size
     if file.size is not None and found != file.size:
-        raise IfqaError(f"{file.path} has {found:,} bytes, the published file {file.size:,}; remove it to fetch it again")
+        raise IfqaError(
+            f"{file.path} has {found:,} bytes, the published file {file.size:,}; remove it to fetch it again"
+        )
     return True
 
 
@@ -181,7 +183,9 @@ def _put(file: Remote, step: _Step) -> None:
     _check(file, part)
     os.replace(part, file.path)
     file.beside("tag").unlink(missing_ok=True)
-    say(f"{file.path}: whole, {f'{file.algorithm.upper()} as published' if file.checksum else 'no checksum is published'}")
+    say(
+        f"{file.path}: whole, {f'{file.algorithm.upper()} as published' if file.checksum else 'no checksum is published'}"
+    )
 
 
 def _fetch(file: Remote, step: _Step) -> None:
@@ -263,7 +267,9 @@ def _check(file: Remote, part: Path) -> None:
             wrong = f"{file.algorithm.upper()} {digest[:12]}…, published is {file.checksum[:12]}…"
     if wrong:
         part.unlink()
-        raise IfqaError(f"{file.url}: what came has {wrong}; it was removed, run the same command again to fetch it anew")
+        raise IfqaError(
+            f"{file.url}: what came has {wrong}; it was removed, run the same command again to fetch it anew"
+        )
 
 
 def _remember(headers: http.client.HTTPMessage, tag: Path) -> None:

@@ -85,7 +85,11 @@ def test_a_prebuilt_index_is_fetched_once_and_ranks_like_one_built_here(publishe
     assert pyserini.util.check_downloaded("tiny")
     assert ask(tmp_path / "bm25") == ask(index)
     assert [path.startswith("/old/") for path, _ in published.asked] == [True, False, False]
-    assert json.loads((tmp_path / "bm25/bm25.json").read_text()) == {"passages": 30, "stemmer": "porter", "title": False}
+    assert json.loads((tmp_path / "bm25/bm25.json").read_text()) == {
+        "passages": 30,
+        "stemmer": "porter",
+        "title": False,
+    }
     place = prebuilt.place("tiny", 0)
     assert {path.name for path in place.parent.iterdir()} == {place.name, ".lock"}
     BM25.build(passages, tmp_path / "again", prebuilt="tiny")
@@ -125,7 +129,10 @@ def test_a_copy_in_pyserinis_cache_is_used_and_survives_there(published, index, 
     [
         ({**TEXTS, "30": "one more"}, "it has 30 passages, the corpus 31"),
         ({f"p{key}": text for key, text in TEXTS.items()}, "its passage '0' is not in the corpus"),
-        ({key: text.replace("hounds", "hunde") for key, text in TEXTS.items()}, "it lacks the word 'hund' of the corpus's"),
+        (
+            {key: text.replace("hounds", "hunde") for key, text in TEXTS.items()},
+            "it lacks the word 'hund' of the corpus's",
+        ),
     ],
 )
 def test_an_index_of_other_passages_is_refused(texts, told, published, tmp_path):
@@ -143,7 +150,9 @@ def test_an_index_of_other_passages_is_refused(texts, told, published, tmp_path)
         ("room", "needs about .* bytes while it is unpacked, .* has 10 free; make room, or set PYSERINI_CACHE"),
     ],
 )
-def test_a_fault_of_the_download_is_one_line_and_the_cache_stays_empty(fault, told, published, passages, tmp_path, monkeypatch):
+def test_a_fault_of_the_download_is_one_line_and_the_cache_stays_empty(
+    fault, told, published, passages, tmp_path, monkeypatch
+):
     if fault == "absent":
         published.files.clear()
     elif fault == "checksum":

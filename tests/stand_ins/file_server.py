@@ -62,16 +62,19 @@ def serving():
             state.asked.append((self.path, asked))
             state.agents.add(self.headers["User-Agent"])
             if self.path in state.moved:
-                return self.head(302, Location=state.moved[self.path])
+                self.head(302, Location=state.moved[self.path])
+                return
             if self.path in state.statuses or self.path not in state.files:
-                return self.head(state.statuses.get(self.path, 404))
+                self.head(state.statuses.get(self.path, 404))
+                return
             content = state.files[self.path]
             etag = state.etags.get(self.path, f'"{hashlib.md5(content).hexdigest()}"')
             first = int(re.fullmatch(r"bytes=(\d+)-", asked)[1]) if asked else 0
             if state.ranges == "ignored" or (first and self.headers["If-Range"] != etag):
                 first = 0
             if first >= len(content):
-                return self.head(416, **{"Content-Range": f"bytes */{len(content)}"})
+                self.head(416, **{"Content-Range": f"bytes */{len(content)}"})
+                return
             told = f"bytes {first}-{len(content) - 1}/{len(content)}"
             more = {"ETag": etag} if etag else {}
             if first:

@@ -52,7 +52,9 @@ def test_a_download_whose_connection_breaks_goes_on_by_itself(server, tmp_path):
 def test_a_connection_that_brings_nothing_ends_the_download_in_one_line(server, tmp_path):
     begin(tmp_path)
     server.cut = 0
-    with pytest.raises(IfqaError, match=r"a.zip \(IncompleteRead.*; run the same command again to go on, or put the file at"):
+    with pytest.raises(
+        IfqaError, match=r"a.zip \(IncompleteRead.*; run the same command again to go on, or put the file at"
+    ):
         fetch(server, tmp_path)
     assert left(tmp_path) == {".a.zip.part", ".a.zip.tag"}
     server.cut = None
@@ -64,7 +66,7 @@ def test_a_connection_that_brings_nothing_ends_the_download_in_one_line(server, 
 def test_a_server_that_stalls_is_left_and_what_came_is_kept(server, tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "_SILENCE", 0.2)
     server.files["/a.zip"], server.slowly = CONTENT[:1000], 2.0
-    with pytest.raises(IfqaError, match="no byte came for 0.2 seconds"):
+    with pytest.raises(IfqaError, match=r"no byte came for 0.2 seconds"):
         fetch(server, tmp_path)
 
 
@@ -79,7 +81,7 @@ def test_a_slow_server_is_waited_for(server, tmp_path, monkeypatch):
 def test_a_download_killed_before_its_rename_is_not_fetched_again(more, server, tmp_path):
     begin(tmp_path, CONTENT + b"x" * more)
     if more:  # longer than the server's file: not the same one
-        with pytest.raises(IfqaError, match="run the same command again"):
+        with pytest.raises(IfqaError, match=r"run the same command again"):
             fetch(server, tmp_path)
     fetch(server, tmp_path)
     assert (tmp_path / "a.zip").read_bytes() == CONTENT
@@ -110,7 +112,9 @@ def test_a_file_that_changes_between_two_connections_is_never_mixed(server, tmp_
 def test_a_part_from_another_place_is_refused_and_nothing_is_mixed(told, server, tmp_path):
     begin(tmp_path)
     server.ranges = told
-    with pytest.raises(IfqaError, match="asked for the bytes from 3,000 on, the server sent .*; run the same command again"):
+    with pytest.raises(
+        IfqaError, match=r"asked for the bytes from 3,000 on, the server sent .*; run the same command again"
+    ):
         fetch(server, tmp_path)
     assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:3000]
     assert not (tmp_path / "a.zip").exists()
@@ -128,7 +132,9 @@ def test_a_file_that_the_server_does_not_name_is_fetched_anew(etag, server, tmp_
 
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
-    with pytest.raises(IfqaError, match=r"SHA1 [0-9a-f]{12}…, published is 0{12}…; it was removed, run the same command again"):
+    with pytest.raises(
+        IfqaError, match=r"SHA1 [0-9a-f]{12}…, published is 0{12}…; it was removed, run the same command again"
+    ):
         fetch(server, tmp_path, algorithm="sha1", checksum="0" * 40)
     assert left(tmp_path) <= {".a.zip.tag"}
     fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
@@ -137,16 +143,18 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
 
 
 def test_a_size_other_than_the_published_one_is_refused_at_once(server, tmp_path):
-    with pytest.raises(IfqaError, match="the server's file has 10,240 bytes, the published one 99"):
+    with pytest.raises(IfqaError, match=r"the server's file has 10,240 bytes, the published one 99"):
         fetch(server, tmp_path, size=99)
     assert left(tmp_path) == set()
     (tmp_path / "a.zip").write_bytes(b"mine")
-    with pytest.raises(IfqaError, match="a.zip has 4 bytes, the published file 10,240; remove it to fetch it again"):
+    with pytest.raises(IfqaError, match=r"a.zip has 4 bytes, the published file 10,240; remove it to fetch it again"):
         fetch(server, tmp_path, size=10_240)
     assert (tmp_path / "a.zip").read_bytes() == b"mine"
 
 
-@pytest.mark.parametrize(("status", "told"), [(404, r"\(HTTP 404 Not Found\)"), (403, "HTTP 403 .*; .* set IFQA_CONTACT")])
+@pytest.mark.parametrize(
+    ("status", "told"), [(404, r"\(HTTP 404 Not Found\)"), (403, "HTTP 403 .*; .* set IFQA_CONTACT")]
+)
 def test_a_refusal_is_one_line(status, told, server, tmp_path):
     server.statuses["/a.zip"] = status
     with pytest.raises(IfqaError, match=told):
@@ -173,7 +181,8 @@ def test_the_server_is_told_who_asks(server, tmp_path, monkeypatch):
     monkeypatch.setenv("IFQA_CONTACT", "me@example.org")
     fetch(server, tmp_path)
     [agent] = server.agents
-    assert agent.startswith("ifqa/") and "(me@example.org)" in agent
+    assert agent.startswith("ifqa/")
+    assert "(me@example.org)" in agent
 
 
 def test_at_most_two_files_are_fetched_at_once(server, tmp_path):
@@ -189,7 +198,7 @@ def test_one_fault_stops_the_other_downloads_and_finished_files_stay(server, tmp
     server.files |= {"/first": b"first", "/long": bytes(500_000)}  # the long one takes 10 seconds
     files = [Remote(f"{server.url}/{name}", tmp_path / name) for name in ("first", "long", "absent", "last")]
     started = time.monotonic()
-    with pytest.raises(IfqaError, match="absent .HTTP 404"):
+    with pytest.raises(IfqaError, match=r"absent .HTTP 404"):
         remote.download_all(files, tmp_path)
     assert time.monotonic() - started < 8
     assert left(tmp_path) == {"first", ".long.part", ".long.tag"}

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from ifqa.errors import IfqaError
@@ -53,7 +54,7 @@ def is_published(name: str) -> bool:
 def how_to_get(path: str) -> str:
     """How to get a source that is not there: the command that fetches what lies below data/NAME/, if one does."""
     parts = Path(path).parts
-    names = [name for before, name in zip(parts, parts[1:], strict=False) if before == "data" and is_published(name)]
+    names = [name for before, name in pairwise(parts) if before == "data" and is_published(name)]
     return f"fetch it with: ifqa data {names[-1]}" if names else "put it there or name another in the corpus file"
 
 
@@ -195,7 +196,9 @@ def _files(wiki: str, date: str, url: str, must: bool) -> dict[str, _File]:
 
 
 def _no_list(where: str) -> IfqaError:
-    return IfqaError(f"{where}: wanted the job {_JOB!r} with files of a size and a SHA-1 each; take another --date or --url")
+    return IfqaError(
+        f"{where}: wanted the job {_JOB!r} with files of a size and a SHA-1 each; take another --date or --url"
+    )
 
 
 def _sums(url: str) -> dict[str, str]:
