@@ -150,10 +150,10 @@ def _published(wiki: str, date: str, url: str) -> _Dump:
             if files := _files(wiki, one, url, must=bool(date)):
                 return _Dump(date=one, url=url, files=files)
     except Unreachable as error:
-        if error.status != 404:
-            raise
-        wanted = "another --date, or a mirror that keeps this one: --url" if date else "a wiki's name, such as dewiki"
-        raise IfqaError(f"{error}; wanted {wanted}") from error
+        mend = "try again later, or take a mirror: --url"
+        if error.status == 404:
+            mend = "wanted another --date, or a mirror that keeps this one: --url" if date else "wanted a wiki's name: dewiki"
+        raise IfqaError(f"{error}; {mend}") from error
     raise IfqaError(f"{url}/{wiki}/: the articles of {', '.join(dates)} are not finished; take another --date or --url")
 
 

@@ -138,7 +138,8 @@ def test_a_missing_checksum_is_taken_from_the_list_of_checksums(server):
         ("no JSON", "dumpstatus.json: wanted the job"),
         ("no dates", "lists no dump; wanted links to folders such as 20260801/"),
         ("none finished", "the articles of 20260901, 20260820, 20260801, 20260720 are not finished"),
-        ("unknown wiki", "HTTP 404 Not Found.; wanted a wiki's name, such as dewiki"),
+        ("no network", r"cannot fetch http://127.0.0.1:9/enwiki/ .*; try again later, or take a mirror: --url"),
+        ("unknown wiki", "HTTP 404 Not Found.; wanted a wiki's name: dewiki"),
     ],
 )
 def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(fault, told, server, monkeypatch):
@@ -160,6 +161,8 @@ def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(fault, told, ser
             server.files["/enwiki/"] = b"<html>moved</html>"
         case "none finished":
             server.files[status] = server.files[status].replace(b'"done"', b'"waiting"')
+        case "no network":
+            monkeypatch.setattr(published, "WIKIMEDIA", "http://127.0.0.1:9")
         case "unknown wiki":
             del server.files["/enwiki/"]
     with pytest.raises(IfqaError, match=told) as refused:
