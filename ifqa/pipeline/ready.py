@@ -103,8 +103,8 @@ def _encoders(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
 
 def _prebuilt(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
     for index in indexes:
-        name = str(corpus.indexes.get(index, {}).get("prebuilt", ""))
-        if name:
+        table = corpus.indexes.get(index)
+        if table and (name := table.get("prebuilt")):
             what = f"the prebuilt index {name}"
             try:
                 folder, size = prebuilt.place(name, 0), prebuilt.entry(name, 0)[prebuilt.SIZE]

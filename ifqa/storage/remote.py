@@ -27,7 +27,9 @@ from ifqa.storage.replacing import room_for
 from ifqa.version import __version__
 
 CONTACT = "IFQA_CONTACT"
-CONNECTIONS = 2  # at once; dumps.wikimedia.org serves no more to one address (github.com/organicmaps/wikiparser/issues/27)
+CONNECTIONS = (
+    2  # at once; dumps.wikimedia.org serves no more to one address (github.com/organicmaps/wikiparser/issues/27)
+)
 _CHUNK = 1 << 20
 _SILENCE = 60  # seconds without a byte, after which a connection counts as broken
 _PAUSE = 5.0  # seconds between a connection that broke and the next

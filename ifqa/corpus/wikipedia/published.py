@@ -152,7 +152,11 @@ def _published(wiki: str, date: str, url: str) -> _Dump:
     except Unreachable as error:
         mend = "try again later, or take a mirror: --url"
         if error.status == 404:
-            mend = "wanted another --date, or a mirror that keeps this one: --url" if date else "wanted a wiki's name: dewiki"
+            mend = (
+                "wanted another --date, or a mirror that keeps this one: --url"
+                if date
+                else "wanted a wiki's name: dewiki"
+            )
         raise IfqaError(f"{error}; {mend}") from error
     raise IfqaError(f"{url}/{wiki}/: the articles of {', '.join(dates)} are not finished; take another --date or --url")
 
