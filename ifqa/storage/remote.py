@@ -91,11 +91,15 @@ class Unreachable(IfqaError):
         self.status = error.code if isinstance(error, urllib.error.HTTPError) else None
         if self.status == http.client.FORBIDDEN:
             mend = f"the server may want to know who asks: set {CONTACT} to your e-mail address or web page"
-        reason = f"HTTP {self.status} {error.reason}" if isinstance(error, urllib.error.HTTPError) else repr(error)
-        if isinstance(error, urllib.error.URLError) and self.status is None:
+        reason = repr(error)
+        if isinstance(error, urllib.error.HTTPError):
+            reason = f"HTTP {self.status} {' '.join(error.reason.split())}"
+        elif isinstance(error, urllib.error.URLError):
             reason = str(error.reason)
         elif isinstance(error, TimeoutError):
             reason = f"no byte came for {_SILENCE} seconds"
+        elif isinstance(error, http.client.IncompleteRead):
+            reason = f"the connection broke, {error.expected or 'some'} bytes are missing"
         super().__init__(f"cannot fetch {url} ({reason}){mend and '; '}{mend}")
 
 
@@ -269,6 +273,7 @@ def _check(file: Remote, part: Path) -> None:
             wrong = f"{file.algorithm.upper()} {digest[:12]}…, published is {file.checksum[:12]}…"
     if wrong:
         part.unlink()
+        file.beside("tag").unlink(missing_ok=True)
         raise IfqaError(
             f"{file.url}: what came has {wrong}; it was removed, run the same command again to fetch it anew"
         )

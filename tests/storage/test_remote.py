@@ -53,7 +53,8 @@ def test_a_connection_that_brings_nothing_ends_the_download_in_one_line(server, 
     begin(tmp_path)
     server.cut = 0
     with pytest.raises(
-        IfqaError, match=r"a.zip \(IncompleteRead.*; run the same command again to go on, or put the file at"
+        IfqaError,
+        match=r"a.zip \(the connection broke, 7240 bytes are missing\); run the same command again to go on, or put the file at",
     ):
         fetch(server, tmp_path)
     assert left(tmp_path) == {".a.zip.part", ".a.zip.tag"}
@@ -136,7 +137,7 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
         IfqaError, match=r"SHA1 [0-9a-f]{12}…, published is 0{12}…; it was removed, run the same command again"
     ):
         fetch(server, tmp_path, algorithm="sha1", checksum="0" * 40)
-    assert left(tmp_path) <= {".a.zip.tag"}
+    assert left(tmp_path) == set()
     fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
     assert [asked for _, asked in server.asked] == [None, None]
     assert left(tmp_path) == {"a.zip"}
@@ -173,7 +174,7 @@ def test_a_redirect_is_followed_with_the_place_to_go_on_from(server, tmp_path):
 
 def test_a_redirect_in_a_circle_is_one_line(server, tmp_path):
     server.moved["/a.zip"] = "/a.zip"
-    with pytest.raises(IfqaError, match=r"a.zip \(HTTP 302 "):
+    with pytest.raises(IfqaError, match=r"a.zip \(HTTP 302 [^\n]*$"):
         fetch(server, tmp_path)
 
 

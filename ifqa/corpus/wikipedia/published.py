@@ -118,7 +118,15 @@ def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
     files = [Remote(f"{base}/{name}", place / name, one.size, "sha1", one.sha1) for name, one in dump.files.items()]
     total = sum(one.size for one in dump.files.values())
     say(f"{wiki} of {dump.date}: {counted(len(files), 'file')}, {total:,} bytes, from {base}")
-    download_all(files, root / "data")
+    try:
+        download_all(files, root / "data")
+    except Unreachable as error:
+        if error.status != 404:
+            raise
+        what = str(error).partition("; ")[0]
+        raise IfqaError(
+            f"{what}; if the dump is gone, take a mirror: --url, or remove {place} to fetch another"
+        ) from error
     if not there:
         if folder.is_dir():
             folder.rmdir()

@@ -131,7 +131,10 @@ def test_a_missing_checksum_is_taken_from_the_list_of_checksums(server):
     ("fault", "told"),
     [
         ("checksum", "SHA1 .*, published is .*; it was removed, run the same command again to fetch it anew"),
-        ("file gone", r"\(HTTP 404 Not Found\); run the same command again"),
+        (
+            "file gone",
+            r"\(HTTP 404 Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.partial",
+        ),
         ("longer file", "the server's file has .* bytes, the published one"),
         ("no room", "the download of 3 files needs .* bytes more, and .* has 10 free; make room"),
         ("layout", "dumpstatus.json: wanted the job 'articlesmultistreamdump' with files of a size and a SHA-1 each"),
@@ -199,10 +202,15 @@ def test_a_name_that_leads_elsewhere_is_not_fetched(name, server, tmp_path):
     assert not (tmp_path / "data").exists()
 
 
-@settings(max_examples=30)
-@given(st.one_of(st.binary(), st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
-    st.sampled_from(["jobs", "articlesmultistreamdump", "status", "files", "sha1", "size", NAMES[0]]), inner | st.just("done")
-)).map(lambda value: json.dumps(value).encode())))  # fmt: skip
+ANYTHING = st.none() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=2)
+FACTS = st.fixed_dictionaries({}, optional={"size": ANYTHING, "sha1": ANYTHING | st.just("0" * 40)})
+FILES = st.dictionaries(st.sampled_from([NAMES[0], "other.xml"]), ANYTHING | FACTS)
+JOB = st.fixed_dictionaries({"status": ANYTHING | st.just("done"), "files": ANYTHING | FILES})
+JOBS = st.fixed_dictionaries({"jobs": ANYTHING | st.fixed_dictionaries({"articlesmultistreamdump": ANYTHING | JOB})})
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=20) | (ANYTHING | JOBS).map(lambda value: json.dumps(value).encode()))
 def test_any_status_file_gives_files_none_or_one_line(status):
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(IfqaError):
         patch.setattr(published, "read", lambda url, most: status)
