@@ -1,14 +1,12 @@
 """Benchmark files, from their publisher or a folder: verified by SHA-256 and put into `data/NAME/`."""
 
-import http.client
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Benchmark
 from ifqa.storage.files import create, read_lines, sha256, write
+from ifqa.storage.remote import Unreachable, read
 
 RECORD = "SHA256SUMS"  # in a benchmark's folder: of the files whose publisher gives no checksum
 LARGEST = 256_000_000  # bytes of a file, which is held in memory until it is verified
@@ -81,20 +79,9 @@ def _place(path: Path, content: bytes, checksum: str | None, origin: str) -> Non
 
 
 def _download(url: str, path: Path) -> bytes:
-    request = urllib.request.Request(url, headers={"User-Agent": "ifqa"})
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            content: bytes = response.read(LARGEST + 1)
-            missing = int(response.headers.get("Content-Length", len(content))) - len(content)
-            if missing > 0 and len(content) <= LARGEST:  # the connection was cut, which read(n) does not say
-                raise http.client.IncompleteRead(content, missing)
-    except (OSError, http.client.HTTPException, ValueError) as error:  # ValueError: a redirect to a malformed address
-        reason = error.reason if isinstance(error, urllib.error.URLError) else repr(error)
+        return read(url, LARGEST)
+    except Unreachable as error:
         raise IfqaError(
-            f"cannot fetch {url} ({reason}); download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
+            f"{error}; download it elsewhere and put it at {path}, or use: ifqa data --from FOLDER"
         ) from error
-    if len(content) > LARGEST:
-        raise IfqaError(
-            f"{url} has more than {LARGEST:,} bytes, which no file of a benchmark has; is it the right place?"
-        )
-    return content

@@ -1,4 +1,4 @@
-"""Examines the installation: packages and versions, Java, accelerator, models, and whether they work together."""
+"""Examines the installation: packages, Java, accelerator, models, whether they work together; and which data are here."""
 
 import importlib.util
 import os
@@ -28,6 +28,13 @@ _PARTS = (
     ("datasets", "training the reranker and dense retrievers; extra train"),
     ("ray", "scale-out; extra ray"),
 )
+_DATA = (  # of `ifqa data NAME`
+    ("ifqa", "the questions of IfQA"),
+    ("causalqa", "the questions of Webis-CausalQA-22"),
+    ("wiqa", "the questions of WIQA"),
+    ("enwiki", "a dump of English Wikipedia"),
+    ("psgs_w100", "DPR's 21 million passages of Wikipedia"),
+)
 
 
 def examine() -> dict[str, Any]:
@@ -53,6 +60,7 @@ def examine() -> dict[str, Any]:
             problems.append(str(error))
     offline = [name for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if os.environ.get(name)]
     found |= {"accelerator": _accelerator(), "hub_off": offline, "api_key": bool(os.environ.get(KEY))}
+    found["data"] = [{"name": name, "state": _state(name), "purpose": purpose} for name, purpose in _DATA]
     return {**found, "problems": problems, "ready": not problems}
 
 
@@ -73,6 +81,9 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
     off = f"off ({', '.join(found['hub_off'])})"
     yield f"model hub: {off if found['hub_off'] else 'asked for models that are not on this machine'}"
     yield f"language models: {KEY} is {'set' if found['api_key'] else 'not set'}"
+    for one in found["data"]:
+        mend = {"here": "", "begun": "; go on with: ", "not here": "; fetch with: "}[one["state"]]
+        yield f"data/{one['name']:15} {one['state']:16} {one['purpose']}{mend and mend + 'ifqa data ' + one['name']}"
     ready = "ready: BM25, dense retrieval and the default reader can run here"
     yield f"verdict: {ready if found['ready'] else 'not ready; see below'}"
 
@@ -89,6 +100,14 @@ def _java() -> dict[str, str]:
 
     system = java().autoclass("java.lang.System")
     return {"version": system.getProperty("java.version"), "home": system.getProperty("java.home")}
+
+
+def _state(name: str) -> str:
+    from ifqa.corpus.wikipedia.published import begun
+
+    if begun(name):
+        return "begun"
+    return "here" if any(Path("data", name).glob("[!.]*")) else "not here"
 
 
 def _accelerator() -> str:

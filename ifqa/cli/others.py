@@ -58,7 +58,9 @@ def clean(
 
 
 def data(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark to fetch.")] = "ifqa",
+    benchmark: Annotated[
+        str, typer.Argument(help="Benchmark to fetch; or a wiki's dump: enwiki, dewiki; or psgs_w100.")
+    ] = "ifqa",
     source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
     rules: Annotated[
         str | None,
@@ -80,8 +82,18 @@ def data(
             min=0, help="Seed of causalqa's random split, and of the draws of wiqa's made questions. [default: 0]"
         ),
     ] = None,
+    date: Annotated[
+        str, typer.Option(help="For a wiki: the date of its dump, YYYYMMDD. [default: the newest that is finished]")
+    ] = "",
+    url: Annotated[
+        str,
+        typer.Option(help="For a wiki: a mirror of https://dumps.wikimedia.org. For psgs_w100: the file's folder."),
+    ] = "",
 ) -> None:
-    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256; build causalqa; make questions.
+    """Fetch a benchmark, a dump of Wikipedia, or DPR's passages from their publishers; build causalqa; make questions.
+
+    Files are verified by their checksums. A benchmark's may also be taken from a folder. A download that was stopped resumes. A
+    dump (enwiki, dewiki, simplewiki ...) comes into data/NAME/ when all of it is there, psgs_w100 into data/psgs_w100/.
 
     For causalqa, --from is a folder with a folder for each of its ten datasets, in its publisher's layout, or with the authors'
     release. Without --from the release is fetched. For wiqa, --questions-from fetches nothing and writes
@@ -90,6 +102,7 @@ def data(
     from ifqa.benchmarks.causalqa.corpus import build
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.made import make
+    from ifqa.corpus.wikipedia import published
     from ifqa.plugins import open_benchmark
 
     if rules is not None and benchmark != "causalqa":
@@ -98,7 +111,15 @@ def data(
         raise IfqaError("--questions-from is for wiqa, without --from: ifqa data wiqa --questions-from GRAPHS")
     if seed is not None and benchmark != "causalqa" and not graphs:
         raise IfqaError(f"--seed is for causalqa and for --questions-from, not for {benchmark}; leave it out")
-    if benchmark == "causalqa":
+    if published.is_published(benchmark):
+        if source:
+            raise IfqaError(
+                f"--from is for benchmarks; name a dump or passages of your own in a corpus file, not {source}"
+            )
+        lines = published.fetch(benchmark, date, url)
+    elif date or url:
+        raise IfqaError(f"--date and --url are for a wiki's dump and psgs_w100, not for {benchmark}; leave them out")
+    elif benchmark == "causalqa":
         lines = build(Path(), source, rules or "notebook", seed or 0)
     elif graphs:
         lines = make(Path(), graphs, seed or 0)

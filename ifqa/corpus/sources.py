@@ -15,6 +15,7 @@ from ifqa.corpus.store import hash_id, id_bytes
 from ifqa.corpus.wikipedia import multistream
 from ifqa.corpus.wikipedia.articles import article_files, read_articles
 from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Tally, parse_pages
+from ifqa.corpus.wikipedia.published import how_to_get
 from ifqa.corpus.wikipedia.ready import read_passages
 from ifqa.corpus.wikipedia.wikitext import Profile
 from ifqa.errors import IfqaError, unknown
@@ -276,7 +277,7 @@ def _dump_files(path: str) -> list[Path]:
         found = (file for file in _find(path).iterdir() if re.search(r"\.xml(-p\d+p\d+)?(\.(bz2|gz|xz))?$", file.name))
     files = [file for file in found if file.is_file()]
     if not files:
-        raise IfqaError(f"passage source not found: {path} holds no dump; wanted .xml, .xml.bz2, .xml.gz or .xml.xz")
+        raise IfqaError(f"passage source not found: {path} holds no dump (.xml, .bz2, .gz or .xz); {how_to_get(path)}")
     return sorted(files, key=lambda file: (_in_order(file.name), _in_order(str(file.parent))))
 
 
@@ -293,7 +294,5 @@ def _passage_file(path: str) -> Path:
 def _find(path: str) -> Path:
     found = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
     if found is None:
-        raise IfqaError(
-            f"passage source not found: {path} is not in {Path.cwd()}; put it there or name another in the corpus file"
-        )
+        raise IfqaError(f"passage source not found: {path} is not in {Path.cwd()}; {how_to_get(path)}")
     return found

@@ -17,6 +17,7 @@ from ifqa.pipeline.upstream import sources_of
 from ifqa.plugins import load_indexed, open_benchmark
 from ifqa.reading.t5.checkpoint import DEFAULT, mend_of
 from ifqa.reading.unifiedqa import group_folders
+from ifqa.retrieval import prebuilt
 from ifqa.settings import settings_of
 from ifqa.storage.artifacts import MANIFEST
 
@@ -45,7 +46,7 @@ def needs(experiment: Experiment) -> list[Need]:
 
 def needs_of_corpus(corpus: Corpus, indexes: Collection[str]) -> list[Need]:
     """All that a corpus needs with these of its indexes, each thing once."""
-    return list(dict.fromkeys([*_sources(corpus), *_encoders(corpus, indexes)]))
+    return list(dict.fromkeys([*_sources(corpus), *_encoders(corpus, indexes), *_prebuilt(corpus, indexes)]))
 
 
 def missing(experiment: Experiment) -> list[str]:
@@ -98,6 +99,22 @@ def _encoders(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
         if model := str(settings.get("model", "")):
             yield _model(model, corpus.root)
             yield _model(str(settings.get("query_model") or partner(model)), corpus.root)
+
+
+def _prebuilt(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
+    for index in indexes:
+        table = corpus.indexes.get(index)
+        if table and (name := table.get("prebuilt")):
+            what = f"the prebuilt index {name}"
+            try:
+                folder, size = prebuilt.place(name, 0), prebuilt.entry(name, 0)[prebuilt.SIZE]
+            except IfqaError as error:
+                yield Need(what, str(error))
+                continue
+            here = folder.exists() or (corpus.folder / index / MANIFEST).exists()
+            yield Need(
+                what, "" if here else f"{size:,} bytes, fetched into {folder.parent} by: ifqa index {corpus.name}"
+            )
 
 
 def _named(table: Mapping[str, object], root: Path) -> Iterator[Need]:

@@ -18,6 +18,7 @@ from ifqa.progress import bar
 from ifqa.protocols import Indexed
 from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.jvm import MEMORY, java, run
+from ifqa.retrieval.prebuilt import entry, put
 from ifqa.settings import Natural, NotNegative, Share, Stored, check_stored, checked
 from ifqa.storage.files import read_json, read_jsonl, require, text_field, write_json
 
@@ -28,6 +29,7 @@ _FEW = 50_000  # passages that Java indexes sooner with its quick compiler
 _BUFFER_MB = 256  # Lucene writes a segment when it holds this much; small enough for the smallest heap
 _MAX_TERMS = 1 << 20  # different words in a question; Lucene's own limit of 1,024 guards against generated queries
 _Stemmer = Literal["porter", "krovetz", "none"]
+_PREBUILT = {"stemmer": "porter", "title": False}
 _START, _PER_SECOND = 3, 20_000  # seconds until Java runs; passages indexed per second
 _BYTES, _INDEXING_MEMORY = 330, 500e6  # bytes on disk per passage; bytes of memory that Java and Python take to index
 _ADDED = re.compile(r": (\d+) docs added\.$")
@@ -50,7 +52,7 @@ class BM25(Indexed):
     """
 
     version = 1
-    not_identity = ("threads", "memory_gb")
+    not_identity = ("threads", "memory_gb", "prebuilt")  # `built_from` has the checksum of a prebuilt index
 
     @checked("setting of retriever 'bm25'")
     def __init__(
@@ -151,8 +153,9 @@ class BM25(Indexed):
         title: bool = False,
         threads: Natural = 0,
         memory_gb: NotNegative = 0.0,
+        prebuilt: str = "",
     ) -> None:
-        """Index a folder of passages, in a Java process of its own, several files at a time.
+        """Index a folder of passages, in a Java process of its own, several files at a time; or take an index of Pyserini's.
 
         Args:
             passages: a folder with `passages-*.jsonl`, with an object `{"id", "title", "contents"}` in each line.
@@ -161,9 +164,12 @@ class BM25(Indexed):
             title: also index the titles, as a field of their own, for searches with `title_weight`.
             threads: files indexed at a time; 0 for one per core.
             memory_gb: see `ifqa.retrieval.jvm.java`.
+            prebuilt: an index that Pyserini publishes, such as "wikipedia-dpr-100w", which is fetched instead; the corpus's
+                passages must be those that it was made from.
 
         Raises:
-            IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory.
+            IfqaError: there are no passages, one is not readable or empty, the disk is full, or Java lacks memory; a prebuilt
+                index cannot be fetched, or is of other passages.
         """
         files = list(shards_of(require(passages, "passages folder")).values())
         count = sum(map(count_passages, files))
@@ -172,6 +178,13 @@ class BM25(Indexed):
                 f"no passages in {passages}; wanted passages-00000.jsonl, one a line; run: ifqa passages CORPUS"
             )
         folder.mkdir(parents=True, exist_ok=True)
+        if prebuilt:
+            if stemmer != "porter" or title:
+                raise IfqaError(
+                    f"prebuilt index {prebuilt} has the porter stemmer and no titles; leave out stemmer and title"
+                )
+            write_json(folder / _FACTS, {"passages": put(prebuilt, memory_gb, passages, folder), **_PREBUILT})
+            return
         workers = threads or os.cpu_count() or 1
         options = ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-verbose"]
         options += ["-stemmer", stemmer, "-memoryBuffer", f"{_BUFFER_MB}", "-threads", f"{workers}"]
@@ -194,8 +207,16 @@ class BM25(Indexed):
         write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
 
     @classmethod
-    def forecast(cls, passages: int, **_: object) -> Cost:
-        """What `build` will take, extrapolated from 410,612 passages on two cores."""
+    def built_from(cls, prebuilt: str = "", memory_gb: float = 0.0, **_: object) -> str:
+        """The MD5 of a prebuilt index's archive."""
+        return str(entry(prebuilt, memory_gb)["md5"]) if prebuilt else ""
+
+    @classmethod
+    def forecast(cls, passages: int, prebuilt: str = "", memory_gb: float = 0.0, **_: object) -> Cost | None:
+        """What `build` will take, extrapolated from 410,612 passages on two cores; None for a prebuilt index."""
+        if prebuilt:
+            entry(prebuilt, memory_gb)
+            return None
         return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
 
 

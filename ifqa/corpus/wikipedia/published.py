@@ -1,0 +1,219 @@
+"""Fetches what Wikipedia's passages are made from: a dump from Wikimedia or a mirror, or DPR's passages (`psgs_w100`).
+
+A dump lies on the server as WIKI/DATE/; its dumpstatus.json lists the files of each job with sizes and SHA-1. The job
+`articlesmultistreamdump` makes the articles: numbered parts of a large wiki, one file of a small one.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from ifqa.errors import IfqaError
+from ifqa.progress import counted, say
+from ifqa.settings import Stored, check_stored
+from ifqa.storage.files import read_json, write_json
+from ifqa.storage.remote import Remote, Unreachable, download_all, read
+from ifqa.storage.replacing import partial, refuse_links
+from ifqa.storage.resources import find_resource
+
+WIKIMEDIA = "https://dumps.wikimedia.org"
+PASSAGES = "psgs_w100"
+RECORD = "dump.json"  # beside a dump's files: its date, where it is from, and the size and SHA-1 of each file
+_JOB = "articlesmultistreamdump"
+_PSGS = Remote(
+    "https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz",
+    Path("psgs_w100.tsv.gz"),
+    # Its publisher gives no checksum. These are of Hugging Face's `datasets`, datasets/wiki_dpr/dataset_infos.json; the size is
+    # also that of ir_datasets, ir_datasets/etc/downloads.json, "dpr-w100".
+    4_694_541_059,
+    "sha256",
+    "c39b020c855a2b5c25ffef3abe4a3b6f9b829ad7dbc14ec3d163d34d7c53ea8d",
+)
+_MOST = 1 << 24  # bytes of a list of files
+
+
+class _File(Stored):
+    size: int
+    sha1: str
+
+
+class _Dump(Stored):
+    date: str
+    url: str
+    files: dict[str, _File]
+
+
+def is_published(name: str) -> bool:
+    """Whether a name is of a wiki's dump ("enwiki", "zh_yuewiki") or of DPR's passages."""
+    return name == PASSAGES or re.fullmatch(r"[a-z][a-z_]*wiki", name) is not None
+
+
+def how_to_get(path: str) -> str:
+    """How to get a source that is not there: the command that fetches what lies below data/NAME/, if one does."""
+    parts = Path(path).parts
+    names = [name for before, name in pairwise(parts) if before == "data" and is_published(name)]
+    return f"fetch it with: ifqa data {names[-1]}" if names else "put it there or name another in the corpus file"
+
+
+def begun(name: str, root: Path = Path()) -> bool:
+    """Whether a download was begun below `root` and is not finished."""
+    folder = root / "data" / name
+    return partial(folder).is_dir() or Remote("", folder / _PSGS.path).came() > 0
+
+
+def fetch(name: str, date: str = "", url: str = "", root: Path = Path()) -> Iterator[str]:
+    """Fetch a wiki's dump or DPR's passages into `data/NAME/`, which appears when all of it is there and checked.
+
+    What a stopped fetch left is in `data/.NAME.partial/`, and the next one goes on with it. Yields lines for the user.
+
+    Args:
+        name: "enwiki", another wiki's, or "psgs_w100".
+        date: of the dump, YYYYMMDD; empty for the newest that is finished, or the one that was begun.
+        url: a mirror, with the publisher's layout below it; for psgs_w100 the folder of the file.
+        root: `data/` is in it.
+
+    Raises:
+        IfqaError: there is no such dump, a file cannot be fetched or is not the published one, the disk has no room, or another
+            dump is in the way.
+    """
+    if url and not re.match(r"https?://\S+$", url):
+        raise IfqaError(f"--url {url}: wanted an address that begins with https:// or http://")
+    if date and not re.fullmatch(r"\d{8}", date):
+        raise IfqaError(f"--date {date}: wanted the date of a dump as YYYYMMDD, such as 20260801")
+    if name != PASSAGES:
+        yield from _fetch_dump(name, date, url.rstrip("/"), root)
+    elif date:
+        raise IfqaError(f"--date is for a wiki's dump, and {PASSAGES} is of one date; leave it out")
+    else:
+        yield from _fetch_passages(url.rstrip("/"), root)
+
+
+def _fetch_passages(url: str, root: Path) -> Iterator[str]:
+    place = root / "data" / PASSAGES / _PSGS.path
+    there = place.exists()
+    address = f"{url}/{_PSGS.path}" if url else _PSGS.url
+    download_all([Remote(address, place, _PSGS.size, _PSGS.algorithm, _PSGS.checksum)], root / "data")
+    yield f"{place}: {'there already' if there else 'verified by the SHA-256 of Hugging Face datasets'}"
+    yield from _next(PASSAGES, root)
+
+
+def _fetch_dump(wiki: str, date: str, url: str, root: Path) -> Iterator[str]:
+    folder = root / "data" / wiki
+    refuse_links(folder)
+    draft, there = partial(folder), folder.is_dir() and any(folder.iterdir())
+    if there and not (folder / RECORD).exists():
+        raise IfqaError(f"{folder} is there, and no {RECORD} in it says which dump it holds; move it to fetch another")
+    place = folder if there else draft
+    dump = _recorded(place)
+    if dump and date not in ("", dump.date):
+        what = "holds" if there else "has begun"
+        raise IfqaError(f"{place} {what} the dump of {dump.date}; remove it, or name no --date to keep it")
+    if dump is None:
+        dump = _published(wiki, date, url or WIKIMEDIA)
+        write_json(draft / RECORD, dump.model_dump())
+    base = f"{url or dump.url}/{wiki}/{dump.date}"
+    files = [Remote(f"{base}/{name}", place / name, one.size, "sha1", one.sha1) for name, one in dump.files.items()]
+    total = sum(one.size for one in dump.files.values())
+    say(f"{wiki} of {dump.date}: {counted(len(files), 'file')}, {total:,} bytes, from {base}")
+    try:
+        download_all(files, root / "data")
+    except Unreachable as error:
+        if error.status != 404:
+            raise
+        what = str(error).partition("; ")[0]
+        raise IfqaError(
+            f"{what}; if the dump is gone, take a mirror: --url, or remove {place} to fetch another"
+        ) from error
+    if not there:
+        if folder.is_dir():
+            folder.rmdir()
+        os.rename(draft, folder)
+    state = "there already" if there else "each file verified by its published SHA-1"
+    yield f"{folder}: dump of {dump.date}, {counted(len(files), 'file')}, {total:,} bytes, {state}"
+    yield from _next(wiki, root)
+
+
+def _next(name: str, root: Path) -> Iterator[str]:
+    if find_resource(f"indexes/{name}.toml", root):
+        yield f"next: ifqa passages {name}"
+    else:
+        yield f'next: write indexes/{name}.toml with path = "data/{name}" (docs/wikipedia.md), then: ifqa passages {name}'
+
+
+def _recorded(folder: Path) -> _Dump | None:
+    path = folder / RECORD
+    if not path.exists():
+        return None
+    return check_stored(_Dump, read_json(path), str(path), f"remove {folder} to fetch the dump again")
+
+
+def _published(wiki: str, date: str, url: str) -> _Dump:
+    """The dump of a date, or the newest that is finished; as the server lists it."""
+    try:
+        dates = [date] if date else _dates(f"{url}/{wiki}/")
+        for one in dates:
+            if files := _files(wiki, one, url, must=bool(date)):
+                return _Dump(date=one, url=url, files=files)
+    except Unreachable as error:
+        mend = "try again later, or take a mirror: --url"
+        if error.status == 404:
+            mend = (
+                "wanted another --date, or a mirror that keeps this one: --url"
+                if date
+                else "wanted a wiki's name: dewiki"
+            )
+        raise IfqaError(f"{error}; {mend}") from error
+    raise IfqaError(f"{url}/{wiki}/: the articles of {', '.join(dates)} are not finished; take another --date or --url")
+
+
+def _dates(url: str) -> list[str]:
+    """The dates in a wiki's list of dumps, newest first."""
+    found = re.findall(r'href="(?:[^"]*/)?(\d{8})/?"', read(url, _MOST).decode("utf-8", "replace"))
+    if not found:
+        raise IfqaError(f"{url} lists no dump; wanted links to folders such as 20260801/; take another --url")
+    return sorted(set(found), reverse=True)
+
+
+def _files(wiki: str, date: str, url: str, must: bool) -> dict[str, _File]:
+    """The files of a dump's articles; none if they are not finished, or not begun and no `must`."""
+    where, name = f"{url}/{wiki}/{date}/dumpstatus.json", f"{wiki}-{date}-pages-articles-multistream"
+    try:
+        status = read(where, _MOST)
+    except Unreachable as error:
+        if must or error.status != 404:
+            raise
+        return {}
+    try:
+        job = json.loads(status)["jobs"][_JOB]
+        if job["status"] != "done":
+            return {}
+        listed = {
+            file: facts
+            for file, facts in job["files"].items()
+            if re.fullmatch(rf"{name}\d*\.xml(-p\d+p\d+)?\.bz2", file)  # without the index files
+        }
+        if not all("sha1" in facts for facts in listed.values()):
+            sums = _sums(f"{url}/{wiki}/{date}/{wiki}-{date}-sha1sums.txt")
+            listed = {file: {"sha1": sums.get(file), **facts} for file, facts in listed.items()}
+        files = {file: _File(size=facts["size"], sha1=facts["sha1"]) for file, facts in listed.items()}
+        wrong = not files or any(one.size < 1 or not re.fullmatch("[0-9a-f]{40}", one.sha1) for one in files.values())
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:  # no JSON, or of another layout
+        raise _no_list(where) from error
+    if wrong:
+        raise _no_list(where)
+    return files
+
+
+def _no_list(where: str) -> IfqaError:
+    return IfqaError(
+        f"{where}: wanted the job {_JOB!r} with files of a size and a SHA-1 each; take another --date or --url"
+    )
+
+
+def _sums(url: str) -> dict[str, str]:
+    """File -> SHA-1, of a list such as sha1sum writes."""
+    lines = read(url, _MOST).decode("utf-8", "replace").splitlines()
+    return {file: checksum for checksum, _, file in (line.partition("  ") for line in lines)}

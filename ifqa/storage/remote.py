@@ -1,0 +1,295 @@
+"""Files of web servers: read into memory, or downloaded to disk piece by piece and checked; a download resumes.
+
+What came of a file lies beside its place as `.NAME.part`, and what names the server's version of it as `.NAME.tag`. The file gets
+its name when it is whole and has its checksum.
+"""
+
+import hashlib
+import http.client
+import os
+import platform
+import re
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from ifqa.errors import IfqaError
+from ifqa.progress import bar, say
+from ifqa.storage.artifacts import lock
+from ifqa.storage.files import write
+from ifqa.storage.replacing import room_for
+from ifqa.version import __version__
+
+CONTACT = "IFQA_CONTACT"
+CONNECTIONS = (
+    2  # at once; dumps.wikimedia.org serves no more to one address (github.com/organicmaps/wikiparser/issues/27)
+)
+_CHUNK = 1 << 20
+_SILENCE = 60  # seconds without a byte, after which a connection counts as broken
+_PAUSE = 5.0  # seconds between a connection that broke and the next
+_FAULTS = (OSError, http.client.HTTPException, ValueError)  # ValueError: a redirect to a malformed address
+_AGAIN = "run the same command again to go on"
+_Step = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file of a server and its place here.
+
+    `size` is in bytes, `checksum` hexadecimal, `algorithm` its name in hashlib; what is not published is None or empty.
+    """
+
+    url: str
+    path: Path
+    size: int | None = None
+    algorithm: str = ""
+    checksum: str = ""
+
+    def beside(self, suffix: str) -> Path:
+        """`.NAME.part`: what came so far; `.NAME.tag`: what names the server's version of it."""
+        return self.path.with_name(f".{self.path.name}.{suffix}")
+
+    def came(self) -> int:
+        """Bytes of an interrupted download, of which the next one can go on."""
+        part = self.beside("part")
+        return part.stat().st_size if part.exists() and self.beside("tag").exists() else 0
+
+
+class _Stopped(Exception):
+    """Another download of the same call has failed."""
+
+
+def read(url: str, most: int) -> bytes:
+    """The content of a small file.
+
+    Raises:
+        IfqaError: it cannot be fetched, or has more than `most` bytes.
+    """
+    try:
+        with _open(url, {}) as response:
+            content: bytes = response.read(most + 1)
+            missing = int(response.headers.get("Content-Length", len(content))) - len(content)
+            if missing > 0 and len(content) <= most:  # the connection was cut, which read(n) does not say
+                raise http.client.IncompleteRead(content, missing)
+    except _FAULTS as error:
+        raise Unreachable(url, error) from error
+    if len(content) > most:
+        raise IfqaError(f"{url} has more than {most:,} bytes; is it the right place?")
+    return content
+
+
+class Unreachable(IfqaError):
+    """A file that cannot be fetched; `status` is the server's HTTP status, None if it gave none."""
+
+    def __init__(self, url: str, error: BaseException, mend: str = "") -> None:
+        self.status = error.code if isinstance(error, urllib.error.HTTPError) else None
+        if self.status == http.client.FORBIDDEN:
+            mend = f"the server may want to know who asks: set {CONTACT} to your e-mail address or web page"
+        reason = repr(error)
+        if isinstance(error, urllib.error.HTTPError):
+            reason = f"HTTP {self.status} {' '.join(error.reason.split())}"
+        elif isinstance(error, urllib.error.URLError):
+            reason = str(error.reason)
+        elif isinstance(error, TimeoutError):
+            reason = f"no byte came for {_SILENCE} seconds"
+        elif isinstance(error, http.client.IncompleteRead):
+            reason = f"the connection broke, {error.expected or 'some'} bytes are missing"
+        super().__init__(f"cannot fetch {url} ({reason}){mend and '; '}{mend}")
+
+
+def download(url: str, path: Path) -> None:
+    """Put one file, without a published checksum, into place.
+
+    Raises:
+        IfqaError: as `download_all`.
+    """
+    download_all([Remote(url, path)], path.parent)
+
+
+def download_all(files: Sequence[Remote], folder: Path) -> None:
+    """Put files into place, at most `CONNECTIONS` at a time. Files that are there with the published size are left alone.
+
+    A connection that breaks after some bytes is opened again. What came is kept only if the server says that its file is still
+    the same one (`If-Range`, RFC 9110, section 13.1.5).
+
+    Args:
+        files: the files; their folders are made.
+        folder: locked meanwhile, against a second process.
+
+    Raises:
+        IfqaError: a file cannot be fetched, is not the published one, or the disk has no room for all of them.
+    """
+    with lock(folder):
+        todo = [file for file in files if not _is_here(file)]
+        for file in todo:
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            for place in (file.beside("part"), file.beside("tag")):
+                if place.is_symlink():
+                    place.unlink()
+        if todo:
+            _check_room(folder, sum(max((file.size or 0) - file.came(), 0) for file in todo), todo)
+            _fetch_all(todo)
+
+
+def _is_here(file: Remote) -> bool:
+    if not file.path.exists():
+        return False
+    found = file.path.stat().st_size
+    if file.size is not None and found != file.size:
+        raise IfqaError(
+            f"{file.path} has {found:,} bytes, the published file {file.size:,}; remove it to fetch it again"
+        )
+    return True
+
+
+def _fetch_all(files: Sequence[Remote]) -> None:
+    stop = Event()
+    sizes = [file.size for file in files if file.size is not None]
+    total = sum(sizes) if len(sizes) == len(files) else None
+    label = f"download of {files[0].path.name if len(files) == 1 else f'{len(files)} files'}"
+    with bar(label, total, unit="bytes") as advance, ThreadPoolExecutor(CONNECTIONS) as pool:
+
+        def step(done: float) -> None:
+            if stop.is_set():
+                raise _Stopped
+            advance(done)
+
+        fetched = [pool.submit(_put, file, step) for file in files]
+        try:
+            for one in as_completed(fetched):
+                one.result()
+        except BaseException:  # Ctrl-C too; the other connection must not go on for hours
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _put(file: Remote, step: _Step) -> None:
+    """Fetch a file, over as many connections as it takes while each brings something; check it, and give it its name."""
+    before = file.came()
+    step(before)
+    while True:
+        try:
+            _fetch(file, step)
+            break
+        except _FAULTS as error:
+            came = file.came()
+            if isinstance(error, urllib.error.HTTPError) or came <= before:
+                raise Unreachable(file.url, error, f"{_AGAIN}, or put the file at {file.path}") from error
+            before = came
+            say(f"{file.url}: the connection broke after {came:,} bytes; it goes on")
+            time.sleep(_PAUSE)
+    part = file.beside("part")
+    _check(file, part)
+    os.replace(part, file.path)
+    file.beside("tag").unlink(missing_ok=True)
+    say(
+        f"{file.path}: whole, {f'{file.algorithm.upper()} as published' if file.checksum else 'no checksum is published'}"
+    )
+
+
+def _fetch(file: Remote, step: _Step) -> None:
+    """One connection: the rest of a file, or all of it."""
+    part, tag, here = file.beside("part"), file.beside("tag"), file.came()
+    headers = {}
+    if here:
+        headers = {"Range": f"bytes={here}-", "If-Range": tag.read_text(encoding="utf-8")}
+    try:
+        response = _open(file.url, headers)
+    except urllib.error.HTTPError as error:
+        if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        if error.headers.get("Content-Range") == f"bytes */{here}":  # all of it came before the interruption
+            return
+        part.unlink()  # the server's file is another one now
+        raise
+    with response:
+        if response.status != http.client.PARTIAL_CONTENT:
+            if here:
+                say(f"{file.url}: the server sends it from its start; it has changed, or cannot be resumed")
+            step(-here)
+            here = 0
+        length = response.headers.get("Content-Length")
+        total = here + int(length) if length else None
+        _check_answer(file, response, here, total)
+        _check_room(part.parent, (total or here) - here, [file])
+        if not here:
+            part.unlink(missing_ok=True)
+            _remember(response.headers, tag)
+        with room_for(file.path), open(part, "ab") as handle:
+            while chunk := response.read1(_CHUNK):  # what has come, without waiting for more
+                write(handle, chunk)
+                step(len(chunk))
+            handle.flush()
+            os.fsync(handle.fileno())
+    found = part.stat().st_size
+    if total is not None and found < total:
+        raise http.client.IncompleteRead(b"", total - found)
+
+
+def _open(url: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    # "client/version (contact) library/version": https://foundation.wikimedia.org/wiki/Policy:User-Agent_policy
+    contact = os.environ.get(CONTACT) or "question answering; https://arxiv.org/abs/2305.14010"
+    agent = f"ifqa/{__version__} ({contact}) Python-urllib/{platform.python_version()}"
+    request = urllib.request.Request(url, headers={"User-Agent": agent, **headers})
+    try:
+        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_SILENCE)
+    except urllib.error.HTTPError as error:
+        error.close()  # it holds the connection; its status and headers can still be read
+        raise
+    return response
+
+
+def _check_answer(file: Remote, response: http.client.HTTPResponse, here: int, total: int | None) -> None:
+    """Refuse an answer that is not the bytes that were asked for."""
+    if here:
+        sent = response.headers.get("Content-Range", "")
+        found = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", sent)
+        if not found or int(found[1]) != here or found[2] not in ("*", str(total)):
+            raise IfqaError(
+                f"{file.url}: asked for the bytes from {here:,} on, the server sent {sent or 'a part without Content-Range'!r}; "
+                f"{_AGAIN}, or remove {file.beside('part')} to begin anew"
+            )
+    if file.size is not None and total not in (None, file.size):
+        raise IfqaError(
+            f"{file.url}: the server's file has {total:,} bytes, the published one {file.size:,}; try again later or elsewhere"
+        )
+
+
+def _check(file: Remote, part: Path) -> None:
+    """Refuse a file that came whole and is not the published one; it is removed, so that the next run fetches it anew."""
+    found = part.stat().st_size
+    wrong = f"{found:,} bytes, published are {file.size:,}" if file.size not in (None, found) else ""
+    if file.checksum and not wrong:
+        with open(part, "rb") as handle:
+            digest = hashlib.file_digest(handle, file.algorithm).hexdigest()
+        if digest != file.checksum:
+            wrong = f"{file.algorithm.upper()} {digest[:12]}…, published is {file.checksum[:12]}…"
+    if wrong:
+        part.unlink()
+        file.beside("tag").unlink(missing_ok=True)
+        raise IfqaError(
+            f"{file.url}: what came has {wrong}; it was removed, run the same command again to fetch it anew"
+        )
+
+
+def _remember(headers: http.client.HTTPMessage, tag: Path) -> None:
+    """Keep what names the server's file: a strong ETag, else the time of its last change."""
+    etag = headers.get("ETag", "")
+    name = etag if etag.startswith('"') else headers.get("Last-Modified", "")
+    tag.unlink(missing_ok=True)
+    if name:
+        tag.write_text(name, encoding="utf-8")
+
+
+def _check_room(folder: Path, needed: int, files: Sequence[Remote]) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        what = files[0].url if len(files) == 1 else f"the download of {len(files)} files"
+        raise IfqaError(f"{what} needs {needed:,} bytes more, and {folder} has {free:,} free; make room")

@@ -1,0 +1,268 @@
+"""Dumps and passages from a server laid out as dumps.wikimedia.org is, with the faults that a server may have."""
+
+import bz2
+import contextlib
+import hashlib
+import json
+import random
+from pathlib import Path
+
+import pytest
+from file_server import serving
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ifqa.cli.others import data
+from ifqa.corpus import sources
+from ifqa.corpus.wikipedia import published
+from ifqa.errors import IfqaError
+from ifqa.storage import remote
+from ifqa.storage.remote import Remote
+
+DATE = "20260801"
+NAMES = [f"enwiki-{DATE}-pages-articles-multistream{n}.xml-p{n}p{n + 9}.bz2" for n in (1, 2, 10)]
+
+
+def sha1(content):
+    return hashlib.sha1(content).hexdigest()
+
+
+def publish(server, wiki="enwiki", date=DATE, names=NAMES, status="done", **facts):
+    """A dump: files of noise, and an index file that nobody needs."""
+    index = f"{wiki}-{date}-pages-articles-multistream-index.txt.bz2"
+    contents = {name: bz2.compress(random.Random(name).randbytes(3000)) for name in [*names, index]}
+    server.files |= {f"/{wiki}/{date}/{name}": content for name, content in contents.items()}
+    files = {
+        name: {"size": len(content), "url": f"/{wiki}/{date}/{name}", "sha1": sha1(content)} | facts
+        for name, content in contents.items()
+    }
+    other = {"status": "done", "files": {f"{wiki}-{date}-stub.xml.gz": {}}}
+    status = {"version": "0.8", "jobs": {"articlesmultistreamdump": {"status": status, "files": files}, "stubs": other}}
+    server.files[f"/{wiki}/{date}/dumpstatus.json"] = json.dumps(status).encode()
+    return contents
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path):
+    """Its newest folder is not begun, the next is not finished, the third is DATE."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(remote, "_PAUSE", 0.0)
+    with serving() as state:
+        monkeypatch.setattr(published, "WIKIMEDIA", state.url)
+        dates = ["20260720", DATE, "20260820", "20260901"]
+        links = "".join(f'<a href="{date}/">{date}/</a> 01-Aug-2026\n' for date in dates)
+        state.files["/enwiki/"] = f'<a href="../">../</a>{links}<a href="latest/">latest/</a>'.encode()
+        publish(state, date="20260820", names=[name.replace(DATE, "20260820") for name in NAMES], status="in-progress")
+        state.contents = publish(state)
+        yield state
+
+
+def test_the_newest_finished_dump_comes_whole_and_checked(server, capsys):
+    data("enwiki")
+    assert {path.name for path in Path("data/enwiki").iterdir()} == {*NAMES, "dump.json"}
+    assert all((Path("data/enwiki") / name).read_bytes() == server.contents[name] for name in NAMES)
+    told = capsys.readouterr().out.splitlines()
+    assert "dump of 20260801, 3 files," in told[0]
+    assert told[0].endswith("each file verified by its published SHA-1")
+    assert told[1] == "next: ifqa passages enwiki"
+    assert {path.name for path in Path("data").iterdir()} <= {"enwiki", ".lock"}
+
+
+def test_the_corpus_enwiki_reads_the_parts_in_the_order_of_their_pages(server):
+    data("enwiki")
+    source = {"format": "dump", "path": "data/enwiki/enwiki-*-pages-articles-multistream*.xml*.bz2"}
+    assert [path.name for path in sources.files_of(source)] == NAMES
+
+
+def test_a_dump_that_is_there_asks_the_server_nothing(server, capsys):
+    data("enwiki")
+    server.asked.clear()
+    data("enwiki")
+    assert server.asked == []
+    assert "there already" in capsys.readouterr().out
+
+
+def test_a_dump_that_was_begun_goes_on_although_a_newer_one_is_finished(server):
+    server.statuses[f"/enwiki/{DATE}/{NAMES[2]}"] = 503
+    with pytest.raises(IfqaError, match=rf"{NAMES[2]} .HTTP 503 .*run the same command again to go on"):
+        data("enwiki")
+    assert not Path("data/enwiki").exists()
+    assert published.begun("enwiki")
+    publish(server, date="20260901", names=[name.replace(DATE, "20260901") for name in NAMES])
+    server.statuses.clear()
+    server.asked.clear()
+    data("enwiki")
+    assert f"/enwiki/{DATE}/{NAMES[2]}" in {path for path, _ in server.asked}
+    assert not any("dumpstatus" in path or "20260901" in path for path, _ in server.asked)
+    assert {path.name for path in Path("data/enwiki").iterdir()} == {*NAMES, "dump.json"}
+    assert not published.begun("enwiki")
+
+
+def test_connections_that_break_do_not_matter(server):
+    server.cut = 1700  # more than the lists have
+    data("enwiki")
+    assert sum(NAMES[0] in path for path, _ in server.asked) == 3
+    assert all((Path("data/enwiki") / name).read_bytes() == server.contents[name] for name in NAMES)
+
+
+def test_another_wiki_of_a_date_from_a_mirror(server, capsys):
+    name = "dewiki-20260701-pages-articles-multistream.xml.bz2"
+    publish(server, "mirror/dewiki", "20260701", [name])
+    server.files = {path.replace("mirror%2F", "mirror/"): content for path, content in server.files.items()}
+    data("dewiki", date="20260701", url=f"{server.url}/mirror/")
+    assert {path.name for path in Path("data/dewiki").iterdir()} == {name, "dump.json"}
+    assert 'write indexes/dewiki.toml with path = "data/dewiki"' in capsys.readouterr().out
+    assert [path.name for path in sources.files_of({"format": "dump", "path": "data/dewiki"})] == [name]
+
+
+def test_a_missing_checksum_is_taken_from_the_list_of_checksums(server):
+    publish(server, sha1=None)
+    text = server.files[f"/enwiki/{DATE}/dumpstatus.json"].replace(b', "sha1": null', b"")
+    server.files[f"/enwiki/{DATE}/dumpstatus.json"] = text
+    sums = "".join(f"{sha1(content)}  {name}\n" for name, content in server.contents.items())
+    server.files[f"/enwiki/{DATE}/enwiki-{DATE}-sha1sums.txt"] = sums.encode()
+    data("enwiki")
+    assert json.loads(Path("data/enwiki/dump.json").read_text())["files"][NAMES[0]]["sha1"] == sha1(
+        server.contents[NAMES[0]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("checksum", "SHA1 .*, published is .*; it was removed, run the same command again to fetch it anew"),
+        (
+            "file gone",
+            r"\(HTTP 404 Not Found\); if the dump is gone, take a mirror: --url, or remove data/.enwiki.partial",
+        ),
+        ("longer file", "the server's file has .* bytes, the published one"),
+        ("no room", "the download of 3 files needs .* bytes more, and .* has 10 free; make room"),
+        ("layout", "dumpstatus.json: wanted the job 'articlesmultistreamdump' with files of a size and a SHA-1 each"),
+        ("no JSON", "dumpstatus.json: wanted the job"),
+        ("no dates", "lists no dump; wanted links to folders such as 20260801/"),
+        ("none finished", "the articles of 20260901, 20260820, 20260801, 20260720 are not finished"),
+        ("no network", r"cannot fetch http://127.0.0.1:9/enwiki/ .*; try again later, or take a mirror: --url"),
+        ("unknown wiki", "HTTP 404 Not Found.; wanted a wiki's name: dewiki"),
+    ],
+)
+def test_each_fault_of_a_server_is_one_line_and_no_dump_appears(fault, told, server, monkeypatch):
+    path, status = f"/enwiki/{DATE}/{NAMES[1]}", f"/enwiki/{DATE}/dumpstatus.json"
+    match fault:
+        case "checksum":
+            server.files[path] = server.files[path][::-1]
+        case "file gone":
+            del server.files[path]
+        case "longer file":
+            server.files[path] += b"x"
+        case "no room":
+            monkeypatch.setattr(remote.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10}))
+        case "layout":
+            server.files[status] = b'{"jobs": {"articlesmultistreamdump": {"status": "done", "files": {}}}}'
+        case "no JSON":
+            server.files[status] = b"<html>sorry</html>"
+        case "no dates":
+            server.files["/enwiki/"] = b"<html>moved</html>"
+        case "none finished":
+            server.files[status] = server.files[status].replace(b'"done"', b'"waiting"')
+        case "no network":
+            monkeypatch.setattr(published, "WIKIMEDIA", "http://127.0.0.1:9")
+        case "unknown wiki":
+            del server.files["/enwiki/"]
+    with pytest.raises(IfqaError, match=told) as refused:
+        data("enwiki")
+    assert "\n" not in str(refused.value)
+    assert not Path("data/enwiki").exists()
+
+
+def test_a_date_that_is_gone_and_one_that_is_not_finished_are_refused(server):
+    with pytest.raises(IfqaError, match=r"HTTP 404 .*wanted another --date, or a mirror that keeps this one: --url"):
+        data("enwiki", date="20220501")
+    with pytest.raises(IfqaError, match=r"the articles of 20260820 are not finished; take another --date"):
+        data("enwiki", date="20260820")
+
+
+def test_dumps_are_never_mixed_and_strangers_files_stay(server):
+    data("enwiki")
+    with pytest.raises(IfqaError, match=r"data/enwiki holds the dump of 20260801; remove it, or name no --date"):
+        data("enwiki", date="20260720")
+    Path("data/dewiki").mkdir()
+    Path("data/dewiki/mine.xml").write_text("mine")
+    with pytest.raises(IfqaError, match=r"data/dewiki is there, and no dump.json in it says which dump it holds"):
+        data("dewiki")
+    (Path("data/enwiki") / NAMES[0]).write_bytes(b"cut")
+    with pytest.raises(IfqaError, match=r"has 3 bytes, the published file .* remove it to fetch it again"):
+        data("enwiki")
+
+
+@pytest.mark.parametrize("name", ["../evil.xml.bz2", f"enwiki-{DATE}-pages-articles-multistream1.xml-p1p2.bz2/../../x"])
+def test_a_name_that_leads_elsewhere_is_not_fetched(name, server, tmp_path):
+    publish(server, names=[name])
+    with pytest.raises(IfqaError, match=r"wanted the job 'articlesmultistreamdump'"):
+        data("enwiki")
+    assert not (tmp_path / "data").exists()
+
+
+ANYTHING = st.none() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=2)
+FACTS = st.fixed_dictionaries({}, optional={"size": ANYTHING, "sha1": ANYTHING | st.just("0" * 40)})
+FILES = st.dictionaries(st.sampled_from([NAMES[0], "other.xml"]), ANYTHING | FACTS)
+JOB = st.fixed_dictionaries({"status": ANYTHING | st.just("done"), "files": ANYTHING | FILES})
+JOBS = st.fixed_dictionaries({"jobs": ANYTHING | st.fixed_dictionaries({"articlesmultistreamdump": ANYTHING | JOB})})
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=20) | (ANYTHING | JOBS).map(lambda value: json.dumps(value).encode()))
+def test_any_status_file_gives_files_none_or_one_line(status):
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(IfqaError):
+        patch.setattr(published, "read", lambda url, most: status)
+        files = published._files("enwiki", DATE, "http://x", must=True)
+        assert all(len(one.sha1) == 40 for one in files.values())
+
+
+def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys):
+    content = b"id\ttext\ttitle\n1\tAaron is a prophet\tAaron\n"
+    known = Remote(f"{server.url}/dpr/psgs_w100.tsv.gz", Path("psgs_w100.tsv.gz"), len(content), "sha256", "0" * 64)
+    server.files["/dpr/psgs_w100.tsv.gz"] = server.files["/mine/psgs_w100.tsv.gz"] = content
+    monkeypatch.setattr(published, "_PSGS", known)
+    with pytest.raises(IfqaError, match=r"SHA256 .*, published is 000000000000…; it was removed"):
+        data("psgs_w100")
+    assert not Path("data/psgs_w100/psgs_w100.tsv.gz").exists()
+    right = Remote(known.url, known.path, known.size, "sha256", hashlib.sha256(content).hexdigest())
+    monkeypatch.setattr(published, "_PSGS", right)
+    data("psgs_w100", url=f"{server.url}/mine/")
+    assert Path("data/psgs_w100/psgs_w100.tsv.gz").read_bytes() == content
+    assert server.asked[-1][0] == "/mine/psgs_w100.tsv.gz"
+    data("psgs_w100")
+    assert "there already" in capsys.readouterr().out
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"benchmark": "enwiki", "date": "August"}, "--date August: wanted the date of a dump as YYYYMMDD"),
+        (
+            {"benchmark": "enwiki", "url": "file:///etc"},
+            "--url file:///etc: wanted an address that begins with https://",
+        ),
+        ({"benchmark": "psgs_w100", "date": DATE}, "--date is for a wiki's dump"),
+        ({"benchmark": "ifqa", "date": DATE}, "--date and --url are for a wiki's dump and psgs_w100, not for ifqa"),
+        ({"benchmark": "enwiki", "source": Path("x")}, "--from is for benchmarks; name a dump or passages of your own"),
+    ],
+)
+def test_options_that_do_not_belong_together_are_refused(options, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IfqaError, match=told):
+        data(**options)
+
+
+def test_a_source_that_is_not_there_names_the_command_that_fetches_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source, command in [
+        ({"format": "dump", "path": "data/enwiki/*.bz2"}, "ifqa data enwiki"),
+        ({"format": "dump", "path": "data/simplewiki"}, "ifqa data simplewiki"),
+        ({"format": "passages", "path": "data/psgs_w100/psgs_w100.tsv.gz"}, "ifqa data psgs_w100"),
+    ]:
+        with pytest.raises(IfqaError, match=rf"; fetch it with: {command}$"):
+            sources.check([source])
+    with pytest.raises(IfqaError, match=r"put it there or name another in the corpus file"):
+        sources.check([{"format": "passages", "path": "data/mine.jsonl"}])

@@ -1,0 +1,259 @@
+"""Downloads on which a server plays its tricks: it breaks off, stalls, changes the file, lies about ranges, has no room."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from file_server import serving
+
+from ifqa.errors import IfqaError
+from ifqa.storage import remote
+from ifqa.storage.remote import Remote
+
+CONTENT = bytes(range(256)) * 40
+SHA1 = hashlib.sha1(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setattr(remote, "_PAUSE", 0.0)
+    with serving() as state:
+        state.files["/a.zip"] = CONTENT
+        yield state
+
+
+def fetch(server, folder, **published):
+    remote.download_all([Remote(f"{server.url}/a.zip", folder / "a.zip", **published)], folder)
+
+
+def left(folder):
+    return {one.name for one in folder.iterdir()} - {".lock"}
+
+
+def begin(folder, content=CONTENT[:3000], tag=None):
+    """What a download leaves that was killed after some bytes."""
+    (folder / ".a.zip.part").write_bytes(content)
+    (folder / ".a.zip.tag").write_text(tag or f'"{hashlib.md5(CONTENT).hexdigest()}"')
+
+
+def test_a_download_whose_connection_breaks_goes_on_by_itself(server, tmp_path):
+    server.cut = 3000
+    remote.download(f"{server.url}/a.zip", tmp_path / "new/a.zip")
+    assert (tmp_path / "new/a.zip").read_bytes() == CONTENT
+    assert [asked for _, asked in server.asked] == [None, "bytes=3000-", "bytes=6000-", "bytes=9000-"]
+    assert left(tmp_path / "new") == {"a.zip"}
+
+
+def test_a_connection_that_brings_nothing_ends_the_download_in_one_line(server, tmp_path):
+    begin(tmp_path)
+    server.cut = 0
+    with pytest.raises(
+        IfqaError,
+        match=r"a.zip \(the connection broke, 7240 bytes are missing\); run the same command again to go on, or put the file at",
+    ):
+        fetch(server, tmp_path)
+    assert left(tmp_path) == {".a.zip.part", ".a.zip.tag"}
+    server.cut = None
+    fetch(server, tmp_path)
+    assert [asked for _, asked in server.asked] == ["bytes=3000-"] * 2
+    assert left(tmp_path) == {"a.zip"}
+
+
+def test_a_server_that_stalls_is_left_and_what_came_is_kept(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "_SILENCE", 0.2)
+    server.files["/a.zip"], server.slowly = CONTENT[:1000], 2.0
+    with pytest.raises(IfqaError, match=r"no byte came for 0.2 seconds"):
+        fetch(server, tmp_path)
+
+
+def test_a_slow_server_is_waited_for(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "_SILENCE", 0.5)
+    server.slowly = 0.06  # 0.6 seconds in all
+    fetch(server, tmp_path, size=len(CONTENT), algorithm="sha1", checksum=SHA1)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("more", [0, 9])
+def test_a_download_killed_before_its_rename_is_not_fetched_again(more, server, tmp_path):
+    begin(tmp_path, CONTENT + b"x" * more)
+    if more:  # longer than the server's file: not the same one
+        with pytest.raises(IfqaError, match=r"run the same command again"):
+            fetch(server, tmp_path)
+    fetch(server, tmp_path)
+    assert (tmp_path / "a.zip").read_bytes() == CONTENT
+    assert [asked for _, asked in server.asked] == [f"bytes={len(CONTENT) + more}-"] + [None] * bool(more)
+
+
+@pytest.mark.parametrize("fault", ["changed", "ranges ignored"])
+def test_a_file_that_comes_from_its_start_replaces_what_came(fault, server, tmp_path, capsys):
+    begin(tmp_path, CONTENT[:3000], tag='"old"' if fault == "changed" else None)
+    if fault == "ranges ignored":
+        server.ranges = "ignored"
+    fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
+    assert (tmp_path / "a.zip").read_bytes() == CONTENT
+    assert "the server sends it from its start; it has changed, or cannot be resumed" in capsys.readouterr().err
+
+
+def test_a_file_that_changes_between_two_connections_is_never_mixed(server, tmp_path, monkeypatch):
+    def change(_):
+        server.files["/a.zip"], server.cut = CONTENT[::-1], None
+
+    monkeypatch.setattr(remote.time, "sleep", change)
+    server.cut = 3000
+    fetch(server, tmp_path)
+    assert (tmp_path / "a.zip").read_bytes() == CONTENT[::-1]
+
+
+@pytest.mark.parametrize("told", ["bytes 0-10239/10240", "bytes 3000-10239/99", "all", ""])
+def test_a_part_from_another_place_is_refused_and_nothing_is_mixed(told, server, tmp_path):
+    begin(tmp_path)
+    server.ranges = told
+    with pytest.raises(
+        IfqaError, match=r"asked for the bytes from 3,000 on, the server sent .*; run the same command again"
+    ):
+        fetch(server, tmp_path)
+    assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:3000]
+    assert not (tmp_path / "a.zip").exists()
+
+
+@pytest.mark.parametrize("etag", ["", 'W/"weak"'])
+def test_a_file_that_the_server_does_not_name_is_fetched_anew(etag, server, tmp_path):
+    server.cut, server.etags["/a.zip"] = 3000, etag
+    with pytest.raises(IfqaError):
+        fetch(server, tmp_path)
+    server.cut = None
+    fetch(server, tmp_path)
+    assert [asked for _, asked in server.asked] == [None, None]
+    assert (tmp_path / "a.zip").read_bytes() == CONTENT
+
+
+def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
+    with pytest.raises(
+        IfqaError, match=r"SHA1 [0-9a-f]{12}…, published is 0{12}…; it was removed, run the same command again"
+    ):
+        fetch(server, tmp_path, algorithm="sha1", checksum="0" * 40)
+    assert left(tmp_path) == set()
+    fetch(server, tmp_path, algorithm="sha1", checksum=SHA1)
+    assert [asked for _, asked in server.asked] == [None, None]
+    assert left(tmp_path) == {"a.zip"}
+
+
+def test_a_size_other_than_the_published_one_is_refused_at_once(server, tmp_path):
+    with pytest.raises(IfqaError, match=r"the server's file has 10,240 bytes, the published one 99"):
+        fetch(server, tmp_path, size=99)
+    assert left(tmp_path) == set()
+    (tmp_path / "a.zip").write_bytes(b"mine")
+    with pytest.raises(IfqaError, match=r"a.zip has 4 bytes, the published file 10,240; remove it to fetch it again"):
+        fetch(server, tmp_path, size=10_240)
+    assert (tmp_path / "a.zip").read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize(
+    ("status", "told"), [(404, r"\(HTTP 404 Not Found\)"), (403, "HTTP 403 .*; .* set IFQA_CONTACT")]
+)
+def test_a_refusal_is_one_line(status, told, server, tmp_path):
+    server.statuses["/a.zip"] = status
+    with pytest.raises(IfqaError, match=told):
+        fetch(server, tmp_path)
+    assert left(tmp_path) == set()
+
+
+def test_a_redirect_is_followed_with_the_place_to_go_on_from(server, tmp_path):
+    begin(tmp_path)
+    server.files["/b.zip"] = server.files.pop("/a.zip")
+    server.moved["/a.zip"] = "/b.zip"
+    fetch(server, tmp_path)
+    assert server.asked == [("/a.zip", "bytes=3000-"), ("/b.zip", "bytes=3000-")]
+    assert (tmp_path / "a.zip").read_bytes() == CONTENT
+
+
+def test_a_redirect_in_a_circle_is_one_line(server, tmp_path):
+    server.moved["/a.zip"] = "/a.zip"
+    with pytest.raises(IfqaError, match=r"a.zip \(HTTP 302 [^\n]*$"):
+        fetch(server, tmp_path)
+
+
+def test_the_server_is_told_who_asks(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("IFQA_CONTACT", "me@example.org")
+    fetch(server, tmp_path)
+    [agent] = server.agents
+    assert agent.startswith("ifqa/")
+    assert "(me@example.org)" in agent
+
+
+def test_at_most_two_files_are_fetched_at_once(server, tmp_path):
+    server.slowly = 0.03
+    server.files |= {f"/{n}": bytes([n]) * 2000 for n in range(5)}
+    remote.download_all([Remote(f"{server.url}/{n}", tmp_path / str(n)) for n in range(5)], tmp_path)
+    assert server.most == 2
+    assert [(tmp_path / str(n)).read_bytes() for n in range(5)] == [bytes([n]) * 2000 for n in range(5)]
+
+
+def test_one_fault_stops_the_other_downloads_and_finished_files_stay(server, tmp_path):
+    server.slowly = 0.02
+    server.files |= {"/first": b"first", "/long": bytes(500_000)}  # the long one takes 10 seconds
+    files = [Remote(f"{server.url}/{name}", tmp_path / name) for name in ("first", "long", "absent", "last")]
+    started = time.monotonic()
+    with pytest.raises(IfqaError, match=r"absent .HTTP 404"):
+        remote.download_all(files, tmp_path)
+    assert time.monotonic() - started < 8
+    assert left(tmp_path) == {"first", ".long.part", ".long.tag"}
+
+
+def test_a_disk_without_room_is_said_before_anything_is_fetched(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(remote.shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(IfqaError, match=r"needs 10,240 bytes more, and .* has 10 free; make room"):
+        fetch(server, tmp_path)
+    assert len(server.asked) == 1
+    begin(tmp_path)
+    several = [Remote(f"{server.url}/{name}", tmp_path / name, 10_240) for name in ("a.zip", "b.zip")]
+    with pytest.raises(IfqaError, match=r"the download of 2 files needs 17,480 bytes more"):
+        remote.download_all(several, tmp_path)
+    assert len(server.asked) == 1
+
+
+def test_a_disk_that_fills_up_is_said_and_what_came_is_kept(server, tmp_path, monkeypatch):
+    def full(handle, data):
+        handle.write(data[:1000])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(remote, "write", full)
+    with pytest.raises(IfqaError, match=r"no room on the disk to write .*a.zip"):
+        fetch(server, tmp_path)
+    assert (tmp_path / ".a.zip.part").read_bytes() == CONTENT[:1000]
+    assert len(server.asked) == 1
+
+
+def test_a_link_in_the_place_of_the_part_is_not_followed(server, tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / ".a.zip.part").symlink_to(tmp_path / "mine")
+    fetch(server, tmp_path)
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert (tmp_path / "a.zip").read_bytes() == CONTENT
+
+
+def test_a_server_that_is_not_there_gets_one_line(tmp_path):
+    with pytest.raises(IfqaError, match=r"^cannot fetch http://127.0.0.1:9/a.zip \("):
+        remote.download("http://127.0.0.1:9/a.zip", tmp_path / "a.zip")
+
+
+def test_a_killed_download_goes_on_where_it_was(server, tmp_path):
+    server.files["/a.zip"], server.slowly = bytes(300_000), 0.001
+    code = f"from pathlib import Path; from ifqa.storage.remote import download; download('{server.url}/a.zip', Path('a.zip'))"
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    part = tmp_path / ".a.zip.part"
+    while not (part.exists() and part.stat().st_size > 100_000):
+        assert child.poll() is None
+        time.sleep(0.005)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    came, server.slowly = part.stat().st_size, 0
+    assert not (tmp_path / "a.zip").exists()
+    fetch(server, tmp_path)
+    assert server.asked[1:] == [("/a.zip", f"bytes={came}-")]
+    assert (tmp_path / "a.zip").read_bytes() == bytes(300_000)
