@@ -78,7 +78,7 @@ class Encoder(nn.Module):
                 self.register_buffer(_key(name), tensor.float(), persistent=False)
         if lacking := [name for name in self._needed() if not hasattr(self, _key(name))]:
             raise IfqaError(
-                f"{folder / 'model.safetensors'} has no {lacking[0]}; wanted the weights of a {config.get('model_type')} encoder"
+                f"{folder / 'model.safetensors'} has no {lacking[0]}; wanted a network of kind {config.get('model_type')}"
             )
         self.dtype = torch.float32
         self.adapters = nn.ParameterDict()

@@ -34,7 +34,7 @@ def test_minilms_pair_is_marked_as_its_tokenizer_marks_it():
     ("file", "changed", "complaint"),
     [
         ("config.json", {"model_type": "roberta"}, r"unknown model_type in .*config\.json: 'roberta'; .*known: bert, mpnet"),
-        ("config.json", {"num_hidden_layers": 3}, r"has no encoder\.layer\.2\.attention\.attn\.q\.weight; wanted the weights of a mpnet"),
+        ("config.json", {"num_hidden_layers": 3}, r"has no encoder\.layer\.2\.attention\.attn\.q\.weight; wanted a network of kind mpnet"),
         ("config.json", {"hidden_size": None}, None),
         ("config.json", {"num_hidden_layers": "two"}, r"does not load as an encoder \(TypeError"),
         ("config.json", {"max_position_embeddings": 200}, "reads 198 tokens; wanted an encoder of 256 or more"),

