@@ -30,8 +30,8 @@ PASSAGE_CANDIDATES = 20  # candidates kept per passage
 #: Of two answers' log probabilities: bfloat16 changed their difference by at most 0.18 on 300 training questions, five passages
 #: each, so that a larger lead than this is the same in float32.
 CLOSE = 0.5
-#: Passages a second on two cores with precision "auto" and "float32" (`experiments/benchmarks/span_pace.py`). MPNet's are a sixth of
-#: MiniLM's: so many times as long it took over the same six passages on one core, 6.1 in float32 and 5.5 in bfloat16.
+#: Passages a second on two cores with precision "auto" and "float32" (`experiments/benchmarks/span_pace.py`). MPNet's are a sixth
+#: of MiniLM's: over the same six passages it took 6.1 times as long on one core in float32, and 5.5 times in bfloat16.
 _PACE = {"MiniLM": (54.0, 34.0), "MPNet": (9.0, 5.7)}
 
 
