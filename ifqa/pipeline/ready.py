@@ -12,9 +12,12 @@ from ifqa.config.experiment import Experiment, retriever_tables
 from ifqa.errors import IfqaError
 from ifqa.llms.keys import address_of, is_local, key_for
 from ifqa.llms.replay import recording
-from ifqa.models.hub import is_here, partner
+from ifqa.models.encoders import SHORT, is_found, is_mpnet
+from ifqa.models.hub import is_here, is_packaged, partner
 from ifqa.pipeline.upstream import sources_of
 from ifqa.plugins import load_indexed, open_benchmark
+from ifqa.reading.span.reader import SHIPPED
+from ifqa.reading.span.weights import manifest_of
 from ifqa.reading.t5.checkpoint import DEFAULT, mend_of
 from ifqa.reading.unifiedqa import group_folders
 from ifqa.retrieval import prebuilt
@@ -131,12 +134,27 @@ def _named(table: Mapping[str, object], root: Path) -> Iterator[Need]:
             yield Need(f"the recording {path}")
     elif name in DEFAULT:
         yield _checkpoint(str(table.get("checkpoint") or DEFAULT[name]), name, root)
-    elif name == "extractive" and table.get("weights"):
-        yield _model(str(table["weights"]), root)
+    elif name == "extractive":
+        yield from _span_reader(str(table.get("weights", "")), str(table.get("encoder", "")), root)
     elif name == "hf" or (name == "rerank" and model != "ifqa"):
         yield _model(model, root)
     elif name == "openai":
         yield from _key(str(table.get("base_url", "")))
+
+
+def _span_reader(weights: str, encoder: str, root: Path) -> Iterator[Need]:
+    """The weights that are named, and their encoder if it is not part of this installation."""
+    folder = root / weights if weights else SHIPPED
+    if weights:
+        yield _model(weights, root)
+    if not encoder and (folder / "manifest.json").exists():
+        try:
+            encoder = manifest_of(folder)["encoder"]["name"]
+        except IfqaError as error:
+            yield Need(f"the manifest of {weights}", str(error))
+    if encoder and not is_packaged(encoder):
+        how = f"fetch it with: ifqa data {SHORT}" if is_mpnet(encoder) else _FETCHED
+        yield Need(encoder, "" if is_found(encoder, root) else how)
 
 
 def _checkpoint(checkpoint: str, reader: str, root: Path) -> Need:

@@ -1,11 +1,12 @@
 """What `ifqa list` says of an experiment: scored, ready, or what is missing."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.pipeline.ready import is_scored, missing
+from ifqa.pipeline.ready import Need, is_scored, missing, needs
 from ifqa.pipeline.stages import run
 
 
@@ -49,6 +50,19 @@ def test_a_checkpoint_is_needed_until_its_folder_is_there():
     assert "the checkpoint models/figure2-bm25-fid-large" in missing(experiment)
     Path("models/figure2-bm25-fid-large").mkdir(parents=True)
     assert "the checkpoint models/figure2-bm25-fid-large" not in missing(experiment)
+
+
+def test_the_encoder_of_the_span_readers_weights_is_needed_until_it_is_there():
+    table = {"name": "extractive", "weights": "mine"}
+    experiment = parse_experiment("x", {"benchmark": "sample", "split": "dev", "reader": table}, "x")
+    assert missing(experiment) == ["mine"]
+    Path("mine").mkdir()
+    encoder = {"name": "sentence-transformers/all-mpnet-base-v2", "sha256": "78"}
+    Path("mine/manifest.json").write_text(json.dumps({"family": "ifqa/full", "encoder": encoder}))
+    [need] = [one for one in needs(experiment) if not one.here]
+    assert need == Need(encoder["name"], "fetch it with: ifqa data all-mpnet-base-v2")
+    Path("models/all-mpnet-base-v2").mkdir(parents=True)
+    assert missing(experiment) == []
 
 
 def test_an_api_key_is_needed_only_for_remote_servers(monkeypatch):

@@ -92,7 +92,7 @@ def tokens(stem: str) -> tuple[list[int], list[int]]:
         IfqaError: the question is not worded "suppose ... happens, how will it affect ...".
     """
     from ifqa.models.hub import encoder_folder
-    from ifqa.models.minilm import tokenizer
+    from ifqa.models.transformer import tokenizer
     from ifqa.reading.choice.alignment import MOST
 
     words = tokenizer(encoder_folder())

@@ -18,15 +18,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ifqa.models.minilm import MiniLM, tokenizer
+from ifqa.errors import IfqaError
+from ifqa.models.encoders import marks
+from ifqa.models.transformer import Encoder, tokenizer
 from ifqa.reading.span.computed import Results, compute, compute_list, compute_two
 from ifqa.reading.span.numbers import ONE, Number, as_answer, find_lists, find_numbers
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
-MAX_TOKENS = 256  # of question, passage and three special tokens; a 100-word passage has about 140
+MAX_TOKENS = 256  # of question, passage and special tokens; a 100-word passage has about 140
 HEADS = 8  # scores of a token
-_CLS, _SEP = 101, 102
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Pair:
     Token positions count from the start of the pair. `offsets` are the character positions of the passage's tokens.
     Answers are computed from one number of the passage (the first rows of `computed`), or from two numbers or a list (the
     other rows). Anchors are the first tokens of these numbers, or the first and last token of a list, and the first tokens of
-    the question's numbers. The question's first number is the implicit `ONE`, anchored at [CLS].
+    the question's numbers. The question's first number is the implicit `ONE`, anchored at the first token.
     """
 
     question: str
@@ -58,16 +59,20 @@ class Pair:
 
 
 def make_pair(folder: Path, question: str, text: str) -> Pair:
-    """Encode `[CLS] question [SEP] passage [SEP]`, truncated, and find the numbers in both."""
+    """Encode `[CLS] question [SEP] passage [SEP]`, or as the encoder in `folder` marks a pair, truncated; find the numbers."""
+    before, between, after = marks(folder)
     query = tokenizer(folder).encode(question, add_special_tokens=False)
     read = tokenizer(folder).encode(text, add_special_tokens=False)
     question_ids = query.ids[:MAX_QUESTION]
-    passage_ids = read.ids[: MAX_TOKENS - 3 - len(question_ids)]
-    start = len(question_ids) + 2
+    start = len(before) + len(question_ids) + len(between)
+    passage_ids = read.ids[: MAX_TOKENS - start - len(after)]
     offsets = read.offsets[: len(passage_ids)]
     read_text = text[: offsets[-1][1]] if offsets else ""
     numbers = _anchored(find_numbers(read_text, question=question), offsets, start)
-    others = [(ONE, 0, 0), *_anchored(find_numbers(question, asked=True), query.offsets[: len(question_ids)], 1)]
+    others = [
+        (ONE, 0, 0),
+        *_anchored(find_numbers(question, asked=True), query.offsets[: len(question_ids)], len(before)),
+    ]
     asked = [one for one, *_ in others]
     doubles: list[tuple[tuple[Number, ...], tuple[int, int], list[Results]]] = [
         ((one, other), (first, second), compute_two(one, other, asked, question))
@@ -79,7 +84,7 @@ def make_pair(folder: Path, question: str, text: str) -> Pair:
     ]
     doubles = [double for double in doubles if any(map(any, double[2]))]
     return Pair(
-        question, text, [_CLS, *question_ids, _SEP, *passage_ids, _SEP], start, offsets,
+        question, text, [*before, *question_ids, *between, *passage_ids, *after], start, offsets,
         [*((one,) for one, *_ in numbers), *(several for several, *_ in doubles)], asked,
         [anchor for _, anchor, _ in numbers], [anchors for _, anchors, _ in doubles], [anchor for _, anchor, _ in others],
         [*([compute(one, other, question) for other in asked] for one, *_ in numbers), *(rows for *_, rows in doubles)],
@@ -105,10 +110,17 @@ class SpanModel(nn.Module):
     question, adding it and subtracting it; one of two numbers to compute with, or an end of a list; at a number of the
     question, the two operations on these. A span's score is start + end + a score of its length. A computed answer's score
     is that of the passage's number, or of both, + the operation's.
+
+    Raises:
+        IfqaError: the encoder reads too few tokens.
     """
 
-    def __init__(self, encoder: MiniLM) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
+        if encoder.positions < MAX_TOKENS:
+            raise IfqaError(
+                f"{encoder.folder} reads {encoder.positions} tokens; wanted an encoder of {MAX_TOKENS} or more"
+            )
         self.encoder = encoder
         self.heads = nn.Linear(encoder.size, HEADS)
         self.length = nn.Parameter(torch.zeros(MAX_SPAN))
@@ -130,7 +142,7 @@ class SpanModel(nn.Module):
         longest = (
             -(-max(len(pair.ids) for pair in pairs) // 16) * 16
         )  # few shapes, because kernels are built once per shape
-        ids = torch.zeros(len(pairs), longest, dtype=torch.long)
+        ids = torch.full((len(pairs), longest), self.encoder.padding)
         types, mask, inside = (
             torch.zeros_like(ids),
             torch.zeros_like(ids, dtype=torch.bool),

@@ -13,7 +13,7 @@ from ifqa.models.devices import half_precision, resolve_device
 from ifqa.protocols import Advance, Place, Reader, silent
 from ifqa.reading.span.confidence import FILE as CALIBRATION
 from ifqa.reading.span.confidence import features, load_calibration
-from ifqa.reading.span.weights import identity_of, load_weights, manifest_of
+from ifqa.reading.span.weights import encoder_of, identity_of, load_weights, manifest_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.settings import Positive, Precision, Share, checked
@@ -30,6 +30,9 @@ PASSAGE_CANDIDATES = 20  # candidates kept per passage
 #: Of two answers' log probabilities: bfloat16 changed their difference by at most 0.18 on 300 training questions, five passages
 #: each, so that a larger lead than this is the same in float32.
 CLOSE = 0.5
+#: Passages a second on two cores with precision "auto" and "float32" (`experiments/benchmarks/span_pace.py`). MPNet's are a sixth
+#: of MiniLM's: over the same six passages it took 6.1 times as long on one core in float32, and 5.5 times in bfloat16.
+_PACE = {"MiniLM": (54.0, 34.0), "MPNet": (9.0, 5.7)}
 
 
 class Extractive(Reader):
@@ -49,21 +52,23 @@ class Extractive(Reader):
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         threshold: the reader abstains below this confidence; 0 answers every question. Weights with a calibration
             (`ifqa train calibration`) give confidences. An opened system asks with the calibration's own threshold.
-        precision: "float32"; "bfloat16", with about 3 other answers in 100; or "auto": where the processor multiplies in
+        precision: "float32"; "bfloat16", with about 3 other answers in 100 (MiniLM); or "auto": where the processor multiplies in
             bfloat16, questions are read in it, and those whose best two answers are close again in float32.
         batch_tokens: tokens read at a time, padding included; limits memory and never changes an answer.
+        encoder: the encoder that the weights were trained on: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder; empty for the
+            one that their manifest names. Another one is refused.
 
     Attributes:
         family: split family the weights were trained on, such as "ifqa/full"; IfQA's two families share questions.
         trained_on: SHA-256 of the files of the training questions.
 
     Raises:
-        IfqaError: the weights are missing or damaged, a setting has an invalid value, or there is a threshold and no
-            calibration.
+        IfqaError: the weights are missing or damaged, their encoder is missing or is another, a setting has an invalid value, or
+            there is a threshold and no calibration.
     """
 
     version = 2
-    not_identity = ("device", "batch_tokens")
+    not_identity = ("device", "batch_tokens", "encoder")
 
     @checked("setting of reader 'extractive'")
     def __init__(
@@ -74,6 +79,8 @@ class Extractive(Reader):
         device: str = "auto",
         precision: Precision = "auto",
         batch_tokens: Positive = 8192,
+        encoder: Place = "",
+        root: Path = Path(),
     ) -> None:
         import torch
 
@@ -84,7 +91,8 @@ class Extractive(Reader):
         self.batch_tokens = batch_tokens
         self.trained_on = frozenset(self.manifest.get("sources", {}).values())
         place = resolve_device(device)
-        self._model = _open(self.folder, place)
+        self._encoder = encoder_of(self.folder, encoder, root).folder
+        self._model = _open(self.folder, self._encoder, place)
         self._first = half_precision(place) if precision == "auto" else getattr(torch, precision)
         self._second = torch.float32 if precision == "auto" else self._first
         self.calibration = load_calibration(self.folder, identity_of(self.folder))
@@ -100,12 +108,10 @@ class Extractive(Reader):
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
-        from ifqa.models.hub import encoder_folder
         from ifqa.reading.span.network import make_pair
 
-        folder = encoder_folder()
         asked = [
-            (question, several, [make_pair(folder, question.text, passage.text) for passage in several])
+            (question, several, [make_pair(self._encoder, question.text, passage.text) for passage in several])
             for question, several in zip(questions, passages, strict=True)
         ]
         made = self._read(asked, self._first)
@@ -155,8 +161,9 @@ class Extractive(Reader):
         return replace(prediction, confidence=self.calibration.confidence(found))
 
     def pace(self) -> float:
-        """Passages per second on two cores, for `ifqa check` (`experiments/benchmarks/span_pace.py`)."""
-        return 54.0 if self._first != self._second else 34.0
+        """Passages per second on two cores, for `ifqa check`."""
+        twice, once = _PACE[type(self._model.encoder).__name__]
+        return twice if self._first != self._second else once
 
     @classmethod
     def trained(cls, weights: str = "", **_: object) -> str:
@@ -214,12 +221,11 @@ class Extractive(Reader):
         return Prediction(question.id, forms[chosen], completion=forms[chosen], passage_ids=ids, how=how), found
 
 
-def _open(folder: Path, device: str) -> "SpanModel":
-    from ifqa.models.hub import encoder_folder
-    from ifqa.models.minilm import MiniLM
+def _open(folder: Path, encoder: Path, device: str) -> "SpanModel":
+    from ifqa.models.encoders import open_encoder
     from ifqa.reading.span.network import SpanModel
 
-    model = SpanModel(MiniLM(encoder_folder()))
+    model = SpanModel(open_encoder(encoder))
     load_weights(model, folder)
     return model.to(device).eval()
 

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
+from ifqa.models.encoders import Found, find_encoder
 from ifqa.storage.files import create, read_json, require, sha256, write
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from ifqa.models.transformer import Encoder
     from ifqa.reading.span.network import SpanModel
 
 ADAPTER, HEADS = "adapter.safetensors", "heads.safetensors"
@@ -31,7 +33,31 @@ def manifest_of(folder: Path) -> dict[str, Any]:
     manifest = read_json(path)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("family"), str):
         raise IfqaError(f"{path}: no 'family' in it; wanted a folder that `ifqa train extractive` made")
+    encoder = manifest.get("encoder")
+    if not isinstance(encoder, dict) or not all(isinstance(encoder.get(key), str) for key in ("name", "sha256")):
+        raise IfqaError(f"{path}: no encoder with name and sha256 in it; train the weights again")
     return manifest
+
+
+def encoder_of(folder: Path, encoder: str = "", root: Path = Path()) -> Found:
+    """The files of the encoder that a folder's weights were trained on.
+
+    Args:
+        folder: the folder of the weights.
+        encoder: a name or folder as `ifqa.models.encoders.find_encoder` takes it; empty for the name in the manifest.
+        root: the folder that a relative folder counts from.
+
+    Raises:
+        IfqaError: the encoder is not here and cannot be fetched, or the weights were trained on another.
+    """
+    wanted = manifest_of(folder)["encoder"]
+    found = find_encoder(encoder or wanted["name"], root)
+    if found.sha256 != wanted["sha256"]:
+        raise IfqaError(
+            f"{folder} was trained on the encoder {wanted['name']} (SHA-256 {wanted['sha256'][:8]}...), and {found.folder} "
+            f"holds another ({found.sha256[:8]}...); name the folder of that encoder as encoder"
+        )
+    return found
 
 
 def identity_of(folder: Path) -> str:
@@ -45,7 +71,7 @@ def save_weights(model: "SpanModel", folder: Path, rank: int) -> None:
     from safetensors.torch import save
 
     heads = {name: tensor.detach() for name, tensor in model.named_parameters() if not name.startswith("encoder.")}
-    for name, tensors in ((ADAPTER, _adapter(model.encoder.layer_tensors(), rank)), (HEADS, heads)):
+    for name, tensors in ((ADAPTER, _adapter(model.encoder, rank)), (HEADS, heads)):
         with create(folder / name) as handle:
             write(handle, save({key: one.half().cpu().contiguous() for key, one in tensors.items()}, {"format": "pt"}))
 
@@ -93,13 +119,12 @@ def load_average(model: "SpanModel", folders: Sequence[Path]) -> None:
     model.load_state_dict({name: torch.stack([one[name] for one in heads]).mean(0) for name in heads[0]})
 
 
-def _adapter(trained: dict[str, "Tensor"], rank: int) -> dict[str, "Tensor"]:
+def _adapter(encoder: "Encoder", rank: int) -> dict[str, "Tensor"]:
     import torch
 
-    from ifqa.models.hub import encoder_folder
-    from ifqa.models.minilm import MiniLM
+    from ifqa.models.encoders import open_encoder
 
-    original = MiniLM(encoder_folder())
+    original, trained = open_encoder(encoder.folder), encoder.layer_tensors()
     linear = {f"{name}.weight" for name in original.layer_names()}
     stored: dict[str, Tensor] = {}
     for name, first in original.layer_tensors().items():

@@ -18,7 +18,7 @@ from ifqa.progress import bar, say
 from ifqa.protocols import Place
 from ifqa.reading.span.confidence import FILE, VERSION, Calibration
 from ifqa.reading.span.reader import Extractive
-from ifqa.reading.span.weights import identity_of
+from ifqa.reading.span.weights import encoder_of, identity_of
 from ifqa.records import Passage, Prediction, Question
 from ifqa.scoring.columns import value_of
 from ifqa.scoring.measures.confidence import AUROC, BRIER, ECE, EM_50
@@ -61,6 +61,7 @@ def train(
     false_abstentions: Share = 0.1,
     average: Positive = 1,
     start: Place = "",
+    encoder: Place = "",
     device: str = "cpu",
     progress: Callable[[str], None] = say,
 ) -> dict[str, Any]:
@@ -79,8 +80,9 @@ def train(
         false_abstentions: the threshold lies where this share of the questions with a gold passage among those read are
             abstained from.
         average: seeds whose weights are averaged for each fold, whatever it was for the weights: each costs a training.
-        start: where the weights' training started, if it did not start from MiniLM itself; empty for `reading` in the folder. The
-            folds' readers start there too: its reading questions are none of the folds'.
+        start: where the weights' training started, if it did not start from the encoder itself; empty for `reading` in the
+            folder. The folds' readers start there too: its reading questions are none of the folds'.
+        encoder: as in `ifqa.reading.span.reader.Extractive`: empty for the encoder that the weights' manifest names.
         device: "cpu" or "cuda", to train and to read.
         progress: called with a line at each step.
 
@@ -88,10 +90,13 @@ def train(
         The content of `calibration.json`.
 
     Raises:
-        IfqaError: the weights are missing or damaged, were trained on other questions, or no answer is right, or all are.
+        IfqaError: the weights are missing or damaged, were trained on other questions or on another encoder, or no answer is
+            right, or all are.
     """
     manifest = _manifest(folder, material)
-    settings = {**manifest["settings"], "average": average, "device": device, "start": _start(folder, manifest, start)}
+    own = str(encoder_of(folder, encoder).folder)
+    chosen = {"average": average, "device": device, "encoder": own, "start": _start(folder, manifest, start)}
+    settings = {**manifest["settings"], **chosen}
     of = folds_of(material.questions, folds, seed)
     rows: list[Row] = []
     for fold in range(folds):
@@ -102,7 +107,7 @@ def train(
         )
         progress(f"fold {fold + 1} of {folds}: {len(others)} questions to train on, {len(held)} to read")
         train_reader(_apart(material, others, held), weights, **settings, progress=progress)
-        rows += _read(weights, fold, passages, device, held)
+        rows += _read(weights, own, fold, passages, device, held)
     fitted = fit(rows, without_gold, false_abstentions)
     content = {
         "version": VERSION, **fitted, "weights": identity_of(folder),
@@ -202,7 +207,7 @@ def _manifest(folder: Path, material: Material) -> dict[str, Any]:
 
 
 def _start(folder: Path, manifest: Mapping[str, Any], start: str) -> str:
-    """The folder that the weights' training started from; empty if from MiniLM itself."""
+    """The folder that the weights' training started from; empty if from the encoder itself."""
     wanted = manifest.get("start")
     if wanted is None:
         return ""
@@ -222,7 +227,7 @@ def _apart(material: Material, others: Sequence[Asked], held: Sequence[Asked]) -
     return Material([question for question, _ in others], rankings, material.family, material.sources)
 
 
-def _read(weights: Path, fold: int, count: int, device: str, asked: Sequence[Asked]) -> list[Row]:
+def _read(weights: Path, encoder: str, fold: int, count: int, device: str, asked: Sequence[Asked]) -> list[Row]:
     """The rows of a fold, from what an earlier run kept if it was made from the same."""
     inputs = {"weights": identity_of(weights), "passages": count, "version": [VERSION, Extractive.version],
               "read": sha1(json.dumps([[one.id, one.answers, one.text, [p.text for p in ranking]]
@@ -231,7 +236,7 @@ def _read(weights: Path, fold: int, count: int, device: str, asked: Sequence[Ask
     kept: Any = read_json(path) if path.exists() else None
     if isinstance(kept, dict) and kept.get("inputs") == inputs:
         return list(kept["rows"])
-    reader = Extractive(weights=str(weights), device=device)
+    reader = Extractive(weights=str(weights), encoder=encoder, device=device)
     rows: list[Row] = []
     with bar(f"reading fold {fold + 1}", len(asked)) as advance:
         for start in range(0, len(asked), _AT_ONCE):

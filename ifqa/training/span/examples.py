@@ -2,12 +2,12 @@
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from ifqa.models.hub import encoder_folder
 from ifqa.reading.span.network import Pair, make_pair
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.normalize import normalize
@@ -19,10 +19,9 @@ _Item = TypeVar("_Item")
 
 
 class Example:
-    """A question: its gold passages with their targets, and its negatives."""
+    """A question: its gold passages with their targets, and its negatives, as the encoder in `folder` reads them."""
 
-    def __init__(self, question: Question, ranking: Sequence[Passage] = ()) -> None:
-        folder = encoder_folder()
+    def __init__(self, folder: Path, question: Question, ranking: Sequence[Passage] = ()) -> None:
         texts = list(dict.fromkeys(question.gold_passages))
         self.gold = [make_pair(folder, question.text, text) for text in texts]
         self.targets: list[Targets] = find_targets(self.gold, question.answers)

@@ -4,6 +4,7 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
@@ -15,12 +16,21 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import read_questions
 from ifqa.models.devices import half_precision
-from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder
-from ifqa.models.minilm import MiniLM
+from ifqa.models.encoders import Found, find_encoder, open_encoder
+from ifqa.models.hub import NAME
 from ifqa.progress import say
 from ifqa.protocols import Place
 from ifqa.reading.span.network import SpanModel
-from ifqa.reading.span.weights import ADAPTER, HEADS, identity_of, load_average, load_weights, manifest_of, save_weights
+from ifqa.reading.span.weights import (
+    ADAPTER,
+    HEADS,
+    encoder_of,
+    identity_of,
+    load_average,
+    load_weights,
+    manifest_of,
+    save_weights,
+)
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import read_json, sha256, write_json
@@ -42,6 +52,7 @@ def train(
     material: Material,
     folder: Path,
     *,
+    encoder: Place = NAME,
     reading: Sequence[Place] = (),
     start: Place = "",
     seed: Natural = 0,
@@ -71,6 +82,8 @@ def train(
             computed. Negatives are drawn from the rankings. The rankings should hold passages of the same kind as the
             gold passages, as BM25 over the gold passages of all training questions gives, or the network learns to tell
             the two kinds apart. A question's own gold passages and passages that contain an answer are no negatives.
+        encoder: what is trained: "all-MiniLM-L6-v2", "all-mpnet-base-v2", or a folder with a BERT or an MPNet
+            (`ifqa.models.encoders`).
         reading: files of reading questions, as `ifqa.formats.questions.read_questions` reads them, each with its passage and
             its answer in it. They are trained on before the questions of `material`, with all weights of the encoder's layers,
             and the result is kept in the folder `reading` in `folder`, from which another training can start.
@@ -92,8 +105,8 @@ def train(
 
     Raises:
         IfqaError: nothing to train on, a setting out of range, a file of reading questions is missing or has another layout,
-            `start` was trained on another split family, an average has no start, or `folder` holds another training, finished
-            or not.
+            `start` was trained on another split family or encoder, an average has no start, the encoder is not here and cannot be
+            fetched, or `folder` holds another training, finished or not.
     """
     questions, rankings = material.questions, material.rankings
     if reading and start:
@@ -102,7 +115,8 @@ def train(
         raise IfqaError(
             f"average = {average}: wanted a common start of what is averaged; name --reading FILE or --set start=FOLDER"
         )
-    examples = [Example(question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
+    own = find_encoder(encoder)
+    examples = [Example(own.folder, question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
     examples = [example for example in examples if example.has_target]
     if not examples:
         raise IfqaError(
@@ -112,11 +126,13 @@ def train(
     if reading:
         start = str(folder / READING)
         _read(
-            [Path(one) for one in reading], Path(start), device, checkpoint_every, progress,
+            [Path(one) for one in reading], Path(start), own, device, checkpoint_every, progress,
             {"seed": seed, "epochs": reading_epochs, "learning_rate": reading_rate, "batch": reading_batch,
              "dropout": dropout, "weight_decay": weight_decay, "rank": rank},
         )  # fmt: skip
     before = manifest_of(Path(start)) if start else {}
+    if start:
+        encoder_of(Path(start), encoder)
     if before.get("family", "") not in ("", material.family):
         raise IfqaError(
             f"{start} was trained on {before['family']}; wanted a start that was not, or was on {material.family}"
@@ -127,6 +143,7 @@ def train(
     }  # fmt: skip
     inputs = {
         "reader": "extractive",
+        "encoder": own.identity,
         "family": material.family,
         "sources": material.sources,
         "settings": {"seed": seed, "average": average, **each},
@@ -136,9 +153,15 @@ def train(
         return manifest_of(folder)
     if average > 1:
         several = [folder / SEEDS / str(one) for one in range(seed, seed + average)]
-        each |= {"start": start, "device": device, "checkpoint_every": checkpoint_every, "progress": progress}
+        each |= {
+            "encoder": encoder,
+            "start": start,
+            "device": device,
+            "checkpoint_every": checkpoint_every,
+            "progress": progress,
+        }
         trained = [train(material, one, seed=int(one.name), **each) for one in several]
-        model = _network("", seed, dropout)
+        model = _network(own, "", seed, dropout)
         load_average(model, several)
         manifest = _finished(
             model, folder, inputs, {key: trained[0][key] for key in ("examples", "steps", "precision")}
@@ -147,9 +170,10 @@ def train(
             shutil.rmtree(one)
         return manifest
     texts = list(dict.fromkeys(text for question in questions for text in question.gold_passages))
-    warm_up = [Example(question) for question in (practice_questions(texts, seed, practice) if practice else ())]
+    made_up = practice_questions(texts, seed, practice) if practice else ()
+    warm_up = [Example(own.folder, question) for question in made_up]
     rounds = [[example for example in warm_up if example.has_target], *[examples] * epochs]
-    model = _network(start, seed, dropout)
+    model = _network(own, start, seed, dropout)
     model.encoder.add_adapters(rank, torch.Generator().manual_seed(seed))
     plan = Schedule(
         seed,
@@ -168,7 +192,7 @@ def train(
 
 
 def _read(
-    files: Sequence[Path], folder: Path, device: str, checkpoint_every: int, progress: Callable[[str], None],
+    files: Sequence[Path], folder: Path, own: Found, device: str, checkpoint_every: int, progress: Callable[[str], None],
     chosen: dict[str, Any],
 ) -> None:  # fmt: skip
     """The first phase: train all weights of the encoder's layers on reading questions."""
@@ -184,6 +208,7 @@ def _read(
     progress(f"{len(asked):,} of {len(several):,} reading questions have a passage of at most {_WORDS} words")
     inputs = {
         "reader": "extractive",
+        "encoder": own.identity,
         "family": "",
         "sources": {path.name: sha256(path) for path in files},
         "rows": _counted(asked, "source"),
@@ -192,7 +217,7 @@ def _read(
     }
     if not _begin(folder, inputs, progress):
         return
-    model = _network("", chosen["seed"], chosen["dropout"])
+    model = _network(own, "", chosen["seed"], chosen["dropout"])
     model.encoder.train_layers()
     size, seed = chosen["batch"], chosen["seed"]
     plan = Schedule(
@@ -202,7 +227,9 @@ def _read(
     groups = chain.from_iterable(
         batches(asked, size, f"{seed} reading {number}", _characters) for number in range(chosen["epochs"])
     )
-    _fitted(model, groups, Example, plan, folder, inputs, device, progress, {"examples": len(asked)})
+    _fitted(
+        model, groups, partial(Example, own.folder), plan, folder, inputs, device, progress, {"examples": len(asked)}
+    )
 
 
 def _length(example: Example) -> int:
@@ -235,9 +262,9 @@ def _begin(folder: Path, inputs: Mapping[str, Any], progress: Callable[[str], No
     return True
 
 
-def _network(start: str, seed: int, dropout: float) -> SpanModel:
-    """MiniLM with fresh heads, or the network of a training."""
-    model = SpanModel(MiniLM(encoder_folder(), dropout))
+def _network(own: Found, start: str, seed: int, dropout: float) -> SpanModel:
+    """The encoder with fresh heads, or the network of a training."""
+    model = SpanModel(open_encoder(own.folder, dropout))
     model.initialise(torch.Generator().manual_seed(seed))
     if start:
         load_weights(model, Path(start))
@@ -260,7 +287,6 @@ def _finished(model: SpanModel, folder: Path, inputs: dict[str, Any], made: dict
     (folder / resume.MANIFEST).unlink(missing_ok=True)  # an older manifest would vouch for half-written weights
     save_weights(model, folder, inputs["settings"]["rank"])
     manifest = inputs | made | {
-        "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
         "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
         "files": resume.hashes(folder, [ADAPTER, HEADS]),
     }  # fmt: skip

@@ -113,7 +113,9 @@ def test_shipped_weights_are_small() -> None:
 def test_missing_and_broken_weights_are_named(tmp_path: Path) -> None:
     with pytest.raises(IfqaError, match="weights"):
         Extractive(weights=str(tmp_path))
-    (tmp_path / "manifest.json").write_text(json.dumps({"family": "ifqa/full"}))
+    (tmp_path / "manifest.json").write_text(
+        json.dumps({"family": "ifqa/full", "encoder": json.loads((SHIPPED / "manifest.json").read_text())["encoder"]})
+    )
     (tmp_path / "adapter.safetensors").write_bytes(b"no")
     with pytest.raises(IfqaError, match="not whole"):
         Extractive(weights=str(tmp_path))

@@ -10,6 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from ifqa.errors import IfqaError
+from ifqa.models.hub import encoder_folder
 from ifqa.reading.span.confidence import FILE, Calibration
 from ifqa.reading.span.reader import SHIPPED, Extractive
 from ifqa.records import Passage, Question
@@ -100,6 +101,7 @@ def test_each_fold_is_read_by_a_reader_that_was_trained_on_the_others(tmp_path, 
     def train_fold(material, folder, *, progress, **settings):
         assert settings == json.loads((tmp_path / "manifest.json").read_text())["settings"] | {
             "average": 1,
+            "encoder": str(encoder_folder()),
             "device": "cpu",
             "start": "",
         }

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
+from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
@@ -242,3 +244,39 @@ def test_reading_questions_without_a_short_passage_are_refused(tmp_path: Path) -
     file = reading_file(tmp_path, [READING[0] | {"context": "long " * 191}])
     with pytest.raises(IfqaError, match="none of 1 reading questions has a passage of at most 190 words"):
         train(MATERIAL, tmp_path / "made", **SETTINGS, reading=[file])
+
+
+@pytest.fixture(scope="module")
+def mpnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    texts = [text for one in QUESTIONS for text in (one.text, *one.gold_passages)]
+    made: Path = tiny_mpnet(tmp_path_factory.mktemp("mpnet") / "tiny", *texts)
+    return made
+
+
+def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path: Path, mpnet: Path) -> None:
+    settings = SETTINGS | {"encoder": str(mpnet), "epochs": 40, "rank": 16, "learning_rate": 5e-3, "dropout": 0.0}
+    made = tmp_path / "made"
+    manifest = train(MATERIAL, made, **settings, reading=[reading_file(tmp_path)])
+    sha = hashlib.sha256((mpnet / "model.safetensors").read_bytes()).hexdigest()
+    assert manifest["encoder"] == manifest["start"]["trained"]["encoder"] == {"name": str(mpnet), "sha256": sha}
+    stored = load_file(made / "adapter.safetensors")
+    assert stored["encoder.layer.0.attention.attn.q.weight.A"].shape == (16, 32)
+    assert stored["encoder.relative_attention_bias.weight"].shape == (32, 4)
+
+    passages = [[Passage("p", "", one.gold_passages[0])] for one in QUESTIONS[:3]]
+    reader = Extractive(weights=str(made), precision="float32")
+    assert [one.answer for one in reader.answer(QUESTIONS[:3], passages)] == ["7", "Old Mill", "Oslo"]
+    shutil.copytree(mpnet, tmp_path / "copy")
+    copied = Extractive(weights=str(made), precision="float32", encoder="copy", root=tmp_path)
+    assert copied.answer(QUESTIONS[:3], passages) == reader.answer(QUESTIONS[:3], passages)
+
+
+def test_weights_of_another_encoder_are_refused(tmp_path: Path, mpnet: Path) -> None:
+    train(MATERIAL, tmp_path / "made", **SETTINGS | {"epochs": 1}, encoder=str(mpnet))
+    with pytest.raises(IfqaError, match=r"made was trained on the encoder .*tiny \(SHA-256 .*\), and .* holds another"):
+        Extractive(weights=str(tmp_path / "made"), encoder="all-MiniLM-L6-v2")
+    with pytest.raises(IfqaError, match=r"made was trained on the encoder .*tiny"):
+        train(MATERIAL, tmp_path / "more", **SETTINGS, start=str(tmp_path / "made"))
+    with pytest.raises(IfqaError, match="made holds another training"):
+        train(MATERIAL, tmp_path / "made", **SETTINGS | {"epochs": 1})
+    assert not (tmp_path / "more").exists()

@@ -1,0 +1,219 @@
+"""A transformer encoder in plain torch, frozen, with adapters, or with its layers trained: what MiniLM and MPNet share.
+
+It is written in plain torch because importing transformers takes three seconds, even to answer a single question. Tests
+compare it with transformers and peft.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ifqa.errors import IfqaError
+
+_NORM = "output.LayerNorm"  # after the feed-forward part
+_PARTS = ("weight", "bias")
+
+
+@cache
+def tokenizer(folder: Path) -> Any:
+    """The encoder's tokenizer, without padding or truncation."""
+    from tokenizers import Tokenizer
+
+    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    made.no_padding()
+    made.no_truncation()
+    return made
+
+
+class Encoder(nn.Module):
+    """An encoder, with all weights frozen, with low-rank adapters (LoRA; Hu et al. 2022), or with its layers trained.
+
+    Args:
+        folder: the folder with its `config.json`, `model.safetensors` and `tokenizer.json`.
+        dropout: share of features that training sets to zero, the same features at every position of a sequence.
+
+    Attributes:
+        LINEAR: the linear layers of an encoder layer, by their names in the weights' file: query, key, value and output of
+            attention, then the two of the feed-forward part. Each of them gets an adapter.
+        NORM: the layer norm after attention.
+        OTHERS: weights that only this kind of network has.
+        FIRST: the row of the table of positions that the first token takes.
+        MARKS: the special tokens before, between and after the two texts of a pair.
+        positions: the most tokens of a sequence.
+        padding: the id of the token that fills a sequence up.
+
+    Raises:
+        IfqaError: the file holds no weights of such a network.
+    """
+
+    LINEAR: ClassVar[tuple[str, ...]]
+    NORM: ClassVar[str]
+    OTHERS: ClassVar[tuple[str, ...]]
+    FIRST: ClassVar[int] = 0
+    MARKS: ClassVar[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]
+
+    def __init__(self, folder: Path, dropout: float = 0.0) -> None:
+        from safetensors.torch import load_file
+
+        super().__init__()
+        self.folder = folder
+        config = json.loads((folder / "config.json").read_bytes())
+        self.heads: int = config["num_attention_heads"]
+        self.layers: int = config["num_hidden_layers"]
+        self.size: int = config["hidden_size"]
+        self.positions: int = config["max_position_embeddings"] - self.FIRST
+        self.padding: int = config.get("pad_token_id") or 0
+        self.epsilon: float = config["layer_norm_eps"]
+        self.rank = 0  # of the adapters
+        self.dropout = dropout
+        for name, tensor in load_file(folder / "model.safetensors").items():
+            if name.startswith(("embeddings.", "encoder.")) and tensor.is_floating_point():
+                self.register_buffer(_key(name), tensor.float(), persistent=False)
+        if lacking := [name for name in self._needed() if not hasattr(self, _key(name))]:
+            raise IfqaError(
+                f"{folder / 'model.safetensors'} has no {lacking[0]}; wanted a network of kind {config.get('model_type')}"
+            )
+        self.dtype = torch.float32
+        self.adapters = nn.ParameterDict()
+
+    def layer_names(self) -> list[str]:
+        """Names of all linear layers, which may have an adapter."""
+        return [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in self.LINEAR]
+
+    def _needed(self) -> Iterator[str]:
+        norms = [f"encoder.layer.{layer}.{name}" for layer in range(self.layers) for name in (self.NORM, _NORM)]
+        yield from (f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position"))
+        yield from (
+            f"{name}.{part}" for name in ("embeddings.LayerNorm", *self.layer_names(), *norms) for part in _PARTS
+        )
+        yield from self.OTHERS
+
+    def weight(self, name: str) -> Tensor:
+        """A weight, by its name in the weights' file; those of the layers in the type that is computed in."""
+        tensor: Tensor = getattr(self, _key(name))
+        return tensor.to(self.dtype) if name.startswith("encoder.") else tensor
+
+    def cast(self, dtype: torch.dtype) -> None:
+        """Compute in `dtype` from now on. The weights stay in float32 and are cast at each use."""
+        self.dtype = dtype
+
+    def add_adapters(self, rank: int, generator: torch.Generator) -> None:
+        """Add adapters, each of which adds `B(A(x))` to a layer's output (alpha = rank, so scale 1).
+
+        A is drawn uniformly, as in peft, and B is zero, so that the network's output is unchanged at first.
+        """
+        self.rank = rank
+        for name in self.layer_names():
+            out_size, in_size = self.weight(f"{name}.weight").shape
+            a, bound = torch.empty(rank, in_size), 1 / math.sqrt(in_size)
+            self.adapters[_key(f"{name}.lora_A")] = nn.Parameter(
+                nn.init.uniform_(a, -bound, bound, generator=generator)
+            )
+            self.adapters[_key(f"{name}.lora_B")] = nn.Parameter(torch.zeros(out_size, rank))
+
+    def train_layers(self) -> None:
+        """Make the layers' weights parameters; the embeddings stay frozen."""
+        for name, tensor in list(self.named_buffers()):
+            if name.startswith("encoder__"):
+                delattr(self, name)
+                self.register_parameter(name, nn.Parameter(tensor))
+
+    def layer_tensors(self) -> dict[str, Tensor]:
+        """The layers' weights, with what the adapters add, by their names in the weights' file."""
+        several = (*self.named_parameters(), *self.named_buffers())
+        tensors = {name: tensor.detach() for name, tensor in several if name.startswith("encoder__")}
+        for name in self.layer_names() if self.rank else ():
+            a, b = (self.adapters[_key(f"{name}.lora_{side}")].detach() for side in "AB")
+            key = _key(f"{name}.weight")
+            tensors[key] = tensors[key] + b @ a
+        return {_name(key): tensor for key, tensor in tensors.items()}
+
+    def load_layers(self, tensors: dict[str, Tensor]) -> None:
+        """Take the layers' weights from `layer_tensors` of another network, before adapters are added.
+
+        Raises:
+            KeyError: one is missing.
+            RuntimeError: one is of another shape.
+        """
+        for name, tensor in self.named_buffers():
+            if name.startswith("encoder__"):
+                tensor.copy_(tensors[_name(name)])
+
+    def forward(self, ids: Tensor, types: Tensor, mask: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Hidden states of the last layer, [sequences, tokens, size].
+
+        Args:
+            ids: token ids, [sequences, tokens].
+            types: 0 for the first text of a pair, 1 for the second, same shape.
+            mask: False at padding, same shape.
+            generator: draws the dropout; without a generator there is no dropout.
+        """
+        rows, length = ids.shape
+        *projections, mixing, inner, outer = self.LINEAR
+        x = self._drop(self._norm(self._embedded(ids, types), "embeddings.LayerNorm").to(self.dtype), generator)
+        added = self._added(torch.where(mask, 0.0, -1e4).to(x.dtype)[:, None, None, :])
+        for layer in range(self.layers):
+            prefix = f"encoder.layer.{layer}"
+            query, key, value = (
+                self._linear(x, f"{prefix}.{part}").view(rows, length, self.heads, -1).transpose(1, 2)
+                for part in projections
+            )
+            mixed = _attention(query, key, value, added).transpose(1, 2).reshape(rows, length, self.size)
+            mixed = self._drop(self._linear(mixed, f"{prefix}.{mixing}"), generator)
+            x = self._norm(x + mixed, f"{prefix}.{self.NORM}")
+            within = F.gelu(self._linear(x, f"{prefix}.{inner}"))
+            x = self._norm(x + self._drop(self._linear(within, f"{prefix}.{outer}"), generator), f"{prefix}.{_NORM}")
+        return x
+
+    def _embedded(self, ids: Tensor, types: Tensor) -> Tensor:
+        """The sum of what a token is represented by, before its layer norm; `forward` has the arguments."""
+        places = self.weight("embeddings.position_embeddings.weight")[self.FIRST : self.FIRST + ids.shape[1]]
+        return F.embedding(ids, self.weight("embeddings.word_embeddings.weight")) + places
+
+    def _added(self, padding: Tensor) -> Tensor:
+        """What is added to attention's scores, which broadcasts to [sequences, heads, tokens, tokens].
+
+        Args:
+            padding: 0, and very low at padding, [sequences, 1, 1, tokens].
+        """
+        return padding
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        y = F.linear(x, self.weight(f"{name}.weight"), self.weight(f"{name}.bias"))
+        if self.rank:
+            a, b = (self.adapters[_key(f"{name}.lora_{side}")].to(x.dtype) for side in "AB")
+            y = torch.addmm(y.flatten(0, 1), F.linear(x, a).flatten(0, 1), b.t()).view(y.shape)
+        return y
+
+    def _norm(self, x: Tensor, name: str) -> Tensor:
+        return F.layer_norm(x, (self.size,), self.weight(f"{name}.weight"), self.weight(f"{name}.bias"), self.epsilon)
+
+    def _drop(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        if generator is None or not self.dropout:
+            return x
+        kept = torch.rand(x.shape[0], 1, x.shape[2], generator=generator).to(x.device) >= self.dropout
+        return x * (kept / (1 - self.dropout)).to(x.dtype)
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor, added: Tensor) -> Tensor:
+    """Scaled dot-product attention; all [sequences, heads, tokens, size of a head], `added` as `Encoder._added` gives it."""
+    if torch.is_grad_enabled():  # on a CPU the backward pass of torch's own takes several times as long as this one's
+        scores = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2) + added
+        return torch.softmax(scores, -1) @ value
+    mask = added.expand(-1, -1, query.shape[2], -1)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+
+def _key(name: str) -> str:
+    return name.replace(".", "__")  # torch allows no dot in a buffer's name
+
+
+def _name(key: str) -> str:
+    return key.replace("__", ".")
