@@ -1,3 +1,4 @@
+import gc
 import os
 
 import pytest
@@ -6,6 +7,17 @@ from hypothesis import settings
 # The same examples every time, and no clock: tests are deterministic and run on busy machines.
 settings.register_profile("ifqa", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("ifqa")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Imports and tests stay to the end: the garbage collector need not look through them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
