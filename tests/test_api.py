@@ -155,7 +155,8 @@ def test_answers_that_cannot_be_scored_are_refused():
             ifqa.evaluate(wrong)
 
 
-def test_answers_that_were_read_from_other_passages_are_refused(tmp_path, monkeypatch):
+def test_answers_that_were_read_from_other_passages_are_refused(sample_indexes, tmp_path, monkeypatch):
+    shutil.copytree(sample_indexes, tmp_path / "indexes")
     monkeypatch.chdir(tmp_path)
     ifqa.run("sample-llm")
     answers = ifqa.answers("sample-llm")

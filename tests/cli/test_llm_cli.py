@@ -3,9 +3,7 @@
 import json
 
 import pytest
-import tiny_chat
 from openai_server import Reply, error, serving
-from transformers_server import needs_serving, serve
 
 from ifqa.cli import app
 from ifqa.config.experiment import load_experiment
@@ -232,37 +230,6 @@ def test_a_variant_made_by_flags_runs_by_its_name_without_the_server(ifqa, tmp_p
     again = ifqa("run", name)
     assert again[:2] == first[:2]
     assert stages.run(load_experiment(name)).parent.name == name
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A tiny random chat model with a window for passages; `served` runs it behind `transformers serve`."""
-    return tiny_chat.save(tmp_path_factory.mktemp("models") / "roomy", max_position_embeddings=8192)
-
-
-@pytest.fixture(scope="module")
-def served(folder, tmp_path_factory):
-    with serve(folder, tmp_path_factory.mktemp("server")) as address:
-        yield address
-
-
-@needs_serving
-@pytest.mark.parametrize("prompt", ["closed-book", "closed-book-cot", "open-book", "counterfactual", "genread-read"])
-def test_every_way_of_asking_runs_over_the_sample_against_a_real_server(
-    ifqa, tmp_path, monkeypatch, folder, request, prompt
-):
-    address = request.getfixturevalue("served")
-    monkeypatch.delenv("OPENAI_API_KEY")
-    flags = ["--prompt", prompt, "--model", str(folder), "--set", f"llm.base_url={address}", "--set", "llm.window=8192"]
-    retriever = "genread" if prompt == "genread-read" else "gold"
-    code, out, err = ifqa("run", "sample", "--limit", 3, "--retriever", retriever, "--reader", "llm", *flags)
-    assert code == 0, err
-    assert "To read: 3 requests" in out
-    assert ("To retrieve: 3 requests" in out) == (retriever == "genread")
-    (path,) = tmp_path.glob("experiments/*/read/predictions.jsonl")
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert all(line["answer"] or line["error"].startswith("unparsed") for line in lines)
-    assert all(line["completion"] for line in lines)
 
 
 def test_a_check_tells_what_it_costs_and_then_all_that_is_missing(tmp_path, ifqa, monkeypatch):

@@ -2,12 +2,15 @@
 
 import bz2
 import json
+import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from command_line import ifqa_here
 from dumps import HEAD, TAIL, multistream, page
 
 from ifqa.config.corpus import load_corpus
@@ -173,26 +176,38 @@ def test_bad_pages_are_listed_and_counted(capsys):
     assert (record["pages"], record["bad"], record["left_out"]) == (2, 2, {"bad": 1})
 
 
-def piped(data, *arguments):
-    command = [sys.executable, "-m", "ifqa", *arguments]
-    return subprocess.run(command, input=data, capture_output=True, cwd=Path.cwd(), check=False)
+def build_piped(data):
+    """`ifqa passages c`, with the bytes on standard input."""
+    end, begin = os.pipe()
+
+    def write():
+        with os.fdopen(begin, "wb") as pipe:
+            pipe.write(data)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with os.fdopen(end) as stdin, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", stdin)
+        done = ifqa_here("passages", "c", "--workers", "1", folder=".")
+        writer.join()
+    return done
 
 
 @pytest.mark.parametrize("pack", [bytes, bz2.compress], ids=["plain", "bz2"])
 def test_a_pipe_has_the_identity_of_the_bytes_that_came_through_it(pack):
     whole = (HEAD + "".join(PAGES) + TAIL).encode()
     corpus(path="-")
-    cut = piped(pack(whole)[: len(pack(whole)) // 2], "passages", "c")
+    cut = build_piped(pack(whole)[: len(pack(whole)) // 2])
     assert cut.returncode == 2
-    assert cut.stderr.decode().strip().splitlines()[-1].startswith("ifqa: standard input")
-    first = piped(pack(whole), "passages", "c")
-    assert first.returncode == 0, first.stderr.decode()
+    assert cut.stderr.strip().splitlines()[-1].startswith("ifqa: standard input")
+    first = build_piped(pack(whole))
+    assert first.returncode == 0, first.stderr
     Path("e.xml").write_bytes(whole)
     from_file = stages.build_passages(corpus("e", "e.xml"))
     assert list(PassageStore(Path("indexes/c/passages"))) == list(PassageStore(from_file))
-    again = piped(b"another", "passages", "c")
+    again = build_piped(b"another")
     assert again.returncode == 0
-    assert "came by a pipe; remove it to build it from another one" in again.stderr.decode()
+    assert "came by a pipe; remove it to build it from another one" in again.stderr
     stages.build_passages(load_corpus("c"))  # without a pipe, the finished passages are used
 
 

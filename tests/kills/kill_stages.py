@@ -10,15 +10,18 @@ every question must be equal.
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 STAGES = {
     "passages": ("indexes/small/passages", ["passages", "small"]),
@@ -38,46 +41,67 @@ class First:
         return [Prediction(q.id, (p[0].text.split()[0] if p else ""), passage_ids=tuple(x.id for x in p)) for q, p in zip(questions, passages)]
 """
 
-CHILD = """
-import json, os, signal, sys
-spec = json.loads(sys.argv.pop(1))
-def die(where):
+# A process is a fork of a server that has imported these: to import them anew in each takes longer than a stage
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["ifqa.cli.app", "ifqa.pipeline.stages", "ifqa.scoring.statistics", "numpy"])
+
+
+def child(arguments: list[str], folder: Path, spec: dict[str, Any]) -> None:
+    """Run a command as its own process in `folder`, and kill this process where `spec` says."""
+    for number, name in ((1, os.devnull), (2, folder / "stderr.txt")):
+        os.dup2(os.open(name, os.O_WRONLY), number)
+    os.chdir(folder)
+    sys.path[:0] = [str(Path(__file__).parents[2]), str(folder)]
+    sys.argv = ["ifqa", *arguments]
+    counts = watch_writing(spec)
+    if spec["kind"] == "lucene":
+        from ifqa.retrieval import bm25
+
+        bm25.run = lambda *_, **__: die("while Lucene reads")  # type: ignore[assignment]
+    from ifqa.cli.app import main
+
+    try:
+        main()
+    finally:
+        if spec["kind"] == "count":
+            print(json.dumps(counts), file=sys.stderr)
+
+
+def die(where: str) -> None:
     print("killed", where, file=sys.stderr, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
-import ifqa.storage.files as files
-written = 0
-plain_write = files.write
-def write(handle, data):
-    global written
-    if spec["kind"] == "bytes" and written + len(data) > spec["at"]:
-        plain_write(handle, data[: spec["at"] - written])
-        handle.flush()
-        die(f"after {spec['at']:,} bytes")
-    written += len(data)
-    plain_write(handle, data)
-files.write = write
-renames = 0
-def watched(function):
-    def call(source, target, *rest, **options):
-        global renames
-        if str(target).endswith((".lock",)):
-            return function(source, target, *rest, **options)
-        renames += 1
-        name = os.path.basename(str(target))
-        if spec["kind"] == "before" and renames == spec["at"]:
-            die(f"before rename {renames} (to {name})")
-        function(source, target, *rest, **options)
-        if spec["kind"] == "after" and renames == spec["at"]:
-            die(f"after rename {renames} (to {name})")
-    return call
-os.replace, os.rename = watched(os.replace), watched(os.rename)
-from ifqa.cli.app import main
-try:
-    main()
-finally:
-    if spec["kind"] == "count":
-        print(json.dumps({"bytes": written, "renames": renames}), file=sys.stderr)
-"""
+
+
+def watch_writing(spec: dict[str, Any]) -> dict[str, int]:
+    """Count written bytes and renames from now on, and die where `spec` says; the counts."""
+    from ifqa.storage import files
+
+    counts, plain_write = {"bytes": 0, "renames": 0}, files.write
+
+    def write(handle: Any, data: Any) -> None:
+        if spec["kind"] == "bytes" and counts["bytes"] + len(data) > spec["at"]:
+            plain_write(handle, data[: spec["at"] - counts["bytes"]])
+            handle.flush()
+            die(f"after {spec['at']:,} bytes")
+        counts["bytes"] += len(data)
+        plain_write(handle, data)
+
+    def watched(rename: Callable[..., None]) -> Callable[..., None]:
+        def call(source: Any, target: Any, *rest: Any, **options: Any) -> None:
+            name = os.path.basename(str(target))
+            counts["renames"] += not name.endswith(".lock")
+            here = not name.endswith(".lock") and counts["renames"] == spec.get("at")
+            if here and spec["kind"] == "before":
+                die(f"before rename {counts['renames']} (to {name})")
+            rename(source, target, *rest, **options)
+            if here and spec["kind"] == "after":
+                die(f"after rename {counts['renames']} (to {name})")
+
+        return call
+
+    files.write = write
+    os.replace, os.rename = watched(os.replace), watched(os.rename)
+    return counts
 
 
 @dataclass
@@ -93,18 +117,18 @@ def run(
     folder: Path, arguments: list[str], spec: dict | None = None, watch: tuple[Path, int] | None = None
 ) -> tuple[int, str]:
     """Run a command in `folder`; `watch` = (output folder, bytes): kill when it has grown beyond that."""
-    command = [sys.executable, "-c", CHILD, json.dumps(spec or {"kind": "none"}), *arguments]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), str(folder)])}
-    with (folder / "stderr.txt").open("w+") as stderr:
-        child = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=stderr)
-        while watch and child.poll() is None:
-            if size(watch[0]) > watch[1]:
-                child.kill()
-                break
-            time.sleep(0.0005)
-        code = child.wait()
-        stderr.seek(0)
-        return code, stderr.read()
+    said = folder / "stderr.txt"
+    said.write_bytes(b"")
+    process = PROCESSES.Process(target=child, args=(arguments, folder, spec or {"kind": "none"}))
+    process.start()
+    while watch and process.is_alive():
+        if size(watch[0]) > watch[1]:
+            process.kill()
+            break
+        time.sleep(0.0005)
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode, said.read_text()
 
 
 def size(folder: Path) -> int:

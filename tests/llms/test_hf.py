@@ -1,5 +1,6 @@
 """A local causal language model: batching changes no answer, each row ends on its own, and nothing is computed twice."""
 
+import functools
 import shutil
 
 import huggingface_hub.constants
@@ -66,9 +67,14 @@ def opened(folder, tmp_path):
     return lambda **settings: HF(**base | settings)
 
 
+@functools.cache
+def loaded(folder):
+    return AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
+
+
 def alone(folder, request):
     """What transformers itself answers to one request, greedily."""
-    words, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
+    words, model = loaded(folder)
     if request.messages:
         chat = [{"role": role, "content": content} for role, content in request.messages]
         ids = words.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt")["input_ids"]

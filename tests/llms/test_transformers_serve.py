@@ -1,4 +1,4 @@
-"""A real server, `transformers serve` with a tiny chat model, asked by openai's library and by our client."""
+"""A real server, `transformers serve` with a tiny chat model, asked by openai's library, our client and experiments."""
 
 import json
 import re
@@ -6,6 +6,7 @@ import re
 import openai
 import pytest
 import tiny_chat
+from command_line import ifqa_here
 from transformers_server import needs_serving, serve
 
 from ifqa.errors import IfqaError
@@ -144,3 +145,19 @@ def test_what_the_server_refuses(plain, folder):
 def test_our_client_reports_a_missing_model_in_the_servers_words(ours, folder):
     with pytest.raises(IfqaError, match=f"Server is pinned to '{re.escape(str(folder))}'; requested 'gpt-4.1'"):
         ours(model="gpt-4.1").complete([Request(messages=QUESTION)])
+
+
+@pytest.mark.parametrize("prompt", ["closed-book", "closed-book-cot", "open-book", "counterfactual", "genread-read"])
+def test_every_way_of_asking_runs_over_the_sample(server, folder, tmp_path, monkeypatch, prompt):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    retriever = "genread" if prompt == "genread-read" else "gold"
+    flags = ["--prompt", prompt, "--model", str(folder), "--set", f"llm.base_url={server}", "--set", "llm.window=8192"]
+    flags += ["--retriever", retriever, "--reader", "llm", "--limit", "3"]
+    done = ifqa_here("run", "sample", *flags, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "To read: 3 requests" in done.stdout
+    assert ("To retrieve: 3 requests" in done.stdout) == (retriever == "genread")
+    (path,) = tmp_path.glob("experiments/*/read/predictions.jsonl")
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert all(line["answer"] or line["error"].startswith("unparsed") for line in lines)
+    assert all(line["completion"] for line in lines)

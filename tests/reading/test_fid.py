@@ -101,7 +101,7 @@ def test_a_question_without_passages_is_read_alone(reader):
     assert texts == ["question: If the river were dry, what would the bridge carry?"]
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.randoms(), st.sampled_from([0, 16, 64, 999]), st.integers(0, 4))
 def test_neither_company_nor_order_nor_batches_change_an_answer(reader, folder, chance, batch_tokens, without):
     asked = [(question, RANKED[n][: 4 - without]) for n, question in enumerate(QUESTIONS)]
@@ -118,7 +118,7 @@ def _opened(folder, batch_tokens):
     return Fid(folder, device="cpu", precision="float32", max_answer_tokens=12, batch_tokens=batch_tokens)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     st.lists(
         st.tuples(st.text(max_size=30), st.lists(st.tuples(st.text(max_size=9), st.text(max_size=40)), max_size=4)),
@@ -154,7 +154,7 @@ def test_inputs_are_the_originals_with_titles_or_without():
     assert passage_inputs("Who?", passage, titles=False) == ["question: Who? title:  context: It was dug."]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     st.lists(st.text(alphabet="abWick harbour.", min_size=1, max_size=80), min_size=1, max_size=6),
     st.integers(16, 40),

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 
 import pytest
 from openai_server import Reply, error, serving
@@ -336,7 +337,8 @@ def test_the_key_is_in_no_file_and_in_no_output(tmp_path, closed, capsys):
     assert not [text for text in everything if "canary" in text]
 
 
-def test_the_shipped_recording_answers_the_prompt_as_it_is():
+def test_the_shipped_recording_answers_the_prompt_as_it_is(sample_indexes):
+    shutil.copytree(sample_indexes, "indexes")
     chosen = load_experiment("sample-llm")
     folder = stages.run(chosen)
     made = read_json(chosen.folder / "read/manifest.json")["record"]

@@ -161,7 +161,8 @@ def test_a_record_that_is_not_used_is_kept(spoil):
     assert RECORDS.read_text() == before
 
 
-def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed():
+def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed(sample_indexes):
+    shutil.copytree(sample_indexes, "indexes")
     stages.run(override(load_experiment("sample"), {"limit": 2}))
     keep()
     shutil.rmtree("experiments/sample+limit=2")

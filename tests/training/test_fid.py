@@ -3,11 +3,10 @@
 import json
 import os
 import random
-import subprocess
-import sys
+import traceback
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import tiny_t5
@@ -246,33 +245,27 @@ def test_questions_without_answers_are_refused(tmp_path: Path, start: str) -> No
 
 
 @pytest.mark.usefixtures("exact")
-def test_two_processes_train_as_one_does(tmp_path: Path, start: str) -> None:
-    """The processes have the environment that torchrun gives them; starting torchrun itself would take seconds."""
-    plain = str(tiny_t5.save(tmp_path / "start", texts=TEXTS))
-    dev = (QUESTIONS[:3], RANKINGS[:3])
-    one = trained(tmp_path / "one", plain, device_batch=1, dev=dev)
-    script = (
-        "import sys, torch, pathlib\n"
-        "import test_fid as here\n"
-        "here.t5.half_precision = lambda device: torch.float32\n"
-        "here.fid.train(here.MATERIAL, pathlib.Path(sys.argv[1]), **{**here.SETTINGS, 'model': sys.argv[2],"
-        " 'device_batch': 1, 'dev': (here.QUESTIONS[:3], here.RANKINGS[:3])})\n"
-    )
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(tiny_t5.__file__).parent)]),
-        "OMP_NUM_THREADS": "1",
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "localhost",
-        "MASTER_PORT": str(random.Random(str(tmp_path)).randint(20_000, 30_000)),
-    }
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(tmp_path / "two"), plain],
-            env=environment | {"RANK": rank, "LOCAL_RANK": rank}, stderr=subprocess.PIPE, text=True,
-        )
-        for rank in "01"
-    ]  # fmt: skip
-    said = [process.communicate(timeout=300)[1][-3000:] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_two_processes_train_as_one_does(tmp_path: Path, start: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The processes have the environment that torchrun gives them, and are forks, so that nothing is imported again."""
+    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "dev": (QUESTIONS[:3], RANKINGS[:3])}
+    one = trained(tmp_path / "one", start, device_batch=1, **plain)
+    port = str(random.Random(str(tmp_path)).randint(20_000, 30_000))
+    children = [os.fork() or _train_as(rank, port, tmp_path / "two", plain) for rank in "01"]
+    ended = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    assert ended == [0, 0], capfd.readouterr().err[-3000:]
     two = open_checkpoint(str(tmp_path / "two")).model.state_dict()
-    assert apart(one, two) < 0.01 * apart(one, open_checkpoint(plain).model.state_dict())
+    assert apart(one, two) < 0.01 * apart(one, open_checkpoint(str(plain["model"])).model.state_dict())
+
+
+def _train_as(rank: str, port: str, folder: Path, changes: dict[str, Any]) -> NoReturn:
+    """In a fork: train as one of two processes, and end it."""
+    os.environ |= {
+        "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port,
+    }  # fmt: skip
+    try:
+        fid.train(MATERIAL, folder, **{**SETTINGS, "device_batch": 1, **changes})
+        os._exit(0)
+    finally:
+        traceback.print_exc()
+        os._exit(1)

@@ -341,7 +341,7 @@ def test_missing_truncated_or_misshapen_weights_raise_a_one_line_error(tmp_path)
     refused(tmp_path / "layers", "encoder.block")
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.booleans(), st.integers(0, 99), st.binary(max_size=40))
 def test_a_truncated_or_corrupt_published_file_raises_a_one_line_error(tmp_path_factory, zipped, share, behind):
     folder = tmp_path_factory.mktemp("cut") / "nq"

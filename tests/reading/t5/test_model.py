@@ -37,7 +37,7 @@ def test_with_one_passage_it_is_plain_t5(shape):
     close(model(shape)(decoder_input_ids=started, **inputs).logits, expected.logits)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(shapes, questions_of_ids, st.integers(0, 14), st.integers(0, 4), st.data())
 def test_logits_are_those_of_the_padded_original(shape, questions, width, micro_batch, data):
     size = (len(questions), data.draw(st.integers(1, 5)))
@@ -83,7 +83,7 @@ def test_recomputing_the_encoder_repeats_its_dropout():
         close(recomputed, kept, 1e-6)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(shapes, questions_of_ids, st.integers(0, 14))
 def test_encode_is_the_encoder(shape, questions, width):
     ids, mask = flat(questions, width)
@@ -96,7 +96,7 @@ def test_encode_is_the_encoder(shape, questions, width):
         close(network.encode(whole, torch.ones_like(whole).bool(), ragged=False), network.encoder(whole)[0])
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(questions_of_ids, st.integers(0, 14))
 def test_fusing_puts_passages_after_one_another_without_padding(questions, width):
     ids, mask = flat(questions, width)

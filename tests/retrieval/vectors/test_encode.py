@@ -1,13 +1,14 @@
 """Encoding gives the same vectors in the same rows with any number of processes and after interruptions."""
 
 import json
+import multiprocessing
 import shutil
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_encoder import tiny, tiny_dpr
+from tiny_encoder import tiny
 
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
@@ -15,6 +16,7 @@ from ifqa.retrieval.vectors import encode as module
 from ifqa.retrieval.vectors.encode import encode, pace
 from ifqa.retrieval.vectors.loading import open_encoder
 from ifqa.retrieval.vectors.store import LOG, Ids, Vectors, ids_path, vectors_path
+from ifqa.workers import local
 
 THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold".split()
 SHARDS = [
@@ -148,8 +150,11 @@ def test_other_weights_of_the_same_name_encode_everything_again(tmp_path, passag
     np.testing.assert_allclose(Vectors(tmp_path / "out").at([0]), expected, atol=1e-3)
 
 
-def test_two_processes_make_the_same_bytes(tmp_path, passages):
-    model = tiny_dpr(tmp_path / "dpr")  # a process needs no sentence-transformers for it, which take seconds to import
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_two_processes_make_the_same_bytes(tmp_path, passages, model, monkeypatch):
+    """The processes are forks, so that nothing is imported again."""
+    torch.set_num_threads(1)  # of several threads a fork has one
+    monkeypatch.setattr(local.multiprocessing, "get_context", lambda _, real=multiprocessing.get_context: real("fork"))
     encode(passages, tmp_path / "one", settings(model))
     encode(passages, tmp_path / "two", settings(model), workers=2)
     assert files(tmp_path / "two") == files(tmp_path / "one")

@@ -76,7 +76,7 @@ def test_agrees_with_torchmetrics_on_mutated_answers() -> None:
     for file in sorted(RELEASE.glob("*/*.json")):  # the real answers too, where the release lies beside the repository
         seeds += {answer for row in json.loads(file.read_text(encoding="utf-8")) for answer in row["answers"]}
     seen = set()
-    for _ in range(3_000):
+    for _ in range(1_000):
         golds = rng.sample(seeds, rng.choice([1, 1, 2, 3]))
         answer = mutate(rng.choice(golds), rng)
         target = {"id": "0", "answers": {"text": golds, "answer_start": [0] * len(golds)}}

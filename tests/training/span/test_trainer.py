@@ -41,7 +41,7 @@ QUESTIONS = [
     Question("t/3", "If Di had married, whom?", ("unknown to all",), ("Di wrote plays and travelled.",)),
 ]
 RANKINGS = [[Passage(f"p{n}", "", one.gold_passages[0]) for n, one in enumerate(QUESTIONS)]] * len(QUESTIONS)
-MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full")
+MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
 SETTINGS = {"epochs": 2, "batch": 1, "rank": 2, "practice": 0, "checkpoint_every": 2}
 
 
@@ -55,6 +55,14 @@ def weights(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished training."""
+    folder = tmp_path_factory.mktemp("trained") / "whole"
+    assert train(MATERIAL, folder, **SETTINGS)["steps"] == 6
+    return folder
 
 
 def chosen(text: str, answers: list[str], question: str = "If so, what?") -> list[str]:
@@ -82,7 +90,7 @@ def test_numbers_of_a_passage_can_be_targets_together() -> None:
     assert chosen("Ann Lee, Bo Hay and Cy Orr own it.", ["2"], "If not Bo, how many?") == ["2"]
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Path) -> None:
     class Killed(Exception):
         pass
 
@@ -90,16 +98,14 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path) -> None:
         if line.startswith("step 4"):
             raise Killed
 
-    manifest = train(MATERIAL, tmp_path / "whole", **SETTINGS)
-    assert (manifest["examples"], manifest["steps"]) == (3, 6)
     with pytest.raises(Killed):
         train(MATERIAL, tmp_path / "killed", **SETTINGS, progress=kill)
     assert (tmp_path / "killed" / CHECKPOINT).exists()
     assert not (tmp_path / "killed" / "manifest.json").exists()
     train(MATERIAL, tmp_path / "killed", **SETTINGS)
-    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
-    assert "manifest.json" in weights(tmp_path / "whole")
-    assert Extractive(weights=str(tmp_path / "whole")).family == "ifqa/full"
+    assert weights(tmp_path / "killed") == weights(whole)
+    assert "manifest.json" in weights(whole)
+    assert Extractive(weights=str(whole)).family == "ifqa/full"
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
@@ -113,24 +119,22 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
         train(MATERIAL, tmp_path, **SETTINGS, seed=1)
 
 
-def test_the_manifest_names_data_and_settings(tmp_path: Path) -> None:
-    train(Material(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"}), tmp_path, **SETTINGS)
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
+def test_the_manifest_names_data_and_settings(whole: Path) -> None:
+    manifest = json.loads((whole / "manifest.json").read_text())
     assert manifest["family"] == "ifqa/full"
     assert manifest["sources"] == {"train.json": "ab"}
-    assert manifest["settings"]["seed"] == 0
+    assert (manifest["settings"]["seed"], manifest["examples"]) == (0, 3)
 
 
-def test_missing_weights_are_trained_again_to_the_same_bytes(tmp_path: Path) -> None:
+def test_missing_weights_are_trained_again_to_the_same_bytes(tmp_path: Path, whole: Path) -> None:
     lines: list[str] = []
-    train(MATERIAL, tmp_path, **SETTINGS)
-    before = weights(tmp_path)
-    train(MATERIAL, tmp_path, **SETTINGS, progress=lines.append)
-    assert lines == [f"{tmp_path}: nothing to do, trained by exactly this before"]
-    (tmp_path / "heads.safetensors").unlink()
-    train(MATERIAL, tmp_path, **SETTINGS, progress=lines.append)
-    assert lines[1] == f"{tmp_path}: heads.safetensors is missing or altered; training again"
-    assert weights(tmp_path) == before
+    made = shutil.copytree(whole, tmp_path / "made")
+    train(MATERIAL, made, **SETTINGS, progress=lines.append)
+    assert lines == [f"{made}: nothing to do, trained by exactly this before"]
+    (made / "heads.safetensors").unlink()
+    train(MATERIAL, made, **SETTINGS, progress=lines.append)
+    assert lines[1] == f"{made}: heads.safetensors is missing or altered; training again"
+    assert weights(made) == weights(whole)
 
 
 def test_a_foreign_file_named_as_the_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -181,21 +185,30 @@ def reading_file(folder: Path, rows: list[dict[str, object]] = READING) -> str:
     return str(path)
 
 
-def test_reading_questions_come_first_and_are_named_in_the_manifest(tmp_path: Path) -> None:
-    file = reading_file(tmp_path)
-    train(MATERIAL, tmp_path / "made", **SETTINGS, reading=[file])
-    read = json.loads((tmp_path / "made/manifest.json").read_text())["start"]["trained"]
+@pytest.fixture(scope="module")
+def well_read(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+    """A finished training on reading questions first, and its settings."""
+    folder = tmp_path_factory.mktemp("read")
+    settings = SETTINGS | {"reading": [reading_file(folder)], "reading_batch": 1, "checkpoint_every": 1}
+    train(MATERIAL, folder / "made", **settings)
+    return folder / "made", settings
+
+
+def test_reading_questions_come_first_and_are_named_in_the_manifest(
+    tmp_path: Path, well_read: tuple[Path, dict[str, object]]
+) -> None:
+    made, settings = well_read
+    read = json.loads((made / "manifest.json").read_text())["start"]["trained"]
     assert (read["family"], read["rows"], read["licences"]) == (
         "",
         {"not named": 1, "ours": 1},
         {"MIT": 1, "not named": 1},
     )
-    assert read["sources"] == {"reading.jsonl": hashlib.sha256(Path(file).read_bytes()).hexdigest()}
+    file = made.with_name("reading.jsonl")
+    assert read["sources"] == {file.name: hashlib.sha256(file.read_bytes()).hexdigest()}
 
-    train(MATERIAL, tmp_path / "shared", **SETTINGS, start=str(tmp_path / "made" / "reading"))
-    assert weights(tmp_path / "shared") == {
-        k: v for k, v in weights(tmp_path / "made").items() if not k.startswith("reading/")
-    }
+    train(MATERIAL, tmp_path / "shared", **settings | {"reading": (), "start": str(made / "reading")})
+    assert weights(tmp_path / "shared") == {k: v for k, v in weights(made).items() if not k.startswith("reading/")}
 
 
 def test_the_weights_of_several_seeds_are_averaged(tmp_path: Path) -> None:
@@ -223,7 +236,9 @@ def test_an_average_without_a_common_start_is_refused(tmp_path: Path) -> None:
         train(MATERIAL, tmp_path / "made", **SETTINGS, average=2)
 
 
-def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(
+    tmp_path: Path, well_read: tuple[Path, dict[str, object]]
+) -> None:
     class Killed(Exception):
         pass
 
@@ -231,13 +246,12 @@ def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(tmp_path: 
         if line.startswith("step 1"):
             raise Killed
 
-    settings = SETTINGS | {"reading": [reading_file(tmp_path)], "reading_batch": 1, "checkpoint_every": 1}
-    train(MATERIAL, tmp_path / "whole", **settings)
+    made, settings = well_read
     with pytest.raises(Killed):
         train(MATERIAL, tmp_path / "killed", **settings, progress=kill)
     assert (tmp_path / "killed" / "reading" / CHECKPOINT).exists()
     train(MATERIAL, tmp_path / "killed", **settings)
-    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert weights(tmp_path / "killed") == weights(made)
 
 
 def test_reading_questions_without_a_short_passage_are_refused(tmp_path: Path) -> None:
