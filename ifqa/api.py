@@ -137,7 +137,7 @@ def evaluate(
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
-    asked, by = questions(benchmark, split, root=root), declared(benchmark, tuple(measures), _folder(root))
+    asked, by = questions(benchmark, split, root=root), declared(benchmark, tuple(measures), _folder(root), split)
     found: dict[str, Prediction] = {}
     for one in _predictions(answers, asked):
         if not isinstance(one, Prediction) or not isinstance(one.answer, str):

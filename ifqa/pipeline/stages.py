@@ -166,7 +166,7 @@ def score(experiment: Experiment) -> Path:
     with make(folder, lambda: inputs_of_score(experiment), experiment.relatives("score")) as draft:
         if draft is None:
             return folder
-        by = declared(experiment.benchmark, experiment.measures, experiment.root)
+        by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
         collected = Collected(by, experiment.retriever["k"] if experiment.retriever else 0)
         write_jsonl(draft.folder / "per_question.jsonl", _rows(experiment, collected))
         scores = collected.scores(experiment.seed)

@@ -195,7 +195,7 @@ def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[i
 
 
 def _declared(experiment: Experiment) -> Declared:
-    return declared(experiment.benchmark, experiment.measures, experiment.root)
+    return declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
 
 
 def _telling(by: Declared, differences: list[Difference]) -> str:

@@ -37,7 +37,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(plain(title.rstrip()), soft_wrap=True)
-    by = declared(experiment.benchmark, experiment.measures, experiment.root)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
             console.print()
@@ -150,7 +150,7 @@ def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
     """
     said = predictions_of(experiment, questions_of(experiment))
     computed = {one.question_id for one in said if one.how and one.how.calculation}
-    by = declared(experiment.benchmark, experiment.measures, experiment.root)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
     kinds = choose(read_rows(folder), by, count, computed)
     answers = {one.question.id: one for one in answers_of(experiment, kinds)}
     for question_id, kind in kinds.items():
