@@ -54,7 +54,9 @@ class File(Benchmark):
         """
         path = self.folder / split
         if not path.is_file():
-            raise IfqaError(f"{self.name} {split}: {path} is not there; put it there, or name another file as the split")
+            raise IfqaError(
+                f"{self.name} {split}: {path} is not there; put it there, or name another file as the split"
+            )
         return [path]
 
     def questions(self, split: str) -> list[Question]:
@@ -90,7 +92,9 @@ def _read(path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
         question = _question(row, number, where, f"file/{name}", cells)
         first = next(iter(questions.values()), question)
         if question.id in questions:
-            raise IfqaError(f"{where}: another question has the id {question.id.rpartition('/')[2]!r}; wanted one of its own")
+            raise IfqaError(
+                f"{where}: another question has the id {question.id.rpartition('/')[2]!r}; wanted one of its own"
+            )
         if bool(question.group) != bool(first.group):
             raise IfqaError(f"{where}: some questions have a 'group', others have none; give one to each or to none")
         questions[question.id] = question
@@ -100,16 +104,22 @@ def _read(path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
 
 
 def _question(row: dict[str, object], number: int, where: str, prefix: str, cells: bool) -> Question:
-    if strange := next((key for key, value in row.items() if key not in _COLUMNS and (key or not _is_blank(value))), None):
+    if strange := next(
+        (key for key, value in row.items() if key not in _COLUMNS and (key or not _is_blank(value))), None
+    ):
         raise IfqaError(f"{where}: {unknown('column' if cells else 'key', strange, _COLUMNS)}")
     identifier = row_id(row, where) or str(number)
     if identifier.split() != [identifier]:
-        raise IfqaError(f"{where}: id {identifier!r} holds white space, at which rankings are split; put a - or _ there")
+        raise IfqaError(
+            f"{where}: id {identifier!r} holds white space, at which rankings are split; put a - or _ there"
+        )
     lists = {name: tuple(_several(row, name, other, where, cells)) for name, other in _LISTS.items()}
     if not lists["answers"]:
         raise IfqaError(f"{where}: no answer; wanted {counted(1, 'text')} at least as 'answers', to score by")
     if wrong := next((one for one in lists["label"] if one in _TAKEN or set(one) & set(".@")), ""):
-        raise IfqaError(f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_TAKEN))}")
+        raise IfqaError(
+            f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_TAKEN))}"
+        )
     return Question(
         id=f"{prefix}/{identifier}",
         text=text_field(row, "question", where).strip(),

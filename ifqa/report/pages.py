@@ -180,7 +180,9 @@ def _scores(one: Result) -> str:
     assert one.scores is not None
     parts: list[tuple[str, Content | Part]] = [("all", one.scores), *one.scores["subsets"].items()]
     parts += one.scores.get("groups", {}).items()
-    keys = declared(one.experiment.benchmark, one.experiment.measures, split=one.experiment.split).keys(one.scores["measures"])
+    keys = declared(one.experiment.benchmark, one.experiment.measures, split=one.experiment.split).keys(
+        one.scores["measures"]
+    )
     columns = ("measure", *(f"{name.replace('_', ' ')} ({part['questions']:,})" for name, part in parts))
     rows = []
     for key in keys:

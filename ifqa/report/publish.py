@@ -129,7 +129,9 @@ def _figures(results: Sequence[Result]) -> Iterator[str]:
             passages = f"{one.made['passages']:,} passages of {one.experiment.corpus}"
             together.setdefault(f"{one.experiment.benchmark} {one.experiment.split}, {passages}", []).append(one)
     for over, several in together.items():
-        by = joined(declared(one.experiment.benchmark, one.experiment.measures, split=one.experiment.split) for one in several)
+        by = joined(
+            declared(one.experiment.benchmark, one.experiment.measures, split=one.experiment.split) for one in several
+        )
         for measure in (one for one in by.rankings if one.tables):
             measured = [
                 recall_curve(one.experiment.name, one.scores["measures"], measure.name) for one in several if one.scores
