@@ -17,7 +17,7 @@ from ifqa.corpus import sources
 from ifqa.corpus.blocks import make_shard
 from ifqa.corpus.forecast import require_room
 from ifqa.corpus.id_index import write_id_index
-from ifqa.corpus.shards import BAD, Shards
+from ifqa.corpus.shards import BAD, Shards, why_none
 from ifqa.errors import IfqaError
 from ifqa.pipeline.asking import ask
 from ifqa.pipeline.opening import Session, refuse_other_families
@@ -71,7 +71,7 @@ def build_passages(corpus: Corpus) -> Path:
                 advance(block.read)
         sums = shards.finish()
         if not sums["passages"]:
-            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; check the sources in its file")
+            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; {why_none(draft.folder, sums)}")
         if write_id_index(draft.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
         draft.record |= {**sums, "sources": sources.facts(found, pipe)}
