@@ -136,13 +136,18 @@ def convert(
 
 def compare(
     first: Annotated[str, typer.Argument(help="A scored experiment.")],
-    second: Annotated[str, typer.Argument(help="Another, scored on the same questions.")],
+    second: Annotated[
+        str, typer.Argument(help="Another, scored on the same questions, or with --common on some of them.")
+    ],
     measure: Annotated[
         str, typer.Option(help="Measure by which questions differ most; none: the benchmark's headline.")
     ] = "",
     show: Annotated[
         int, typer.Option(min=0, help="Show this many of those questions, with the ranks of their gold passages.")
     ] = 10,
+    common: Annotated[
+        bool, typer.Option("--common", help="Compare over the questions that both have, if they differ in others.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Compare two experiments: a paired test, and the questions on which they differ most."""
@@ -152,7 +157,7 @@ def compare(
     from ifqa.report.compare import comparison
 
     both = load_experiment(first), load_experiment(second)
-    compared = comparison(*both, measure, show)
+    compared = comparison(*both, measure, show, common)
     print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
 
 
@@ -169,11 +174,14 @@ def report(
         Path | None,
         typer.Option("--pages", help="Also write a page for each experiment, its run and judgements, here."),
     ] = None,
+    limited: Annotated[
+        bool, typer.Option("--limited", help="Also report variants that --limit made; else only those named.")
+    ] = False,
 ) -> None:
     """Report all results beside published ones: experiments/RESULTS.md, and a page with curves and every question."""
     from ifqa.report.publish import publish
 
-    for path in publish(into, experiments or [], check, pages):
+    for path in publish(into, experiments or [], check, pages, limited):
         print_line(path)
 
 

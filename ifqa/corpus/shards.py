@@ -136,7 +136,9 @@ def why_none(folder: Path, sums: Sums) -> str:
         return "check the sources in its file"
     counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(sums["left_out"].items()))
     _, first = next(read_jsonl(folder / BAD)) if sums["bad"] else (0, {})
-    return f"pages left out: {counts}" + (f"; the first bad one, {first['title']!r}: {first['reason']}" if first else "")
+    return f"pages left out: {counts}" + (
+        f"; the first bad one, {first['title']!r}: {first['reason']}" if first else ""
+    )
 
 
 def _read_log(path: Path) -> Iterator[_Line]:
