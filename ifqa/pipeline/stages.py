@@ -32,6 +32,7 @@ from ifqa.pipeline.provenance import (
     up_to_date,
 )
 from ifqa.pipeline.system import System
+from ifqa.pipeline.tidying import tidying
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
 from ifqa.plugins import load_indexed, settings_at
 from ifqa.progress import bar, counted, say
@@ -107,6 +108,7 @@ def build_index(corpus: Corpus, name: str) -> Path:
     return folder
 
 
+@tidying
 def retrieve(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Retrieve a ranking for each question, `experiments/NAME/retrieve/run.trec`.
 
@@ -130,6 +132,7 @@ def retrieve(experiment: Experiment, session: Session | None = None, workers: Wo
     return folder
 
 
+@tidying
 def read(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Answer each question from its ranking, `experiments/NAME/read/predictions.jsonl`.
 
@@ -152,6 +155,7 @@ def read(experiment: Experiment, session: Session | None = None, workers: Worker
     return folder
 
 
+@tidying
 def score(experiment: Experiment) -> Path:
     """Score run and predictions over all questions, `experiments/NAME/score/scores.json` and `per_question.jsonl`.
 
@@ -196,6 +200,7 @@ def _rows(experiment: Experiment, collected: Collected) -> Iterator[summary.Row]
         yield row
 
 
+@tidying
 def run(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Run every stage of an experiment that is not up to date, in order; returns the score folder.
 
