@@ -95,20 +95,10 @@ def train(
             `start` was trained on another split family, an average has no start, or `folder` holds another training, finished
             or not.
     """
+    _refuse(material, folder, reading, start, average)
     questions, rankings = material.questions, material.rankings
-    if reading and start:
-        raise IfqaError("wanted reading questions or a start, found both; a start has read its questions already")
-    if average > 1 and not (reading or start):
-        raise IfqaError(
-            f"average = {average}: wanted a common start of what is averaged; name --reading FILE or --set start=FOLDER"
-        )
     examples = [Example(question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
     examples = [example for example in examples if example.has_target]
-    if not examples:
-        raise IfqaError(
-            f"none of {len(questions)} training questions has its answer in a gold passage; wanted annotated questions"
-        )
-    resume.refuse_strangers(folder, CHECKPOINT)
     if reading:
         start = str(folder / READING)
         _read(
@@ -117,10 +107,6 @@ def train(
              "dropout": dropout, "weight_decay": weight_decay, "rank": rank},
         )  # fmt: skip
     before = manifest_of(Path(start)) if start else {}
-    if before.get("family", "") not in ("", material.family):
-        raise IfqaError(
-            f"{start} was trained on {before['family']}; wanted a start that was not, or was on {material.family}"
-        )
     each: dict[str, Any] = {
         "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives, "batch": batch,
         "dropout": dropout, "practice": practice, "weight_decay": weight_decay,
@@ -167,21 +153,55 @@ def train(
     return _fitted(model, groups, lambda one: one, plan, folder, inputs, device, progress, {"examples": len(examples)})
 
 
+def refuse(
+    material: Material, folder: Path, *, reading: Sequence[Place] = (), start: Place = "", average: int = 1, **_: object
+) -> None:
+    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
+    _refuse(material, folder, reading, start, average)
+    _reading_questions([Path(one) for one in reading])
+
+
+def _refuse(material: Material, folder: Path, reading: Sequence[Place], start: Place, average: int) -> None:
+    if reading and start:
+        raise IfqaError("wanted reading questions or a start, found both; a start has read its questions already")
+    if average > 1 and not (reading or start):
+        raise IfqaError(
+            f"average = {average}: wanted a common start of what is averaged; name --reading FILE or --set start=FOLDER"
+        )
+    if not any(Example(question).has_target for question in material.questions):
+        raise IfqaError(
+            f"none of {len(material.questions)} training questions has its answer in a gold passage; wanted annotated questions"
+        )
+    resume.refuse_strangers(folder, CHECKPOINT)
+    if start:
+        trained, _ = manifest_of(Path(start))["family"], identity_of(Path(start))
+        if trained not in ("", material.family):
+            raise IfqaError(
+                f"{start} was trained on {trained}; wanted a start that was not, or was on {material.family}"
+            )
+
+
+def _reading_questions(files: Sequence[Path]) -> tuple[list[Question], int]:
+    """The questions of files whose passages fit the reader, and how many there are in all; none without files."""
+    several = [one for path in files for one in read_questions(path)]
+    asked = [
+        one for one in several if one.gold_passages and all(len(text.split()) <= _WORDS for text in one.gold_passages)
+    ]
+    if files and not asked:
+        raise IfqaError(
+            f"{files[0]}: none of {len(several)} reading questions has a passage of at most {_WORDS} words; wanted rows with "
+            "question, context and answers"
+        )
+    return asked, len(several)
+
+
 def _read(
     files: Sequence[Path], folder: Path, device: str, checkpoint_every: int, progress: Callable[[str], None],
     chosen: dict[str, Any],
 ) -> None:  # fmt: skip
     """The first phase: train all weights of the encoder's layers on reading questions."""
-    several = [one for path in files for one in read_questions(path)]
-    asked = [
-        one for one in several if one.gold_passages and all(len(text.split()) <= _WORDS for text in one.gold_passages)
-    ]
-    if not asked:
-        raise IfqaError(
-            f"{files[0]}: none of {len(several)} reading questions has a passage of at most {_WORDS} words; wanted rows with "
-            "question, context and answers"
-        )
-    progress(f"{len(asked):,} of {len(several):,} reading questions have a passage of at most {_WORDS} words")
+    asked, count = _reading_questions(files)
+    progress(f"{len(asked):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
     inputs = {
         "reader": "extractive",
         "family": "",
