@@ -1,4 +1,4 @@
-"""The other verbs of the command line: list, doctor, clean, data, convert, compare and report."""
+"""The other verbs of the command line: init, list, doctor, clean, data, convert, compare and report."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -10,6 +10,20 @@ import typer
 from ifqa.cli.options import Json, print_json, print_line
 from ifqa.cli.process import in_words
 from ifqa.errors import IfqaError
+from ifqa.progress import say
+
+
+def init(
+    name: Annotated[
+        str, typer.Argument(help="Name of the new experiment, of its corpus and of the folder with its files.")
+    ] = "mine",
+) -> None:
+    """Write a corpus, an experiment, articles and questions to start from, with comments; no file is overwritten."""
+    from ifqa.config.start import start
+
+    for path in start(name):
+        print_line(path)
+    say(f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}")
 
 
 def list_all(json: Json = False) -> None:
@@ -186,6 +200,7 @@ def report(
 
 
 MORE: dict[str, Callable[..., None]] = {
+    "init": init,
     "list": list_all,
     "doctor": doctor,
     "clean": clean,

@@ -163,11 +163,10 @@ def _columns(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> It
             where = f"{path}:{rows.line_num}"
             if delimiter == "\t" and any("\n" in cell for cell in cells):
                 raise IfqaError(f"{where}: a cell goes over several lines; is a quotation mark not closed?")
-            if not any(cell.strip() for cell in cells):  # spreadsheets write rows of empty cells
-                continue
-            if len(cells) != len(names):
+            if cells and len(cells) != len(names):
                 raise IfqaError(f"{where}: wanted {len(names)} columns as in line 1, found {len(cells)}")
-            yield where, dict(zip(names, cells, strict=True))
+            if cells:
+                yield where, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         raise IfqaError(f"{path}:{rows.line_num}: not CSV that can be read ({error})") from error
 
