@@ -229,6 +229,9 @@ def _state(name: str) -> dict[str, object]:
     return {"state": "scored" if is_scored(experiment) else "needs" if needs else "ready", "needs": needs}
 
 
+_ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifqa's own, `file`
+
+
 def show_list() -> None:
     """Print what `list_json` gives: a table of experiments, a table of corpora, and a line for each other kind."""
     console, listed = Console(highlight=False), list_json()
@@ -245,7 +248,7 @@ def show_list() -> None:
         table.add_row(plain(name), plain(about))
     console.print(table)
     benchmarks = [  # a part of a split, "original-valid/paq", is named by --json alone
-        f"{name} ({', '.join(one for one in splits if one.partition('/')[0] not in splits or '/' not in one)})"
+        f"{name} ({', '.join(one for one in splits if one.partition('/')[0] not in splits or '/' not in one) or _ANY})"
         for name, splits in listed["benchmarks"].items()
     ]
     for kind, several in (listed | {"benchmarks": benchmarks}).items():
