@@ -197,7 +197,7 @@ def _scores(one: Result) -> str:
 
 def _commands(one: Result) -> str:
     experiment = one.experiment
-    fetch = f"ifqa data {experiment.benchmark}\n" if not experiment.benchmark.startswith("sample") else ""
+    fetch = f"ifqa data {experiment.benchmark}\n" if not experiment.benchmark.startswith(("sample", "file")) else ""
     needed = f"It needs {', '.join(one.needs)}.\n\n" if one.needs and not one.scores else ""
     text = f"{needed}```sh\n{fetch}ifqa check {experiment.name}\nifqa run {experiment.name}\n```\n"
     for file in (f"experiments/{experiment.name}.toml", f"indexes/{experiment.corpus}.toml"):

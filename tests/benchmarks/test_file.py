@@ -112,6 +112,7 @@ def test_a_wrong_file_is_refused_in_one_line_with_its_place(text, complaint):
     [
         ({"question": "If?", "answers": 1889}, "'answers' must be list, found int"),
         ({"question": "If?", "answers": []}, "no answer"),
+        ({}, "no answer"),
         ({"question": ["If?"], "answers": "x"}, "'question' must be str, found list"),
         ({"question": "If?", "answers": "x", "grupp": "g"}, "unknown key 'grupp'; did you mean 'group'?"),
         ({"question": "If?", "answers": "x", "id": 1.5}, "'id' must be text or a whole number"),

@@ -1,16 +1,16 @@
-"""`ifqa init`: what it writes runs as it stands, and nothing of the user's is overwritten."""
+"""`ifqa init`: what it writes fits together, and nothing of the user's is overwritten."""
 
 from pathlib import Path
 
 import pytest
 
-from ifqa.benchmarks.file import File
+from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.start import files_of, start
-from ifqa.config.variants import override
+from ifqa.corpus.sources import blocks
 from ifqa.errors import IfqaError
-from ifqa.pipeline import stages
-from ifqa.scoring.stored import read_scores
+from ifqa.pipeline.upstream import questions_of, sources_of
+from ifqa.scoring.declared import declared
 
 
 @pytest.fixture(autouse=True)
@@ -18,14 +18,16 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_what_is_written_runs_and_finds_its_gold_passages():
+def test_what_is_written_fits_together():
+    """docs/scoring.md runs it."""
     assert [str(path) for path in start("trial")] == list(files_of("trial"))
     experiment = load_experiment("trial")
-    assert len(File().questions(experiment.split)) == 3
-    scores = read_scores(stages.run(override(experiment, {"reader": "none"})))  # docs/scoring.md runs it whole
-    assert scores["measures"]["gold_any@1"]["value"] == 100.0  # three articles, each of a passage
-    assert set(scores["subsets"]) >= {"one passage", "computed"}
-    assert set(scores["groups"]) == {"people", "things"}
+    questions = questions_of(experiment)
+    assert (len(questions), experiment.indexes) == (3, ["bm25"])
+    articles = [one.text for block in blocks(sources_of(load_corpus("trial"))[0]) for one in block.content]
+    assert all(any(gold in text for text in articles) for one in questions for gold in one.gold_passages)
+    by = declared("file", split=experiment.split)
+    assert ({one.name for one in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
 
 
 @pytest.mark.parametrize("there", files_of("trial"))
