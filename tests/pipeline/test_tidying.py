@@ -52,6 +52,18 @@ def test_a_variant_whose_reading_fails_leaves_nothing(stage):
     assert [path.name for path in Path("experiments").iterdir()] == ["mine.toml"]
 
 
+def test_a_stage_that_was_taken_over_goes_with_the_folder():
+    write_answers("mine", range(3), 'limit = 3\n[retriever]\nname = "gold"\n')
+    stages.retrieve(load_experiment("mine"))
+    with pytest.raises(IfqaError, match="no more"):
+        stages.read(variant())
+    assert sorted(path.name for path in Path("experiments").iterdir()) == ["mine", "mine.toml"]
+    retriever = override(load_experiment("mine"), {"reader": "fails_for_tidying:Fails", "retriever.k": 1})
+    with pytest.raises(IfqaError, match="no more"):
+        stages.run(retriever)
+    assert (retriever.folder / "retrieve/run.trec").exists()  # made here, and used by the next attempt
+
+
 def test_a_finished_stage_and_the_users_files_stay():
     experiment = load_experiment("mine")
     stages.read(experiment)
