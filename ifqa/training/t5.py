@@ -115,8 +115,7 @@ def checked(chosen: Chosen) -> Chosen:
 def refuse(task: Task, material: Material) -> None:
     """Raise the errors of `run` that need no rankings, before passages are retrieved; the model is not loaded."""
     if not any(map(task.targets, material.questions)):
-        count = len(material.questions)
-        raise IfqaError(f"none of {count} training questions has an answer; wanted annotated questions")
+        raise IfqaError(f"none of {len(material.questions)} training questions has an answer; wanted annotated ones")
     family = family_of(checkpoint_folder(task.chosen.model, task.reader), task.reader)
     if family not in ("", material.family):
         raise IfqaError(
