@@ -137,7 +137,7 @@ def evaluate(
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
-    asked, by = questions(benchmark, split, root=root), declared(benchmark, tuple(measures), _folder(root))
+    asked, by = questions(benchmark, split, root=root), declared(benchmark, tuple(measures), _folder(root), split)
     found: dict[str, Prediction] = {}
     for one in _predictions(answers, asked):
         if not isinstance(one, Prediction) or not isinstance(one.answer, str):
@@ -175,7 +175,9 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
     return list(answers_of(chosen))
 
 
-def compare(first: str, second: str, measure: str = "", *, count: int = 5, root: str | Path = ".") -> Comparison:
+def compare(
+    first: str, second: str, measure: str = "", *, count: int = 5, common: bool = False, root: str | Path = "."
+) -> Comparison:
     """The difference in scores of a second experiment to a first, with a paired test; both must have been run.
 
     Examples:
@@ -186,16 +188,17 @@ def compare(first: str, second: str, measure: str = "", *, count: int = 5, root:
         (62.5, 6, 1)
 
     Args:
-        first: an experiment that was scored.
-        second: another one over the same questions.
+        first, second: experiments that were scored, over the same questions.
         measure: by which questions that differ are listed; empty for the headline.
         count: how many of them at most.
-        root: the folder that they lie below.
+        common: whether to compare over the questions that both have, where they differ in others.
+        root: their folder.
 
     Raises:
         IfqaError: one of them is not scored, their questions are not the same, or they share no measure.
     """
-    return comparison(load_experiment(first, _folder(root)), load_experiment(second, _folder(root)), measure, count)
+    both = [load_experiment(one, _folder(root)) for one in (first, second)]
+    return comparison(both[0], both[1], measure, count, common)
 
 
 def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path = ".") -> list[Question]:

@@ -192,8 +192,7 @@ class RankingMeasure:
     """A score of one ranking at several depths, 0 to 1, shown as `name@depth`.
 
     `score` gets the question, the texts of its passages, best first, and the depths. It leaves out depths at which it is not
-    defined. Tables of results show the depths in `tables`, under `title` or, if that is empty, under the name. The other
-    attributes are those of `Measure`.
+    defined. Tables show the depths in `tables`, under `title` or else the name. The other attributes are those of `Measure`.
     """
 
     name: str
@@ -276,6 +275,10 @@ class Benchmark(Plugin):
         """The names of its splits, as far as it knows them."""
         return ()
 
+    def parts(self, split: str) -> tuple[Sequence[Subset], str]:
+        """The `subsets` and `groups` of a split, for a benchmark whose splits differ in them."""
+        return self.subsets, self.groups
+
     def questions(self, split: str) -> list[Question]:
         """The questions of a split, always in the same order."""
         raise NotImplementedError
@@ -285,10 +288,7 @@ class Benchmark(Plugin):
         return ()
 
     def family(self, split: str) -> str:
-        """The name of the family of splits that this split is of; empty for none.
-
-        Families share questions, so a model trained on one family is not tested on another.
-        """
+        """The family of the split, empty for none: families share questions, so weights of one are not tested on another."""
         return ""
 
     def figure(self, question: Question) -> str:

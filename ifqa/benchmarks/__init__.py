@@ -2,6 +2,7 @@
 
 PLUGINS = {
     "causalqa": "ifqa.benchmarks.causalqa.benchmark:CausalQA",
+    "file": "ifqa.benchmarks.file:File",
     "ifqa": "ifqa.benchmarks.ifqa:IfQA",
     "sample": "ifqa.benchmarks.sample:Sample",
     "sample-causal": "ifqa.benchmarks.causalqa.sample:SampleCausal",

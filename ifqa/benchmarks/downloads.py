@@ -23,7 +23,7 @@ def fetch(benchmark: Benchmark, source: Path | None = None) -> Iterator[str]:
         IfqaError: a file cannot be fetched, is not the published file, or has changed since it was fetched.
     """
     if not benchmark.downloads:
-        yield f"{benchmark.name}: nothing to fetch, it is bundled"
+        yield f"{benchmark.name}: nothing to fetch, its questions are bundled or your own"
     if source and not source.is_dir():
         raise IfqaError(f"--from {source}: no such folder")
     if source and not any((source / file).exists() for file in benchmark.downloads):

@@ -1,4 +1,4 @@
-"""The other verbs of the command line: list, doctor, clean, data, convert, compare and report."""
+"""The other verbs of the command line: init, list, doctor, clean, data, convert, compare and report."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -10,6 +10,20 @@ import typer
 from ifqa.cli.options import Json, print_json, print_line
 from ifqa.cli.process import in_words
 from ifqa.errors import IfqaError
+from ifqa.progress import say
+
+
+def init(
+    name: Annotated[
+        str, typer.Argument(help="Name of the new experiment, of its corpus and of the folder with its files.")
+    ] = "mine",
+) -> None:
+    """Write a corpus, an experiment, articles and questions to start from, with comments; no file is overwritten."""
+    from ifqa.config.start import start
+
+    for path in start(name):
+        print_line(path)
+    say(f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}")
 
 
 def list_all(json: Json = False) -> None:
@@ -166,13 +180,18 @@ def convert(
 
 def compare(
     first: Annotated[str, typer.Argument(help="A scored experiment.")],
-    second: Annotated[str, typer.Argument(help="Another, scored on the same questions.")],
+    second: Annotated[
+        str, typer.Argument(help="Another, scored on the same questions, or with --common on some of them.")
+    ],
     measure: Annotated[
         str, typer.Option(help="Measure by which questions differ most; none: the benchmark's headline.")
     ] = "",
     show: Annotated[
         int, typer.Option(min=0, help="Show this many of those questions, with the ranks of their gold passages.")
     ] = 10,
+    common: Annotated[
+        bool, typer.Option("--common", help="Compare over the questions that both have, if they differ in others.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Compare two experiments: a paired test, and the questions on which they differ most."""
@@ -182,7 +201,7 @@ def compare(
     from ifqa.report.compare import comparison
 
     both = load_experiment(first), load_experiment(second)
-    compared = comparison(*both, measure, show)
+    compared = comparison(*both, measure, show, common)
     print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
 
 
@@ -199,15 +218,19 @@ def report(
         Path | None,
         typer.Option("--pages", help="Also write a page for each experiment, its run and judgements, here."),
     ] = None,
+    limited: Annotated[
+        bool, typer.Option("--limited", help="Also report variants that --limit made; else only those named.")
+    ] = False,
 ) -> None:
     """Report all results beside published ones: experiments/RESULTS.md, and a page with curves and every question."""
     from ifqa.report.publish import publish
 
-    for path in publish(into, experiments or [], check, pages):
+    for path in publish(into, experiments or [], check, pages, limited):
         print_line(path)
 
 
 MORE: dict[str, Callable[..., None]] = {
+    "init": init,
     "list": list_all,
     "doctor": doctor,
     "clean": clean,

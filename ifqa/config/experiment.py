@@ -207,7 +207,7 @@ def parse_experiment(name: str, tables: Mapping[str, object], where: str, root: 
     if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
     measures = tuple(table.measures)
-    by = declared(table.benchmark, measures, root)
+    by = declared(table.benchmark, measures, root, table.split)
     experiment = Experiment(
         name=name,
         benchmark=table.benchmark,

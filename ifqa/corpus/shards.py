@@ -17,7 +17,7 @@ from typing import TypedDict, cast
 from ifqa.corpus.blocks import Block, Shard
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
-from ifqa.storage.files import create, json_line, sha256, write, write_jsonl
+from ifqa.storage.files import create, json_line, read_jsonl, sha256, write, write_jsonl
 from ifqa.storage.replacing import INPUTS
 from ifqa.storage.torn import keep_whole_lines
 
@@ -128,6 +128,17 @@ class Shards:
         if line is None or line["key"] != self._keys[number]:
             return False
         return not line["passages"] or (path.exists() and sha256(path) == line["sha256"])
+
+
+def why_none(folder: Path, sums: Sums) -> str:
+    """Why the pages of a finished folder gave no passage: how many were left out, and the first that could not be read."""
+    if not sums["left_out"]:
+        return "check the sources in its file"
+    counts = ", ".join(f"{count:,} {reason}" for reason, count in sorted(sums["left_out"].items()))
+    _, first = next(read_jsonl(folder / BAD)) if sums["bad"] else (0, {})
+    return f"pages left out: {counts}" + (
+        f"; the first bad one, {first['title']!r}: {first['reason']}" if first else ""
+    )
 
 
 def _read_log(path: Path) -> Iterator[_Line]:

@@ -1,7 +1,6 @@
 """Sources of passages: MediaWiki dumps, articles, passages cut already, and a benchmark's gold passages."""
 
 import hashlib
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BufferedReader, RawIOBase
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, NotRequired, TypedDict
 from pydantic import Field
 
 from ifqa.corpus.blocks import PACKED, Block, BlockSettings, cut
+from ifqa.corpus.source_files import source_files
 from ifqa.corpus.store import hash_id, id_bytes
 from ifqa.corpus.wikipedia import multistream
-from ifqa.corpus.wikipedia.articles import article_files, read_articles
+from ifqa.corpus.wikipedia.articles import read_articles
 from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Tally, parse_pages
-from ifqa.corpus.wikipedia.published import how_to_get
 from ifqa.corpus.wikipedia.ready import read_passages
 from ifqa.corpus.wikipedia.wikitext import Profile
 from ifqa.errors import IfqaError, unknown
@@ -23,7 +22,6 @@ from ifqa.identities import gold_id, questions_identity
 from ifqa.records import Passage, Question
 from ifqa.settings import Positive, check_settings, settings_of
 from ifqa.storage.files import cached_sha256, unpack
-from ifqa.storage.resources import find_resource
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -112,7 +110,7 @@ def dump(
     settings: BlockSettings = {"profile": profile, "disambiguation": disambiguation, "words": words, "wrap": wrap}
     if pipe is not None:
         return _in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count, settings)
-    return (block for file in _dump_files(path) for block in _dump_blocks(file, settings))
+    return (block for file in source_files(path, "dump") for block in _dump_blocks(file, settings))
 
 
 def _dump_blocks(file: Path, settings: BlockSettings) -> Iterator[Block]:
@@ -142,21 +140,26 @@ def articles(
     """Read articles of plain text: JSON lines, WikiExtractor's JSON, or parquet.
 
     Args:
-        path: a file, or a folder with any number of such files.
+        path: a file; a folder, whose subfolders are read too, or a pattern for several files.
         words, wrap: as for `dump`.
         share: fraction of the articles to keep, above 0 and up to 1. The hash of its id decides whether an article is
             kept, so a larger share contains every smaller share.
     """
-    for file in article_files(_find(path)):
+    for file in source_files(path, "articles"):
         tally = Tally()
         pages = (one for one in read_articles(file, tally) if hash_id(id_bytes(one[0].id)) < share * 2**64)
         yield from cut(pages, str(file), {"words": words, "wrap": wrap}, tally)
 
 
 def passages(path: str) -> Iterator[Block]:
-    """Read passages that are cut already: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and optionally title."""
-    file = _passage_file(path)
-    yield from cut(read_passages(file), str(file), {})
+    """Read passages that are cut already: DPR's `psgs_w100.tsv`, or JSON lines of id, contents and optionally title.
+
+    Args:
+        path: a file; a folder, whose subfolders are read too, or a pattern for several files, in the order of the numbers
+            in their names.
+    """
+    for file in source_files(path, "passages"):
+        yield from cut(read_passages(file), str(file), {})
 
 
 def gold(benchmark: str, splits: list[str], *, questions: Sequence[Sequence[Question]]) -> Iterator[Block]:
@@ -216,10 +219,7 @@ def files_of(source: Source) -> list[Path]:
     """The files of a source in the order they are read; none for `gold` and for a pipe."""
     if source["format"] == "gold" or is_pipe(source):
         return []
-    if source["format"] == "dump":
-        return _dump_files(source["path"])
-    path = source["path"]
-    return article_files(_find(path)) if source["format"] == "articles" else [_passage_file(path)]
+    return source_files(source["path"], source["format"])
 
 
 def identify(source: Source, known: Known) -> dict[str, object]:
@@ -262,37 +262,3 @@ def file_facts(path: Path, known: Known) -> tuple[int, int, str]:
     if before and before[:2] == [stat.st_size, stat.st_mtime_ns]:
         return stat.st_size, stat.st_mtime_ns, str(before[2])
     return stat.st_size, stat.st_mtime_ns, cached_sha256(path)
-
-
-def _dump_files(path: str) -> list[Path]:
-    """The file, or the files of a folder or a pattern ordered by the numbers in their names: part 2 before part 10."""
-    if re.search(r"[*?\[]", path) and not Path(path).exists():
-        top = Path(Path(path).anchor or ".")
-        if any("**" in part and part != "**" for part in Path(path).parts):  # a ValueError of pathlib up to Python 3.12
-            raise IfqaError(f"passage source {path!r} is no pattern: wanted * in a name, or ** for all folders below")
-        found = top.glob(str(Path(path).relative_to(top)) if top.anchor else path)
-    elif not _find(path).is_dir():
-        return [_find(path)]
-    else:
-        found = (file for file in _find(path).iterdir() if re.search(r"\.xml(-p\d+p\d+)?(\.(bz2|gz|xz))?$", file.name))
-    files = [file for file in found if file.is_file()]
-    if not files:
-        raise IfqaError(f"passage source not found: {path} holds no dump (.xml, .bz2, .gz or .xz); {how_to_get(path)}")
-    return sorted(files, key=lambda file: (_in_order(file.name), _in_order(str(file.parent))))
-
-
-def _in_order(name: str) -> list[tuple[int, str]]:
-    return [(len(part), part) for part in re.findall(r"\d+|\D+", name)]
-
-
-def _passage_file(path: str) -> Path:
-    if (file := _find(path)).is_dir():
-        raise IfqaError(f"passage source {path} is a folder; wanted a file, psgs_w100.tsv or JSON lines")
-    return file
-
-
-def _find(path: str) -> Path:
-    found = find_resource(path) or (Path(path) if Path(path).is_dir() else None)
-    if found is None:
-        raise IfqaError(f"passage source not found: {path} is not in {Path.cwd()}; {how_to_get(path)}")
-    return found

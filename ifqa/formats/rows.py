@@ -146,15 +146,19 @@ def _begun(path: Path, kind: str) -> tuple[Iterator[tuple[int, str]], str, list[
 
 
 def _delimiter(kind: str, first: str) -> str:
-    return "\t" if kind != ".csv" or "\t" in first else ","
+    if kind != ".csv" or "\t" in first:
+        return "\t"
+    return ";" if ";" in first and "," not in first else ","  # as spreadsheets write it where a comma begins decimals
 
 
 def _columns(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[Row]:
     """The rows below a first line that names the columns. A quoted cell may go over several lines."""
     csv.field_size_limit(LONGEST_LINE)
-    rows = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, strict=delimiter == ",")
+    rows = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, strict=delimiter != "\t")
     try:
         names = [name.strip() for name in next(rows)]
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise IfqaError(f"{path}:1: two columns are called {twice!r}; wanted a name of its own for each")
         for cells in rows:
             where = f"{path}:{rows.line_num}"
             if delimiter == "\t" and any("\n" in cell for cell in cells):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
+from typing import Literal
 
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment, load_experiment, retriever_tables, search_settings
@@ -86,13 +87,17 @@ def _experiment(experiment: Experiment) -> Iterator[Finding]:
         yield from all_of(*parts)
     except IfqaError as error:
         problems.append(str(error))
-    inputs_of = {"retrieve": inputs_of_retrieve, "read": inputs_of_read, "score": inputs_of_score}
     for stage in (*experiment.stages, "score"):
-        made = up_to_date(experiment.folder / stage, partial(inputs_of[stage], experiment))
+        made = _is_made(experiment, stage)
         yield Finding(f"  {stage}: {'made' if made else 'to do'}", "stages", {"stage": stage, "made": made})
     yield from found_needs(needs(experiment))
     if problems:
         raise IfqaError("; ".join(dict.fromkeys(problems)))
+
+
+def _is_made(experiment: Experiment, stage: str) -> bool:
+    inputs_of = {"retrieve": inputs_of_retrieve, "read": inputs_of_read, "score": inputs_of_score}[stage]
+    return up_to_date(experiment.folder / stage, partial(inputs_of, experiment))
 
 
 def _its_corpus(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
@@ -115,7 +120,11 @@ def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[Fi
     if not experiment.retriever:
         return
     name, k = experiment.retriever["name"], experiment.retriever["k"]
-    yield forecasted(f"  retriever {name}, {counted(k, 'passage')} a question", f"retriever {name}")
+    line, what = f"  retriever {name}, {counted(k, 'passage')} a question", f"retriever {name}"
+    if _is_made(experiment, "retrieve"):
+        yield forecasted(f"{line}: done", what, made=True)
+        return
+    yield forecasted(line, what)
     fingerprint("retriever", experiment)
     if experiment.asks_llm("retriever"):
         yield asked_of_model(system, _to_retrieve(system, questions) if questions else None, "retriever")
@@ -126,17 +135,20 @@ def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Findi
     if not experiment.reader:
         return
     name, each = experiment.reader["name"], counted(experiment.reader["passages"], "passage")
-    line = f"  reader {name}, {each} a question"
+    line, what = f"  reader {name}, {each} a question", f"reader {name}"
+    if _is_made(experiment, "read"):
+        yield forecasted(f"{line}: done", what, made=True)
+        return
     try:
         reader = system.reader
     except IfqaError:
-        yield forecasted(line, f"reader {name}")
+        yield forecasted(line, what)
         raise
     passages = len(questions) * experiment.reader["passages"]
     rate = reader.pace() if questions else None
     taken = f": about {duration(passages / rate)}, no money" if rate else ""
     known = {"seconds": passages / rate, "cost": 0.0} if rate else {}
-    yield forecasted(line + taken, f"reader {name}", **known)
+    yield forecasted(line + taken, what, **known)
     if experiment.asks_llm("reader"):
         requests = reader.requests(questions, _to_read(system, questions)) if questions else None
         yield asked_of_model(system, requests, "reader")
@@ -145,7 +157,9 @@ def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Findi
 def _its_models(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
     experiment = system.experiment
     refuse_other_families(experiment)
-    if experiment.llm:
+    kinds: dict[str, Literal["retriever", "reader"]] = {"retrieve": "retriever", "read": "reader"}
+    asking = [stage for stage in experiment.stages if experiment.asks_llm(kinds[stage])]
+    if experiment.llm and not all(_is_made(experiment, stage) for stage in asking):
         system.session.llm(experiment).ready()
     return iter(())
 
@@ -170,7 +184,7 @@ def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage
     if not experiment.retriever:
         return [[] for _ in questions]
     count = experiment.reader["passages"]
-    if up_to_date(experiment.folder / "retrieve", partial(inputs_of_retrieve, experiment)):
+    if _is_made(experiment, "retrieve"):
         return list(passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions))))
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 

@@ -1,6 +1,7 @@
 """`ifqa convert`: runs, questions and judgements in the formats of other tools.
 
-An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels; a ctxs JSON becomes a TREC run. Questions
+An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels; a ctxs JSON becomes a TREC run, and a TREC
+run a ctxs JSON with the questions of a split and the passages of a corpus. Questions
 (an experiment's, a split's, a file's) become Pyserini's topics, SQuAD, lm-eval's JSON lines, the IfQA release's layout, or
 qrels over a whole corpus. DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not written here. Runs of
 other tools are read by the retriever `run`.
@@ -16,18 +17,16 @@ from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
-from ifqa.formats.qrels import read_qrels, write_qrels
+from ifqa.formats.qrels import read_qrels
 from ifqa.formats.questions import WRITERS, read_questions
-from ifqa.formats.runs import write_run
-from ifqa.identities import gold_id
+from ifqa.formats.runs import read_run, write_run
+from ifqa.pipeline.judging import judge_corpus, judge_run, with_gold
 from ifqa.pipeline.provenance import inputs_of_score, up_to_date_passages
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
-from ifqa.plugins import open_benchmark
-from ifqa.progress import bar, say
+from ifqa.plugins import names, open_benchmark
+from ifqa.progress import say
 from ifqa.records import Hit, Question
 from ifqa.retrieval.run import Run
-from ifqa.scoring.coverage import GoldGrams
-from ifqa.scoring.measures.covers import COVERED_SHARE, covers
 from ifqa.storage.files import require
 
 _FILES = (".json", ".jsonl", ".trec", ".tsv", ".gz", ".xz", ".bz2", ".pkl")
@@ -47,17 +46,19 @@ def convert(
 
     Args:
         source: an experiment (to convert its run, the run must be finished), a benchmark's split ("ifqa:full-dev"), or a
-            file: a ctxs JSON that becomes a TREC run, or questions in a format that `formats.read_questions` reads.
+            file: a ctxs JSON that becomes a TREC run, a TREC run that becomes a ctxs JSON, or questions in a format that
+            `formats.read_questions` reads.
         to: the file to write; its suffix gives the format unless `form` does. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
-        benchmark: the benchmark of a ctxs file's questions, if `split` is given.
+        benchmark: the benchmark of a file's questions, if `split` is given.
         split: the split in which a ctxs file's questions are looked up, by id or text as the retriever `run` does; the TREC
-            run then has the benchmark's ids. None: the TREC run has the file's own ids.
+            run then has the benchmark's ids. None: the TREC run has the file's own ids. A TREC run names its questions by id.
         force: whether an existing file is overwritten.
         scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as FiD's
             `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
         form: "ctxs" (.json), "trec" (.trec), "qrels" (.qrels), "topics" (.tsv), "lm-eval" (.jsonl), "squad" or "ifqa".
-        corpus: to write qrels, judge every passage of this corpus, not the run's; with `qrels`, the corpus of their passages.
+        corpus: to write qrels, judge every passage of this corpus, not the run's; with `qrels`, and to write the ctxs of a TREC
+            run, the corpus of their passages.
         qrels: judgements of the source's questions; the relevant passages become the questions' gold passages.
 
     Raises:
@@ -68,34 +69,39 @@ def convert(
         raise IfqaError(f"--k, the number of passages to keep, must be at least 1; found {k}")
     if scores not in ("run", "reader"):
         raise unknown("--scores", scores, ("run", "reader"))
-    is_file = Path(source).is_file() or source.endswith(_FILES) or Path(source).name != source
+    names_split = source.find(":") > 1 and not Path(source).exists()  # from 2: a path of Windows begins with "C:"
+    is_file = Path(source).is_file() or (not names_split and (source.endswith(_FILES) or Path(source).name != source))
     if is_file:
         refuse_pickle(require(Path(source), "file"))
     elif split is not None:
-        raise IfqaError(f"--split {split} is for a ctxs file; {source} has its own split")
+        raise IfqaError(f"--split {split} is for a ctxs file or a TREC run; {source} has its own split")
     form = _format(to, form)
     if to.is_dir() or (to.exists() and not force):
         raise IfqaError(f"{to} is {'a folder' if to.is_dir() else 'there already; overwrite it with --force'}")
     if to.exists() and not to.is_file():
         raise IfqaError(f"{to} is not a regular file, and would be replaced by one; wanted a new file")
     to = to.resolve() if to.is_symlink() else to  # a link stays one
-    _check_options(form, k, split, scores, corpus, qrels)
-    if form in ("ctxs", "trec"):
-        count = _from_file if is_file else _from_experiment
-        say(f"{to}: passages of {count(source, to, form, k, benchmark, split, scores):,} questions")
+    _check_options(form, k, split, scores, corpus, qrels, is_file)
+    if form == "ctxs" and is_file:
+        say(f"{to}: passages of {_ctxs_of_trec(Path(source), to, k, benchmark, split, corpus)}")
+    elif form in ("ctxs", "trec"):
+        count = (
+            _trec_of_ctxs(Path(source), to, k, benchmark, split) if is_file else _from_run(source, to, form, k, scores)
+        )
+        say(f"{to}: passages of {count:,} questions")
     elif form == "qrels" and not corpus:
         if is_file or ":" in source:
             raise IfqaError(
                 f"qrels of {source}: wanted --corpus, whose passages are judged, or an experiment with a run"
             )
         experiment, questions, rankings = _run_of(source)
-        say(_judge_run(experiment, questions, [ranking[:k] for ranking in rankings], to))
+        say(judge_run(experiment, questions, [ranking[:k] for ranking in rankings], to))
     elif form == "qrels":
-        say(_judge_corpus(corpus, _questions(source, is_file), to))
+        say(judge_corpus(corpus, _questions(source, is_file), to))
     else:
         questions = _questions(source, is_file)
         if qrels:
-            questions = _with_gold(questions, read_qrels(qrels), corpus)
+            questions = with_gold(questions, read_qrels(qrels), corpus)
         written = WRITERS[form](to, questions)
         left_out = f"; {len(questions) - written:,} left out: {_WHY_LEFT_OUT[form]}" if written < len(questions) else ""
         say(f"{to}: {written:,} questions{left_out}")
@@ -113,18 +119,21 @@ def _format(to: Path, form: str) -> str:
     return form or _BY_SUFFIX[to.suffix]
 
 
-def _check_options(form: str, k: int | None, split: str | None, scores: str, corpus: str, qrels: Path | None) -> None:
+def _check_options(
+    form: str, k: int | None, split: str | None, scores: str, corpus: str, qrels: Path | None, is_file: bool
+) -> None:
     of_questions = form in WRITERS
+    of_trec = form == "ctxs" and is_file
     for option, given, fits, wants in (
         ("--k", k, not of_questions and not (form == "qrels" and corpus), "ctxs, TREC runs and qrels of a run"),
         (
             "--split",
             split,
-            form == "trec",
-            "a ctxs file that becomes a TREC run; a split's questions are BENCHMARK:SPLIT",
+            form == "trec" or of_trec,
+            "a ctxs file that becomes a TREC run, or the reverse; a split's questions are BENCHMARK:SPLIT",
         ),
-        ("--scores", scores != "run", form in ("ctxs", "trec"), "ctxs and TREC runs"),
-        ("--corpus", corpus, form == "qrels" or qrels, "qrels"),
+        ("--scores", scores != "run", form in ("ctxs", "trec") and not is_file, "ctxs and TREC runs of an experiment"),
+        ("--corpus", corpus, form == "qrels" or qrels or of_trec, "qrels, and the ctxs of a TREC run"),
         (
             "--qrels",
             qrels,
@@ -141,20 +150,10 @@ def _questions(source: str, is_file: bool) -> list[Question]:
         return read_questions(Path(source))
     if ":" not in source:
         return questions_of(load_experiment(source))
-    benchmark, _, split = source.rpartition(":")
+    benchmark, _, split = source.partition(":")  # a path may hold more of them
+    if benchmark not in names("benchmark"):
+        benchmark, _, split = source.rpartition(":")  # of a plugin, my_module:Class:SPLIT
     return open_benchmark(benchmark).questions(split)
-
-
-def _with_gold(questions: Sequence[Question], judged: dict[str, dict[str, int]], corpus: str) -> list[Question]:
-    """The questions with the texts of their relevant passages, in the judgements' order, as their gold passages."""
-    if questions and not judged.keys() & {question.id for question in questions}:
-        found = next(iter(judged), "nothing")
-        raise IfqaError(f"--qrels judges other questions: wanted ids like {questions[0].id}, found {found}")
-    up_to_date_passages(load_corpus(corpus))
-    stores = [PassageStore(load_corpus(corpus).folder / "passages")]
-    relevant = [[name for name, rel in judged.get(one.id, {}).items() if rel > 0] for one in questions]
-    texts = [tuple(passage.text for passage in fetch(stores, names)) for names in relevant]
-    return [replace(one, gold_passages=gold) for one, gold in zip(questions, texts, strict=True)]
 
 
 def _run_of(name: str) -> tuple[Experiment, list[Question], list[list[Hit]]]:
@@ -167,68 +166,7 @@ def _run_of(name: str) -> tuple[Experiment, list[Question], list[list[Hit]]]:
     return experiment, questions, list(rankings_of(experiment, questions))
 
 
-def _judge_run(
-    experiment: Experiment, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]], to: Path
-) -> str:
-    """Write qrels of a run: a retrieved passage that covers a gold passage is relevant (1), any other is not (0).
-
-    Passages that were not retrieved are not judged, except gold passages that the corpus holds under their ids `gold/…`:
-    they are relevant whether retrieved or not. Returns what was written, as text.
-    """
-    judged: dict[str, dict[str, int]] = {}
-    held = set[str]()
-    if experiment.corpus:
-        golds = {gold_id(text) for question in questions for text in question.gold_passages}
-        held = set(PassageStore(load_corpus(experiment.corpus).folder / "passages").find(golds))
-    for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
-        if question.gold_passages:
-            judged[question.id] = {
-                one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages
-            } | {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
-    but = ", except gold passages of the corpus" if held else ""
-    return _write_judged(to, questions, judged) + f"; passages that the run did not find are not judged{but}"
-
-
-def _judge_corpus(name: str, questions: Sequence[Question], to: Path) -> str:
-    """Write qrels over a whole corpus: passages that cover a gold passage (1); passages not listed are not relevant."""
-    corpus = load_corpus(name)
-    up_to_date_passages(corpus)
-    asking: dict[str, list[str]] = {}
-    for question in questions:
-        for text in dict.fromkeys(question.gold_passages):
-            asking.setdefault(text, []).append(question.id)
-    judged: dict[str, dict[str, int]] = {question.id: {} for question in questions if question.gold_passages}
-    grams, golds, store = GoldGrams(list(asking)), list(asking), PassageStore(corpus.folder / "passages")
-    with bar(f"judging {name}", len(store)) as advance:
-        for number, passage in enumerate(store, start=1):
-            for gold, share in grams.shares(passage.text).items():
-                for question_id in asking[golds[gold]] if share >= COVERED_SHARE else []:
-                    judged[question_id][passage.id] = 1
-            if number % 1_000 == 0:
-                advance(1_000)
-    return _write_judged(to, questions, judged) + f"; every other passage of {name} is not relevant"
-
-
-def _write_judged(to: Path, questions: Sequence[Question], judged: dict[str, dict[str, int]]) -> str:
-    # Tools average over the questions that qrels name, so a question without a line would silently not be counted.
-    for question in questions:
-        if question.id in judged and not judged[question.id]:
-            judged[question.id] = {gold_id(question.gold_passages[0]): 0}
-    if not judged:
-        raise IfqaError(f"qrels judge by gold passages, and none of the {len(questions):,} questions has one")
-    lines = write_qrels(to, judged)
-    relevant = sum(sum(one.values()) for one in judged.values())
-    without = sum(not any(one.values()) for one in judged.values())
-    unknown_ = f"; {len(questions) - len(judged):,} left out: no gold passage" if len(judged) < len(questions) else ""
-    return (
-        f"{to}: {lines:,} judgements, {relevant:,} relevant, of {len(judged):,} questions, {without:,} of them without a "
-        f"relevant passage{unknown_}"
-    )
-
-
-def _from_experiment(
-    name: str, to: Path, form: str, k: int | None, benchmark: str, split: str | None, scores: str
-) -> int:
+def _from_run(name: str, to: Path, form: str, k: int | None, scores: str) -> int:
     if ":" in name:
         raise IfqaError(
             f"{name} is questions; wanted --format qrels, {', '.join(WRITERS)}, or for {form} an experiment"
@@ -259,14 +197,33 @@ def _rankings_of_reader(experiment: Experiment, questions: Sequence[Question]) -
     ]
 
 
-def _from_file(source: str, to: Path, form: str, k: int | None, benchmark: str, split: str | None, scores: str) -> int:
-    path = Path(source)
+def _ctxs_of_trec(path: Path, to: Path, k: int | None, benchmark: str, split: str | None, corpus: str) -> str:
+    """Write the ctxs of a TREC run; says of how many questions, and how many of them the run leaves out."""
+    if is_ctxs(path):
+        raise IfqaError(
+            f"{path} is JSON, and ctxs are written from a TREC run or an experiment; wanted --to FILE.trec, or --format "
+            f"{', '.join(WRITERS)}"
+        )
+    rankings = read_run(path)
+    if split is None or not corpus:
+        raise IfqaError(
+            f"{path}: a TREC run names questions and passages by id alone; wanted --benchmark NAME --split SPLIT for its "
+            "questions, and --corpus NAME for its passages"
+        )
+    questions, known = open_benchmark(benchmark).questions(split), load_corpus(corpus)
+    if strange := rankings.keys() - {question.id for question in questions}:
+        raise IfqaError(f"{path} ranks {min(strange)}, and {benchmark} {split} has ids like {questions[0].id}")
+    up_to_date_passages(known)
+    stores = [PassageStore(known.folder / "passages")]
+    cut = [rankings.get(question.id, [])[:k] for question in questions]
+    write_ctxs(to, questions, cut, (fetch(stores, [hit.passage_id for hit in ranking]) for ranking in cut))
+    without = len(questions) - len(rankings)
+    return f"{len(questions):,} questions" + (f"; the run ranks nothing for {without:,} of them" if without else "")
+
+
+def _trec_of_ctxs(path: Path, to: Path, k: int | None, benchmark: str, split: str | None) -> int:
     if not is_ctxs(path):
         raise IfqaError(f"{path}: wanted an experiment, or a ctxs JSON ([{{...}}, ...]); found neither")
-    if form != "trec":
-        raise IfqaError(
-            f"{path}: ctxs are written from an experiment; wanted --to FILE.trec, or --format {', '.join(WRITERS)}"
-        )
     if split is not None:
         questions = open_benchmark(benchmark).questions(split)
         return _write_trec(to, questions, Run(str(path)).search(questions, k or sys.maxsize), "ctxs")

@@ -110,7 +110,10 @@ def probe(experiment: Experiment, session: Session | None = None, workers: Worke
     if experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [reader] to probe")
     inputs_of_score(experiment)  # raises if a stage before is missing or stale
-    session, by = session or Session(), declared(experiment.benchmark, experiment.measures, experiment.root)
+    session, by = (
+        session or Session(),
+        declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split),
+    )
     with lock(experiment.folder):
         asked = _asked(experiment)
         for name in PROBES:

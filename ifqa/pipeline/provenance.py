@@ -107,7 +107,7 @@ def inputs_of_score(experiment: Experiment) -> dict[str, object]:
 
 def _measures(experiment: Experiment) -> dict[str, object]:
     """The measures that an experiment adds, and the SHA-256 of each module outside this package that defines any."""
-    by = declared(experiment.benchmark, experiment.measures, experiment.root)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     modules |= {_module(one.score) for one in by.measures} | {_module(one.holds) for one in by.subsets}
     files = {name: sha256(file_of(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}

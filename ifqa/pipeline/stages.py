@@ -17,7 +17,7 @@ from ifqa.corpus import sources
 from ifqa.corpus.blocks import make_shard
 from ifqa.corpus.forecast import require_room
 from ifqa.corpus.id_index import write_id_index
-from ifqa.corpus.shards import BAD, Shards
+from ifqa.corpus.shards import BAD, Shards, why_none
 from ifqa.errors import IfqaError
 from ifqa.pipeline.asking import ask
 from ifqa.pipeline.opening import Session, refuse_other_families
@@ -32,6 +32,7 @@ from ifqa.pipeline.provenance import (
     up_to_date,
 )
 from ifqa.pipeline.system import System
+from ifqa.pipeline.tidying import tidying
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
 from ifqa.plugins import load_indexed, settings_at
 from ifqa.progress import bar, counted, say
@@ -71,7 +72,7 @@ def build_passages(corpus: Corpus) -> Path:
                 advance(block.read)
         sums = shards.finish()
         if not sums["passages"]:
-            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; check the sources in its file")
+            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; {why_none(draft.folder, sums)}")
         if write_id_index(draft.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
         draft.record |= {**sums, "sources": sources.facts(found, pipe)}
@@ -107,6 +108,7 @@ def build_index(corpus: Corpus, name: str) -> Path:
     return folder
 
 
+@tidying
 def retrieve(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Retrieve a ranking for each question, `experiments/NAME/retrieve/run.trec`.
 
@@ -130,6 +132,7 @@ def retrieve(experiment: Experiment, session: Session | None = None, workers: Wo
     return folder
 
 
+@tidying
 def read(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Answer each question from its ranking, `experiments/NAME/read/predictions.jsonl`.
 
@@ -152,6 +155,7 @@ def read(experiment: Experiment, session: Session | None = None, workers: Worker
     return folder
 
 
+@tidying
 def score(experiment: Experiment) -> Path:
     """Score run and predictions over all questions, `experiments/NAME/score/scores.json` and `per_question.jsonl`.
 
@@ -166,7 +170,7 @@ def score(experiment: Experiment) -> Path:
     with make(folder, lambda: inputs_of_score(experiment), experiment.relatives("score")) as draft:
         if draft is None:
             return folder
-        by = declared(experiment.benchmark, experiment.measures, experiment.root)
+        by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
         collected = Collected(by, experiment.retriever["k"] if experiment.retriever else 0)
         write_jsonl(draft.folder / "per_question.jsonl", _rows(experiment, collected))
         scores = collected.scores(experiment.seed)
@@ -196,6 +200,7 @@ def _rows(experiment: Experiment, collected: Collected) -> Iterator[summary.Row]
         yield row
 
 
+@tidying
 def run(experiment: Experiment, session: Session | None = None, workers: Workers | None = None) -> Path:
     """Run every stage of an experiment that is not up to date, in order; returns the score folder.
 

@@ -12,6 +12,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
+from ifqa.models.devices import resolve_device
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.plugins import load, open_benchmark
@@ -47,6 +48,8 @@ _NEEDS = {
     "decomp-attn": ("accelerate",),
     "choice": ("accelerate",),
 }
+#: Those that passages are retrieved for. Their `refuse` raises before that what needs no rankings.
+_REFUSING = ("extractive", "calibration", "rerank", "dense", "fid", "unifiedqa")
 GIVEN = ("material", "folder", "seed", "progress")
 Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # split, passages a question -> passages of each question
 
@@ -68,8 +71,8 @@ def train(
         experiment: the experiment whose retriever gives their passages instead; empty for none.
 
     Raises:
-        IfqaError: a setting is unknown, the corpus has no index named bm25, an extra is not installed, the folder holds
-            another training or weights of somebody else, or the two splits are of different split families.
+        IfqaError: a setting is unknown or cannot be met, the corpus has no index named bm25, an extra is not installed, the
+            folder holds another training or weights of somebody else, or the two splits are of different split families.
     """
     for library in _NEEDS.get(what, ()):
         if importlib.util.find_spec(library) is None:
@@ -83,6 +86,8 @@ def train(
         depth = depth or chosen.passages
     else:
         check_settings("training setting", module.train, settings, given=GIVEN)
+        if "device" in settings:
+            resolve_device(str(settings["device"]))
     source = open_benchmark(benchmark)
     families = [source.family(one) for one in (split, dev)] if dev else []
     if all(families) and len(set(families)) > 1:
@@ -91,13 +96,17 @@ def train(
             "name a dev split of the same family"
         )
     questions, files = source.questions(split), {str(path): sha256(path) for path in source.files(split)}
+    asked_of_dev = source.questions(dev) if dev else []
+    if what in _REFUSING:
+        none: list[list[Passage]] = [[] for _ in questions]
+        module.refuse(Material(questions, none, source.family(split), files), folder, **drawn, **settings)
     with _first_alone():
         if experiment:
             retrieved = _by_experiment(experiment, benchmark)
         else:
             retrieved = _by_bm25(load_corpus(corpus), source, folder) if corpus else _contexts(source, folder)
         rankings = retrieved(split, depth)
-        given = {"dev": (source.questions(dev), retrieved(dev, depth))} if dev else {}
+        given = {"dev": (asked_of_dev, retrieved(dev, depth))} if dev else {}
     with _lock(folder):
         module.train(Material(questions, rankings, source.family(split), files), folder, **given, **drawn, **settings)
     return folder
@@ -105,6 +114,8 @@ def train(
 
 def _by_bm25(corpus: Corpus, source: Benchmark, folder: Path) -> Retrieve:
     """A function that retrieves passages with a corpus's BM25 index."""
+    if "bm25" not in corpus.indexes:  # said before passages are built, which takes long
+        raise IfqaError(f"corpus {corpus.name} has no [index.bm25]; it has: {', '.join(corpus.indexes) or 'none'}")
     with _lock(corpus.folder):
         build_passages(corpus)
         index = build_index(corpus, "bm25")

@@ -127,7 +127,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
 
 
 def _declared(experiments: Sequence[Experiment]) -> Declared:
-    return joined(declared(one.benchmark, one.measures, one.root) for one in experiments)
+    return joined(declared(one.benchmark, one.measures, one.root, one.split) for one in experiments)
 
 
 def _shown(by: Declared) -> list[str]:
@@ -147,7 +147,7 @@ def _measures(by: Declared, entries: Sequence[_Entry]) -> list[dict[str, object]
 
 def _about(experiment: Experiment) -> dict[str, object]:
     read, depth = _read(experiment), experiment.retriever["k"] if experiment.retriever else 0
-    by = declared(experiment.benchmark, experiment.measures, experiment.root)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
     depths = [one for one in GOLD_ANY.depths if one <= depth] if GOLD_ANY in by.rankings else []
     return {
         "name": experiment.name,

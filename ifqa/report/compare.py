@@ -48,19 +48,20 @@ class Difference:
     tied: int | None
 
 
-def compare(first: Experiment, second: Experiment) -> list[Difference]:
+def compare(first: Experiment, second: Experiment, common: bool = False) -> list[Difference]:
     """The difference in every measure that both experiments have, in the order of the first experiment.
 
+    With `common`, over the questions that both have; else they must have the same.
+
     Raises:
-        IfqaError: an experiment is not scored, or changed since it was scored; their questions differ; or they share no
-            measure.
+        IfqaError: an experiment is not scored, or changed since it was; their questions differ; or they share no measure.
     """
-    rows, others = _same_questions(first, second)
-    by, questions = _declared(first), {one.id: one for one in questions_of(first)}
+    questions, rows, others = _same_questions(first, second, common)
+    by = _declared(first)
     found = [_difference(key, by, rows, others, questions, first.seed) for key in _shared(by, rows, others)]
     if first.reader and second.reader:
         second_has = _declared(second).sets
-        found += [one for each in by.sets if each in second_has for one in _of_set(each, first, second)]
+        found += [one for each in by.sets if each in second_has for one in _of_set(each, first, second, questions)]
     second_declares = _declared(second).columns
     for measure in (one for one in by.columns if one in second_declares):
         found += _of_columns(measure, rows, others, questions, first.seed)
@@ -70,13 +71,15 @@ def compare(first: Experiment, second: Experiment) -> list[Difference]:
     return sorted(found, key=lambda one: order.index(one.measure))
 
 
-def largest_differences(first: Experiment, second: Experiment, measure: str, count: int) -> list[tuple[str, Row, Row]]:
+def largest_differences(
+    first: Experiment, second: Experiment, measure: str, count: int, common: bool = False
+) -> list[tuple[str, Row, Row]]:
     """The questions with the largest differences in a measure: id and both rows; ties are in the questions' order.
 
     Raises:
         IfqaError: as `compare`, or an experiment lacks the measure.
     """
-    rows, others = _same_questions(first, second)
+    _, rows, others = _same_questions(first, second, common)
     known = _shared(_declared(first), rows, others)
     if measure not in known:
         raise unknown("measure of both experiments", measure, known)
@@ -92,12 +95,13 @@ class Comparison:
     Attributes:
         first, second: names of the experiments.
         by: the measures, subsets and groups of the first.
-        questions: the number of questions.
+        questions: the number of questions compared.
         differences: a difference for each measure.
         measure: the measure by which `largest` was chosen; empty if no measure scores single questions.
         largest: questions with both rows of `per_question.jsonl`.
         gold_ranks: for each of `largest`, the rank of the first gold passage in both runs; 0 if none was retrieved, None
             without a run or without gold passages.
+        of: the number of questions of each.
     """
 
     first: str
@@ -108,6 +112,7 @@ class Comparison:
     measure: str
     largest: list[tuple[Question, Row, Row]]
     gold_ranks: list[tuple[int | None, int | None]]
+    of: tuple[int, int]
 
     def __getitem__(self, measure: str) -> Difference:
         for one in self.differences:
@@ -120,6 +125,7 @@ class Comparison:
         return {
             "a": self.first,
             "b": self.second,
+            "questions": {"compared": self.questions, "a": self.of[0], "b": self.of[1]},
             "measures": [asdict(one) for one in self.differences],
             "largest": {
                 "measure": self.measure,
@@ -147,7 +153,9 @@ class Comparison:
     def show(self, console: Console) -> None:
         """Print the table, and the questions."""
         console.print(self.table())
-        note = f"{self.questions:,} questions; p of a paired randomisation test, intervals by bootstrap."
+        of_a, of_b = self.of
+        shared = "" if of_a == of_b == self.questions else f" that both have, of {of_a:,} of A and {of_b:,} of B"
+        note = f"{self.questions:,} questions{shared}; p of a paired randomisation test, intervals by bootstrap."
         console.print(note, soft_wrap=True)
         for (question, row, other), ranks in zip(self.largest, self.gold_ranks, strict=True):
             wanted = f"[dim]{plain(question.id)}, wanted: {plain(' / '.join(question.answers))}[/dim]"
@@ -167,21 +175,22 @@ class Comparison:
         return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{html_table(self.table())}"
 
 
-def comparison(first: Experiment, second: Experiment, measure: str = "", count: int = 5) -> Comparison:
+def comparison(
+    first: Experiment, second: Experiment, measure: str = "", count: int = 5, common: bool = False
+) -> Comparison:
     """Two experiments side by side, with the `count` questions that differ most in a measure (the headline if empty).
 
     Raises:
         IfqaError: as `compare`, or an experiment lacks the measure.
     """
-    differences, by = compare(first, second), _declared(first)
+    differences, by = compare(first, second, common), _declared(first)
     chosen = measure or _telling(by, differences)
-    questions = {question.id: question for question in questions_of(first)}
-    shown = largest_differences(first, second, chosen, count) if chosen else []
+    questions, _, _ = _same_questions(first, second, common)
+    shown = largest_differences(first, second, chosen, count, common) if chosen else []
     largest = [(questions[one], row, other) for one, row, other in shown]
     ranks = [_gold_ranks(one, [question for question, _, _ in largest]) for one in (first, second)]
-    return Comparison(
-        first.name, second.name, by, len(questions), differences, chosen, largest, list(zip(*ranks, strict=True))
-    )
+    both, of = list(zip(*ranks, strict=True)), (len(questions_of(first)), len(questions_of(second)))
+    return Comparison(first.name, second.name, by, len(questions), differences, chosen, largest, both, of)
 
 
 def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[int | None]:
@@ -195,7 +204,7 @@ def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[i
 
 
 def _declared(experiment: Experiment) -> Declared:
-    return declared(experiment.benchmark, experiment.measures, experiment.root)
+    return declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
 
 
 def _telling(by: Declared, differences: list[Difference]) -> str:
@@ -203,15 +212,18 @@ def _telling(by: Declared, differences: list[Difference]) -> str:
     return by.headline([one.measure for one in differences if one.won is not None])
 
 
-def _same_questions(first: Experiment, second: Experiment) -> tuple[Rows, Rows]:
+def _same_questions(first: Experiment, second: Experiment, common: bool) -> tuple[dict[str, Question], Rows, Rows]:
+    """The questions of both experiments, in the first's order, and each one's rows; two of one id may be different questions."""
     rows, others = _rows(first), _rows(second)
-    if rows.keys() != others.keys():
-        same = len(rows.keys() & others.keys())
+    there = {one.id: one for one in questions_of(second)}
+    same = {one.id: one for one in questions_of(first) if there.get(one.id) == one}
+    if not same or not (common or len(same) == len(rows) == len(others)):
+        few = ", or those that both have: --common" if same else ""
         raise IfqaError(
-            f"{first.name} has {len(rows):,} questions, {second.name} {len(others):,}, {same:,} of them the same; "
-            "compare two experiments over the same questions"
+            f"{first.name} has {len(rows):,} questions, {second.name} {len(others):,}, {len(same):,} of them the same; "
+            f"compare two experiments over the same questions{few}"
         )
-    return rows, others
+    return same, {one: rows[one] for one in same}, {one: others[one] for one in same}
 
 
 def _rows(experiment: Experiment) -> Rows:
@@ -255,11 +267,13 @@ def _difference(
     return Difference(key, a, b, more, low, high, p, *counts)
 
 
-def _of_set(measure: SetMeasure, first: Experiment, second: Experiment) -> Iterator[Difference]:
+def _of_set(
+    measure: SetMeasure, first: Experiment, second: Experiment, questions: Mapping[str, Question]
+) -> Iterator[Difference]:
     """The difference in a measure over sets; nothing where it is not defined."""
-    questions = questions_of(first)
-    answers, other_answers = (list(predictions_of(one, questions)) for one in (first, second))
-    if found := set_difference(measure, questions, answers, other_answers, first.seed):
+    said = [{one.question_id: one for one in predictions_of(each, questions_of(each))} for each in (first, second)]
+    answers, other_answers = ([of[one] for one in questions] for of in said)
+    if found := set_difference(measure, list(questions.values()), answers, other_answers, first.seed):
         yield _of_many(measure.name, found)
 
 

@@ -180,7 +180,9 @@ def _scores(one: Result) -> str:
     assert one.scores is not None
     parts: list[tuple[str, Content | Part]] = [("all", one.scores), *one.scores["subsets"].items()]
     parts += one.scores.get("groups", {}).items()
-    keys = declared(one.experiment.benchmark, one.experiment.measures).keys(one.scores["measures"])
+    keys = declared(one.experiment.benchmark, one.experiment.measures, split=one.experiment.split).keys(
+        one.scores["measures"]
+    )
     columns = ("measure", *(f"{name.replace('_', ' ')} ({part['questions']:,})" for name, part in parts))
     rows = []
     for key in keys:
@@ -195,7 +197,7 @@ def _scores(one: Result) -> str:
 
 def _commands(one: Result) -> str:
     experiment = one.experiment
-    fetch = f"ifqa data {experiment.benchmark}\n" if not experiment.benchmark.startswith("sample") else ""
+    fetch = f"ifqa data {experiment.benchmark}\n" if not experiment.benchmark.startswith(("sample", "file")) else ""
     needed = f"It needs {', '.join(one.needs)}.\n\n" if one.needs and not one.scores else ""
     text = f"{needed}```sh\n{fetch}ifqa check {experiment.name}\nifqa run {experiment.name}\n```\n"
     for file in (f"experiments/{experiment.name}.toml", f"indexes/{experiment.corpus}.toml"):
@@ -233,7 +235,7 @@ def _circumstances(one: Result) -> str:
 
 
 def _files(one: Result, run: str, qrels: str) -> str:
-    by = declared(one.experiment.benchmark, one.experiment.measures)
+    by = declared(one.experiment.benchmark, one.experiment.measures, split=one.experiment.split)
     depths = next((each.tables for each in by.rankings if each.name == "gold_any"), ())
     assert one.scores is not None
     known = [k for k in depths if f"gold_any@{k}" in one.scores["measures"]]

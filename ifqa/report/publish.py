@@ -28,7 +28,9 @@ BEGIN, END = "<!-- written by ifqa report -->", "<!-- until here -->"
 _BLOCK = re.compile(r"(<!-- written by ifqa report(?:: ([^>]*?))? -->).*?(<!-- until here -->)", re.DOTALL)
 
 
-def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | None = None) -> Iterator[Path]:
+def publish(
+    into: Path | None, shown: Sequence[str], check: bool, pages: Path | None = None, limited: bool = False
+) -> Iterator[Path]:
     """Write the results of all experiments; yields each path after it is written.
 
     Args:
@@ -37,6 +39,7 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
         check: write nothing; raise an error if a file differs from what would be written, or an exported run or file of
             judgements has other content.
         pages: a folder for a page of each experiment, and the run and judgements of those that are finished here.
+        limited: whether variants that `--limit` made are reported too; without it only those in `shown` are.
 
     Raises:
         IfqaError: `into` has no marks; RESULTS.md or a page was not written by this command; a record was changed; another
@@ -45,7 +48,7 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
     chosen = [load_experiment(name).name for name in shown]
     with nullcontext() if check else lock(RESULTS.parent):
         recorded = read_records()
-        results = gather(recorded)
+        results = [one for one in gather(recorded) if limited or one.experiment.name in chosen or not _is_limited(one)]
         here = [one for one in results if one.here]
         for name in chosen:
             if not any(one.experiment.name == name for one in here):
@@ -68,7 +71,9 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
         if check:
             for path, text in texts.items():
                 if not path.exists() or _text(path) != text:
-                    raise IfqaError(f"{path} is stale; write it again: ifqa report{_options(into, pages)}")
+                    raise IfqaError(
+                        f"{path} is stale; write it again: ifqa report{_options(shown, into, pages, limited)}"
+                    )
             if pages:
                 check_exported(results, pages)
             return
@@ -86,6 +91,11 @@ def publish(into: Path | None, shown: Sequence[str], check: bool, pages: Path | 
             yield path
 
 
+def _is_limited(result: Result) -> bool:
+    """Whether a flag made the experiment ask only the first questions; a limit in a file is the experiment's own."""
+    return bool(result.experiment.limit) and result.experiment.variant
+
+
 def _text(path: Path) -> str:
     """A file's text with its line endings unchanged."""
     try:
@@ -94,8 +104,9 @@ def _text(path: Path) -> str:
         raise IfqaError(f"{path}: not UTF-8 ({error.reason}); save the file as UTF-8") from error
 
 
-def _options(into: Path | None, pages: Path | None) -> str:
-    return (f" --into {into}" if into else "") + (f" --pages {pages}" if pages else "")
+def _options(shown: Sequence[str], into: Path | None, pages: Path | None, limited: bool) -> str:
+    options = [*shown, *(["--into", into] if into else ()), *(["--pages", pages] if pages else ())]
+    return "".join(f" {one}" for one in [*options, *(["--limited"] if limited else ())])
 
 
 def _replaced(path: Path, results: Sequence[Result]) -> str:
@@ -129,7 +140,9 @@ def _figures(results: Sequence[Result]) -> Iterator[str]:
             passages = f"{one.made['passages']:,} passages of {one.experiment.corpus}"
             together.setdefault(f"{one.experiment.benchmark} {one.experiment.split}, {passages}", []).append(one)
     for over, several in together.items():
-        by = joined(declared(one.experiment.benchmark, one.experiment.measures) for one in several)
+        by = joined(
+            declared(one.experiment.benchmark, one.experiment.measures, split=one.experiment.split) for one in several
+        )
         for measure in (one for one in by.rankings if one.tables):
             measured = [
                 recall_curve(one.experiment.name, one.scores["measures"], measure.name) for one in several if one.scores

@@ -145,7 +145,7 @@ class Scores:
 
 def scores_of(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
-    by = declared(experiment.benchmark, experiment.measures, experiment.root)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
     return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
 
 

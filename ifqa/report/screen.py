@@ -37,7 +37,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(plain(title.rstrip()), soft_wrap=True)
-    by = declared(experiment.benchmark, experiment.measures, experiment.root)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
             console.print()
@@ -150,7 +150,7 @@ def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
     """
     said = predictions_of(experiment, questions_of(experiment))
     computed = {one.question_id for one in said if one.how and one.how.calculation}
-    by = declared(experiment.benchmark, experiment.measures, experiment.root)
+    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
     kinds = choose(read_rows(folder), by, count, computed)
     answers = {one.question.id: one for one in answers_of(experiment, kinds)}
     for question_id, kind in kinds.items():
@@ -229,6 +229,9 @@ def _state(name: str) -> dict[str, object]:
     return {"state": "scored" if is_scored(experiment) else "needs" if needs else "ready", "needs": needs}
 
 
+_ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifqa's own, `file`
+
+
 def show_list() -> None:
     """Print what `list_json` gives: a table of experiments, a table of corpora, and a line for each other kind."""
     console, listed = Console(highlight=False), list_json()
@@ -245,7 +248,7 @@ def show_list() -> None:
         table.add_row(plain(name), plain(about))
     console.print(table)
     benchmarks = [  # a part of a split, "original-valid/paq", is named by --json alone
-        f"{name} ({', '.join(one for one in splits if one.partition('/')[0] not in splits or '/' not in one)})"
+        f"{name} ({', '.join(one for one in splits if one.partition('/')[0] not in splits or '/' not in one) or _ANY})"
         for name, splits in listed["benchmarks"].items()
     ]
     for kind, several in (listed | {"benchmarks": benchmarks}).items():

@@ -186,8 +186,8 @@ def _passages(one: Result) -> str:
 
 def _declared(results: Iterable[Result]) -> list[Declared]:
     """The measures and subsets of the experiments' benchmarks, without duplicates."""
-    named = dict.fromkeys((one.experiment.benchmark, one.experiment.measures) for one in results)
-    return [declared(*one) for one in named]
+    named = dict.fromkeys((one.experiment.benchmark, one.experiment.measures, one.experiment.split) for one in results)
+    return [declared(benchmark, measures, split=split) for benchmark, measures, split in named]
 
 
 def _answers(results: Sequence[Result]) -> dict[str, Cell]:

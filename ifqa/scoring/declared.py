@@ -135,8 +135,8 @@ def defaults() -> Declared:
     return Declared((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
 
 
-def declared(benchmark: str, more: Sequence[str] = (), root: Path = Path()) -> Declared:
-    """What a benchmark declares, and the measures `more`, named or as "my_module:MEASURE"; files lie below `root`.
+def declared(benchmark: str, more: Sequence[str] = (), root: Path = Path(), split: str = "") -> Declared:
+    """What a benchmark declares for a split, and the measures `more`, named or as "my_module:MEASURE"; files lie below `root`.
 
     Raises:
         IfqaError: there is no such benchmark or measure, or two would have the same name.
@@ -144,11 +144,12 @@ def declared(benchmark: str, more: Sequence[str] = (), root: Path = Path()) -> D
     source = open_benchmark(benchmark, root)
     own, usual = source.measures, defaults()
     measures = (*(own or usual.measures), *map(load_measure, more))
-    subsets = tuple(source.subsets if own or source.subsets else usual.subsets)
+    own_subsets, groups = source.parts(split)
+    subsets = tuple(own_subsets if own or own_subsets else usual.subsets)
     _check(benchmark, "measure", [one.name for one in measures])
     _check(benchmark, "measure", [one.name for one in measures if not isinstance(one, RankingMeasure)], _TAKEN)
     _check(benchmark, "subset", [one.name for one in subsets], {GOLD_READ, MACRO})
-    return Declared(measures, subsets, source.groups)
+    return Declared(measures, subsets, groups)
 
 
 def _check(benchmark: str, kind: str, names: Sequence[str], taken: Collection[str] = ()) -> None:

@@ -92,13 +92,16 @@ def resolve(recipe: str = "small", **changes: object) -> Recipe:
     return replace(chosen, device=resolve_device(chosen.device))
 
 
-def train(
-    material: Material,
-    folder: Path,
-    *,
-    recipe: str = "small",
-    **changes: object,
-) -> None:
+def refuse(material: Material, folder: Path, *, recipe: str = "small", **changes: object) -> None:
+    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
+    material.require_gold()
+    chosen = resolve(recipe, **changes)
+    kind = read_json(model_folder(chosen.model) / "config.json").get("model_type") if chosen.two_encoders else "bert"
+    if kind != "bert":
+        raise IfqaError(f"{chosen.model} cannot start DPR's two encoders: wanted a model of type bert, found {kind}")
+
+
+def train(material: Material, folder: Path, *, recipe: str = "small", **changes: object) -> None:
     """Train, and write a model that `ifqa.retrieval.vectors.encoder.open_encoder` opens, and a `manifest.json`.
 
     The loss is softmax cross-entropy of a question's gold passage against all passages of its batch, including the hard
@@ -118,10 +121,9 @@ def train(
         IfqaError: nothing to train on, a setting out of range, or `folder` holds another training.
     """
     questions, rankings = material.questions, material.rankings
+    refuse(material, folder, recipe=recipe, **changes)
     chosen = resolve(recipe, **changes)
     start = model_folder(chosen.model)
-    if chosen.two_encoders and (kind := read_json(start / "config.json").get("model_type")) != "bert":
-        raise IfqaError(f"{chosen.model} cannot start DPR's two encoders: wanted a model of type bert, found {kind}")
     inputs = {
         "family": material.family,
         "sources": material.sources,

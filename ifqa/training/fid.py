@@ -89,6 +89,11 @@ def train(
     t5.run(task(resolve(recipe, **changes)), material, folder, dev, recipe)
 
 
+def refuse(material: Material, folder: Path, *, recipe: str = "ifqa", **changes: object) -> None:
+    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
+    t5.refuse(task(resolve(recipe, **changes)), material)
+
+
 def task(chosen: Recipe) -> t5.Task:
     """What a network learns with a recipe that `resolve` gave."""
     return t5.Task(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ifqa.errors import IfqaError
 from ifqa.records import Passage, Question
 
 
@@ -21,3 +22,10 @@ class Material:
     rankings: Sequence[Sequence[Passage]]
     family: str
     sources: dict[str, str] = field(default_factory=dict)
+
+    def require_gold(self) -> None:
+        """Raise IfqaError if no question has a gold passage."""
+        if not any(question.gold_passages for question in self.questions):
+            raise IfqaError(
+                f"none of {len(self.questions)} training questions has a gold passage; wanted annotated questions"
+            )

@@ -82,6 +82,11 @@ def train(
     resume.finish(folder, inputs, made | {"lists": len(rows), "device": device}, ["adapter_*"])
 
 
+def refuse(material: Material, folder: Path, **_: object) -> None:
+    """Raise the error of `train` that needs no rankings, before passages are retrieved: no question has a gold passage."""
+    material.require_gold()
+
+
 class _Row(TypedDict):
     query: str
     passages: list[str]

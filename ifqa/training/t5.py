@@ -10,7 +10,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import identity_of
 from ifqa.progress import say
-from ifqa.reading.t5.checkpoint import Checkpoint, open_checkpoint
+from ifqa.reading.t5.checkpoint import Checkpoint, checkpoint_folder, family_of, open_checkpoint
 from ifqa.reading.t5.text import Conventions, check, padded, tokenise
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Dev = tuple[Sequence[Question], Sequence[Sequence[Passage]]]
-# Changing these does not make it a different training
-_MACHINE = ("device", "device_batch", "micro_batch", "recompute")
+_MACHINE = ("device", "device_batch", "micro_batch", "recompute")  # changing these makes no different training
 
 
 @dataclass(frozen=True)
@@ -113,6 +112,18 @@ def checked(chosen: Chosen) -> Chosen:
     return replace(chosen, device=resolve_device(chosen.device))
 
 
+def refuse(task: Task, material: Material) -> None:
+    """Raise the errors of `run` that need no rankings, before passages are retrieved; the model is not loaded."""
+    if not any(map(task.targets, material.questions)):
+        raise IfqaError(f"none of {len(material.questions)} training questions has an answer; wanted annotated ones")
+    family = family_of(checkpoint_folder(task.chosen.model, task.reader), task.reader)
+    if family not in ("", material.family):
+        raise IfqaError(
+            f"{task.chosen.model} was trained on {family} and may not be trained further on {material.family}, "
+            "which holds the same questions; begin with another model"
+        )
+
+
 def run(task: Task, material: Material, folder: Path, dev: Dev, recipe: str) -> None:
     """Train, and write a checkpoint: a T5's files, its tokenizer and a `manifest.json`.
 
@@ -126,22 +137,14 @@ def run(task: Task, material: Material, folder: Path, dev: Dev, recipe: str) -> 
         recipe: the recipe's name, for the manifest.
 
     Raises:
-        IfqaError: nothing to train on, `folder` holds another training, the model was trained on another family, or memory ran
-            out.
+        IfqaError: as `refuse`; `folder` holds another training; or memory ran out.
     """
     import torch
 
     chosen = task.chosen
+    refuse(task, material)
     usable = [n for n, question in enumerate(material.questions) if task.targets(question)]
-    if not usable:
-        count = len(material.questions)
-        raise IfqaError(f"none of {count} training questions has an answer; wanted annotated questions")
     start = open_checkpoint(chosen.model, reader=task.reader)
-    if start.family not in ("", material.family):
-        raise IfqaError(
-            f"{chosen.model} was trained on {start.family} and may not be trained further on {material.family}, "
-            "which holds the same questions; begin with another model"
-        )
     inputs = {
         "family": material.family,
         "sources": material.sources,

@@ -80,6 +80,11 @@ def train(material: Material, folder: Path, *, dev: t5.Dev = ((), ()), **changes
     t5.run(task(chosen), material, folder, dev, "published")
 
 
+def refuse(material: Material, folder: Path, **changes: object) -> None:
+    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
+    t5.refuse(task(resolve(**changes)), material)
+
+
 def published_steps(questions: int) -> int:
     """The steps of a training on this many questions."""
     return SHORT if questions < LARGE else STEPS

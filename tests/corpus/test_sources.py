@@ -90,7 +90,9 @@ def test_readable_sources_are_accepted():
         (dump("none.xml"), "none.xml is not in"),
         (dump("empty"), "empty holds no dump"),
         (dump("d**.xml"), "passage source 'd**.xml' is no pattern"),
-        ({"format": "passages", "path": "empty"}, "empty is a folder; wanted a file"),
+        ({"format": "passages", "path": "empty"}, "empty holds no file of passages (.jsonl or .tsv"),
+        ({"format": "passages", "path": "empty/*.jsonl"}, "empty/*.jsonl holds no file of passages"),
+        ({"format": "passages", "path": "/nowhere/p.tsv"}, "/nowhere/p.tsv is not there; put it there"),
         ({"format": "articles", "path": "empty"}, "empty holds no article file"),
         ({"format": "articles", "path": "-"}, "- is not in"),
         (
@@ -174,6 +176,30 @@ def test_each_format_lists_the_files_that_it_reads(tmp_path):
     assert sources.files_of({"format": "articles", "path": "empty"}) == [Path("empty/a.jsonl"), Path("empty/b.jsonl")]
     assert sources.files_of({"format": "passages", "path": "p.tsv"}) == [tmp_path / "p.tsv"]
     assert sources.files_of(GOLD) == sources.files_of(PIPED) == []
+
+
+@pytest.mark.parametrize("kind", ["dump", "articles", "passages"])
+def test_every_format_takes_a_pattern_with_any_folder_before_it(tmp_path, kind):
+    Path("parts/below").mkdir(parents=True)
+    for name in ("parts/p2.x", "parts/p10.x", "parts/below/p1.x"):
+        Path(name).touch()
+    for start in ("", f"{tmp_path}/"):
+        found = [file.resolve() for file in sources.files_of({"format": kind, "path": f"{start}parts/p*.x"})]
+        assert found == [tmp_path / "parts/p2.x", tmp_path / "parts/p10.x"]
+        assert len(sources.files_of({"format": kind, "path": f"{start}parts/**/*.x"})) == 3
+
+
+def test_a_folder_of_passages_is_read_with_its_subfolders():
+    Path("many/below").mkdir(parents=True)
+    Path("many/p10.jsonl").write_text('{"id": "3", "contents": "c"}\n')
+    Path("many/p2.tsv.gz").write_bytes(gzip.compress(b"id\ttext\ttitle\n1\ta\tA\n"))
+    Path("many/below/p3.jsonl").write_text('{"id": "2", "contents": "b"}\n')
+    for name in ("many/README.md", "many/.p1.jsonl", "many/p.jsonl.part"):
+        Path(name).write_text("no passage")
+    source = {"format": "passages", "path": "many"}
+    assert [one.id for block in sources.blocks(source) for one in block.content] == ["1", "2", "3"]
+    assert sources.size([source]) == sum(path.stat().st_size for path in sources.files_of(source))
+    assert len(sources.identify(source, {})["files"]) == 3
 
 
 def test_the_same_bytes_elsewhere_are_the_same_source():

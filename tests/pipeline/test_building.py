@@ -48,11 +48,15 @@ def test_passages_are_built_once_and_again_when_their_source_changed():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('{"id": "1", "title": "Empty", "text": " "}\n', "corpus few: its sources hold no passage"),
+        ('{"id": "1", "title": "Empty", "text": " "}\n', "its sources hold no passage; pages left out: 1 empty$"),
+        (
+            '{"id": "a b", "title": "A", "text": "a"}\n{"id": "c d", "title": "C", "text": "c"}\n',
+            "pages left out: 2 bad; the first bad one, 'A': .*few.jsonl:1: id 'a b' holds white space; wanted an id without",
+        ),
         ('{"id": "1", "title": "A", "text": "a"}\n{"id": "1", "title": "B", "text": "b"}\n', "'1-0'"),
         (None, "few.jsonl is not in"),
     ],
-    ids=["no passage", "an id twice", "no file"],
+    ids=["no passage", "ids with a blank", "an id twice", "no file"],
 )
 def test_a_bad_source_is_refused_and_the_built_corpus_stays(text, complaint):
     write("few.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')

@@ -63,7 +63,7 @@ class Slow:
         return 0.01
 
     def answer(self, questions, passages):
-        return []
+        return [Prediction(one.id, "x") for one in questions]
 
 
 class Trained:
@@ -87,7 +87,7 @@ class Asks:
         pass
 
     def answer(self, questions, passages):
-        return []
+        return [Prediction(one.id, "x") for one in questions]
 
     def search(self, questions, k):
         return []
@@ -528,6 +528,29 @@ def test_programs_get_fields_instead_of_lines():
 def test_a_reader_with_a_pace_is_estimated_in_time():
     experiment(GOLD, '[reader]\nname = "outside_of_check:Slow"\npassages = 7\n')
     assert "  reader outside_of_check:Slow, 7 passages a question: about 23 min, no money" in checked()[0]
+
+
+def test_a_finished_stage_is_not_estimated_again():
+    experiment(GOLD, '[reader]\nname = "outside_of_check:Slow"\npassages = 7\n')
+    stages.retrieve(load_experiment("mine"))
+    retriever = "  retriever gold, 2 passages a question: done"
+    assert checked()[0][1:3] == [
+        retriever,
+        "  reader outside_of_check:Slow, 7 passages a question: about 23 min, no money",
+    ]
+    stages.read(load_experiment("mine"))
+    assert checked()[0][1:3] == [retriever, "  reader outside_of_check:Slow, 7 passages a question: done"]
+    forecasts = as_json("mine", *findings())["forecasts"]
+    assert [(one["made"], one["seconds"]) for one in forecasts] == [(True, None)] * 2
+
+
+def test_a_model_that_is_asked_nothing_more_needs_no_key():
+    experiment(ASKS, llm("without a key", "key = false"))
+    assert "no key is set" in checked()[1]
+    stages.read(load_experiment("mine"))
+    lines, refused = checked()
+    assert (lines[1], refused) == ("  reader outside_of_check:Asks, 0 passages a question: done", "")
+    assert not any("llm" in line for line in lines)
 
 
 def test_a_reader_of_the_other_family_is_refused_at_the_end():

@@ -1,6 +1,7 @@
 import json
 import os
 import pickle
+import shutil
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +86,32 @@ def test_ctxs_become_the_run_they_came_from(done):
     assert not (done / "no.trec").exists()
 
 
+def test_a_trec_run_becomes_the_ctxs_that_its_experiment_becomes(work, sample_indexes):
+    shutil.copytree(sample_indexes, work / "indexes")
+    (work / "experiments/bm25.toml").write_text(
+        'benchmark = "sample"\nsplit = "dev"\nlimit = 5\ncorpus = "sample"\n[retriever]\nname = "bm25"\nk = 4\n'
+    )
+    stages.retrieve(load_experiment("bm25"))
+    convert("bm25", work / "wanted.json", k=3)
+    convert("bm25", work / "run.trec")
+    asked = {"benchmark": "sample", "split": "dev", "corpus": "sample"}
+    convert("run.trec", work / "found.json", k=3, **asked)
+    wanted, found = (json.loads((work / f"{name}.json").read_text()) for name in ("wanted", "found"))
+    assert found[:5] == wanted
+    assert [one["ctxs"] for one in found[5:]] == [[]] * 78  # the run ranks nothing for them
+    (work / "run.trec").write_text("sample/dev/0 Q0 no-such-passage 1 1.0 t\n")
+    with pytest.raises(IfqaError, match="no-such-passage"):
+        convert("run.trec", work / "new.json", **asked)
+    assert not (work / "new.json").exists()
+
+
+def test_questions_of_a_split_with_a_path_are_converted(work):
+    (work / "q").mkdir()
+    (work / "q/mine.csv").write_text("question,answers\nIf so?,a\n")
+    convert("file:q/mine.csv", work / "x.tsv")
+    assert (work / "x.tsv").read_text() == "file/mine/1\tIf so?\n"
+
+
 def test_an_existing_file_is_kept_unless_forced(done):
     (done / "x.json").write_text("precious")
     with pytest.raises(IfqaError, match=r"x\.json is there already; overwrite it with --force"):
@@ -144,8 +171,17 @@ def test_a_run_older_than_its_experiment_is_refused(work):
         ("closed", "x.json", {}, "has no .retriever."),
         ("none.json", "x.trec", {}, "file not found"),
         ("some/where", "x.trec", {}, "file not found"),
-        ("run.trec", "x.json", {}, "wanted an experiment, or a ctxs JSON"),
-        ("ctxs.json", "x.json", {}, "ctxs are written from an experiment; wanted --to FILE.trec"),
+        ("run.trec", "x.json", {}, "by id alone; wanted --benchmark NAME --split SPLIT .* --corpus NAME"),
+        ("run.trec", "x.json", {"split": "dev", "corpus": "none", "benchmark": "sample"}, "unknown corpus 'none'"),
+        (
+            "run.trec",
+            "x.json",
+            {"split": "dev", "corpus": "sample", "benchmark": "sample"},
+            "ranks q, .* like sample/dev/0",
+        ),
+        ("run.trec", "y.trec", {}, "wanted an experiment, or a ctxs JSON"),
+        ("run.trec", "x.json", {"scores": "reader"}, "--scores does not go with --format ctxs"),
+        ("ctxs.json", "x.json", {}, "ctxs are written from a TREC run or an experiment; wanted --to FILE.trec"),
         ("wikipedia_passages_00", "x.trec", {}, "is a pickle"),
     ],
 )

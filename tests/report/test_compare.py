@@ -96,10 +96,39 @@ def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
         compare(two[0], load_experiment("gold"))
     few = override(two[0], {"limit": 5})
     stages.run(few)
-    with pytest.raises(IfqaError, match=r"83 questions, .* 5, 5 of them the same"):
+    with pytest.raises(IfqaError, match=r"83 questions, .* 5, 5 of them the same; .* both have: --common"):
         compare(two[0], few)
     with pytest.raises(IfqaError, match="did you mean 'EM'"):
         largest_differences(*two, "EMM", 3)
+
+
+def test_common_questions_are_compared_alone(two):
+    few = override(two[1], {"limit": 15})  # A has the first 15 right, B the first 10
+    stages.run(few)
+    em = next(one for one in compare(two[0], few, common=True) if one.measure == "EM")
+    assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(66.67), 0, 5, 10)
+    compared = comparison(few, two[0], count=3, common=True)
+    assert (compared.questions, compared.of) == (15, (15, 83))
+    assert compared.to_dict()["questions"] == {"compared": 15, "a": 15, "b": 83}
+    assert "15 questions that both have, of 15 of A and 83 of B; p of" in str(compared)
+    assert "that both have" not in str(comparison(*two, count=0, common=True))
+
+
+def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    questions = {"a": ("If so, who?", "If so, when?"), "b": ("If so, who?", "If not, when?"), "c": ("One?", "Two?")}
+    for name, several in questions.items():
+        write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{one}",x\n' for one in several))
+        write(f"{name}.jsonl", '{"question_id": "file/q/1", "answer": "x"}\n')
+        tables = f'benchmark = "file"\nsplit = "{name}/q.csv"\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
+        write(f"experiments/{name}.toml", tables)
+        stages.run(load_experiment(name))
+    a, b, c = map(load_experiment, "abc")
+    with pytest.raises(IfqaError, match="a has 2 questions, b 2, 1 of them the same"):
+        compare(a, b)
+    assert comparison(a, b, common=True).questions == 1
+    with pytest.raises(IfqaError, match=r"0 of them the same; compare two experiments over the same questions$"):
+        compare(a, c, common=True)
 
 
 @pytest.mark.parametrize("stale", [0, 1])

@@ -29,8 +29,8 @@ def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def write(into=None, shown=(), check=False):
-    return list(publish(into, shown, check))
+def write(into=None, shown=(), check=False, limited=False):
+    return list(publish(into, shown, check, limited=limited))
 
 
 def test_results_page_and_readme_tell_of_the_same_run():
@@ -73,6 +73,27 @@ def test_a_changed_expectation_makes_the_results_stale():
         write(check=True)
     write()
     assert "| mine | OK | 24.1 [15.7, 33.7] | 24.1 [15.7, 33.7] | EM 24.1 ± 0.1 |" in RESULTS.read_text()
+
+
+def test_a_limited_variant_is_reported_only_if_asked():
+    experiment = run_answers("mine", range(20))
+    stages.run(override(experiment, {"limit": 2}))
+    write()
+    assert "mine+limit=2" not in RESULTS.read_text() + RECORDS.read_text() + PAGE.read_text()
+    write(shown=["mine+limit=2"])
+    assert "mine+limit=2" in PAGE.read_text()
+    write(limited=True)
+    assert "| mine+limit=2 | PARTIAL: 2 of 83 questions" in RESULTS.read_text()
+    assert "mine+limit=2" in RECORDS.read_text()
+    assert write(limited=True, check=True) == []
+    with pytest.raises(IfqaError, match=r"RESULTS.md is stale; write it again: ifqa report$"):
+        write(check=True)
+
+
+def test_a_limit_in_an_experiments_file_is_reported():
+    run_answers("mine", range(20), "limit = 2")
+    write()
+    assert "| mine | PARTIAL: 2 of 83 questions" in RESULTS.read_text()
 
 
 def test_somebody_elses_results_are_not_overwritten():

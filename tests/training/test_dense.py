@@ -270,5 +270,7 @@ def test_two_encoders_start_from_a_bert(bert: str, tmp_path: Path) -> None:
 
 def test_nothing_to_train_on_is_said(unit: str, tmp_path: Path) -> None:
     bare = [replace(one, gold_passages=()) for one in QUESTIONS]
-    with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage and 1 hard negatives"):
+    with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage; wanted annotated questions"):
         train(Material(bare, RANKINGS, "ifqa/full"), tmp_path / "made", **settings("small", unit))
+    with pytest.raises(IfqaError, match="none of 20 training questions has a gold passage and 1 hard negatives"):
+        train(Material(QUESTIONS, [[] for _ in QUESTIONS], "ifqa/full"), tmp_path / "made", **settings("small", unit))

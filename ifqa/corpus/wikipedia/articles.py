@@ -27,7 +27,7 @@ def article_files(path: Path) -> list[Path]:
     """
     if not require(path, "articles").is_dir():
         return [path]
-    files = sorted(file for file in _files_below(path) if _ARTICLE_FILE.fullmatch(file.name))
+    files = sorted(file for file in files_below(path) if _ARTICLE_FILE.fullmatch(file.name))
     if not files:
         raise IfqaError(
             f"{path} holds no article file; wanted .jsonl (also .xz, .gz, .bz2), .parquet, or WikiExtractor's wiki_00"
@@ -35,7 +35,7 @@ def article_files(path: Path) -> list[Path]:
     return files
 
 
-def _files_below(path: Path) -> Iterator[Path]:
+def files_below(path: Path) -> Iterator[Path]:
     """The files of a folder and its subfolders; a folder that several links lead to is read by its first path."""
     seen: set[tuple[int, int]] = set()  # two links to a parent folder make 2^40 paths before the system stops
     for folder, folders, names in os.walk(path, onerror=_refuse, followlinks=True):

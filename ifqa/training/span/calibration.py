@@ -121,6 +121,11 @@ def train(
     return content
 
 
+def refuse(material: Material, folder: Path, *, start: Place = "", **_: object) -> None:
+    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
+    _start(folder, _manifest(folder, material), start)
+
+
 def fit(rows: Sequence[Row], without_gold: float, false_abstentions: float) -> dict[str, Any]:
     """The "intercept", the "coefficients" and the "threshold" of a calibration; arguments are those of `train`.
 

@@ -1,11 +1,9 @@
 """Training the extractive reader (`ifqa.reading.span.reader`): reading questions first, then counterfactual questions."""
 
-import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import metadata
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,29 +13,19 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.formats.questions import read_questions
-from ifqa.models.devices import half_precision
-from ifqa.models.encoders import Found, find_encoder, open_encoder
+from ifqa.models.encoders import Found, find_encoder
 from ifqa.models.hub import NAME
 from ifqa.progress import say
 from ifqa.protocols import Place
-from ifqa.reading.span.network import SpanModel
-from ifqa.reading.span.weights import (
-    ADAPTER,
-    HEADS,
-    encoder_of,
-    identity_of,
-    load_average,
-    load_weights,
-    manifest_of,
-    save_weights,
-)
+from ifqa.reading.span.weights import encoder_of, identity_of, load_average, manifest_of
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive, checked
-from ifqa.storage.files import read_json, sha256, write_json
+from ifqa.storage.files import sha256
 from ifqa.training import resume
 from ifqa.training.material import Material
 from ifqa.training.span.examples import Example, batches
-from ifqa.training.span.fitting import CHECKPOINT, Schedule, fit
+from ifqa.training.span.fitting import CHECKPOINT, Schedule
+from ifqa.training.span.phase import begin, finished, network, trained
 from ifqa.training.span.practice import practice_questions
 
 READING = "reading"  # the folder of the first phase, in that of the training
@@ -108,21 +96,11 @@ def train(
             `start` was trained on another split family or encoder, an average has no start, the encoder is not here and cannot be
             fetched, or `folder` holds another training, finished or not.
     """
+    _refuse(material, folder, reading, start, average, encoder)
     questions, rankings = material.questions, material.rankings
-    if reading and start:
-        raise IfqaError("wanted reading questions or a start, found both; a start has read its questions already")
-    if average > 1 and not (reading or start):
-        raise IfqaError(
-            f"average = {average}: wanted a common start of what is averaged; name --reading FILE or --set start=FOLDER"
-        )
     own = find_encoder(encoder)
     examples = [Example(own.folder, question, ranking) for question, ranking in zip(questions, rankings, strict=True)]
     examples = [example for example in examples if example.has_target]
-    if not examples:
-        raise IfqaError(
-            f"none of {len(questions)} training questions has its answer in a gold passage; wanted annotated questions"
-        )
-    resume.refuse_strangers(folder, CHECKPOINT)
     if reading:
         start = str(folder / READING)
         _read(
@@ -131,12 +109,6 @@ def train(
              "dropout": dropout, "weight_decay": weight_decay, "rank": rank},
         )  # fmt: skip
     before = manifest_of(Path(start)) if start else {}
-    if start:
-        encoder_of(Path(start), encoder)
-    if before.get("family", "") not in ("", material.family):
-        raise IfqaError(
-            f"{start} was trained on {before['family']}; wanted a start that was not, or was on {material.family}"
-        )
     each: dict[str, Any] = {
         "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives, "batch": batch,
         "dropout": dropout, "practice": practice, "weight_decay": weight_decay,
@@ -149,7 +121,7 @@ def train(
         "settings": {"seed": seed, "average": average, **each},
         "questions": resume.identity(questions, rankings),
     } | ({"start": {"sha256": identity_of(Path(start)), "trained": before}} if start else {})
-    if not _begin(folder, inputs, progress):
+    if not begin(folder, inputs, progress):
         return manifest_of(folder)
     if average > 1:
         several = [folder / SEEDS / str(one) for one in range(seed, seed + average)]
@@ -160,11 +132,11 @@ def train(
             "checkpoint_every": checkpoint_every,
             "progress": progress,
         }
-        trained = [train(material, one, seed=int(one.name), **each) for one in several]
-        model = _network(own, "", seed, dropout)
+        each_made = [train(material, one, seed=int(one.name), **each) for one in several]
+        model = network(own, "", seed, dropout)
         load_average(model, several)
-        manifest = _finished(
-            model, folder, inputs, {key: trained[0][key] for key in ("examples", "steps", "precision")}
+        manifest = finished(
+            model, folder, inputs, {key: each_made[0][key] for key in ("examples", "steps", "precision")}
         )
         for one in several:
             shutil.rmtree(one)
@@ -173,7 +145,7 @@ def train(
     made_up = practice_questions(texts, seed, practice) if practice else ()
     warm_up = [Example(own.folder, question) for question in made_up]
     rounds = [[example for example in warm_up if example.has_target], *[examples] * epochs]
-    model = _network(own, start, seed, dropout)
+    model = network(own, start, seed, dropout)
     model.encoder.add_adapters(rank, torch.Generator().manual_seed(seed))
     plan = Schedule(
         seed,
@@ -188,7 +160,54 @@ def train(
     groups = chain.from_iterable(
         batches(some, batch, f"{seed} {number}", _length) for number, some in enumerate(rounds)
     )
-    return _fitted(model, groups, lambda one: one, plan, folder, inputs, device, progress, {"examples": len(examples)})
+    return trained(model, groups, lambda one: one, plan, folder, inputs, device, progress, {"examples": len(examples)})
+
+
+def refuse(
+    material: Material, folder: Path, *, reading: Sequence[Place] = (), start: Place = "", average: int = 1,
+    encoder: Place = NAME, **_: object,
+) -> None:  # fmt: skip
+    """Raise the errors of `train` that need no rankings, before passages are retrieved; the arguments are those of `train`."""
+    _refuse(material, folder, reading, start, average, encoder)
+    _reading_questions([Path(one) for one in reading])
+
+
+def _refuse(
+    material: Material, folder: Path, reading: Sequence[Place], start: Place, average: int, encoder: Place
+) -> None:
+    if reading and start:
+        raise IfqaError("wanted reading questions or a start, found both; a start has read its questions already")
+    if average > 1 and not (reading or start):
+        raise IfqaError(
+            f"average = {average}: wanted a common start of what is averaged; name --reading FILE or --set start=FOLDER"
+        )
+    own = find_encoder(encoder)
+    if not any(Example(own.folder, question).has_target for question in material.questions):
+        raise IfqaError(
+            f"none of {len(material.questions)} training questions has its answer in a gold passage; wanted annotated questions"
+        )
+    resume.refuse_strangers(folder, CHECKPOINT)
+    if start:
+        encoder_of(Path(start), encoder)
+        family, _ = manifest_of(Path(start))["family"], identity_of(Path(start))
+        if family not in ("", material.family):
+            raise IfqaError(
+                f"{start} was trained on {family}; wanted a start that was not, or was on {material.family}"
+            )
+
+
+def _reading_questions(files: Sequence[Path]) -> tuple[list[Question], int]:
+    """The questions of files whose passages fit the reader, and how many there are in all; none without files."""
+    several = [one for path in files for one in read_questions(path)]
+    asked = [
+        one for one in several if one.gold_passages and all(len(text.split()) <= _WORDS for text in one.gold_passages)
+    ]
+    if files and not asked:
+        raise IfqaError(
+            f"{files[0]}: none of {len(several)} reading questions has a passage of at most {_WORDS} words; wanted rows with "
+            "question, context and answers"
+        )
+    return asked, len(several)
 
 
 def _read(
@@ -196,16 +215,8 @@ def _read(
     chosen: dict[str, Any],
 ) -> None:  # fmt: skip
     """The first phase: train all weights of the encoder's layers on reading questions."""
-    several = [one for path in files for one in read_questions(path)]
-    asked = [
-        one for one in several if one.gold_passages and all(len(text.split()) <= _WORDS for text in one.gold_passages)
-    ]
-    if not asked:
-        raise IfqaError(
-            f"{files[0]}: none of {len(several)} reading questions has a passage of at most {_WORDS} words; wanted rows with "
-            "question, context and answers"
-        )
-    progress(f"{len(asked):,} of {len(several):,} reading questions have a passage of at most {_WORDS} words")
+    asked, count = _reading_questions(files)
+    progress(f"{len(asked):,} of {count:,} reading questions have a passage of at most {_WORDS} words")
     inputs = {
         "reader": "extractive",
         "encoder": own.identity,
@@ -215,9 +226,9 @@ def _read(
         "licences": _counted(asked, "licence"),
         "settings": chosen,
     }
-    if not _begin(folder, inputs, progress):
+    if not begin(folder, inputs, progress):
         return
-    model = _network(own, "", chosen["seed"], chosen["dropout"])
+    model = network(own, "", chosen["seed"], chosen["dropout"])
     model.encoder.train_layers()
     size, seed = chosen["batch"], chosen["seed"]
     plan = Schedule(
@@ -227,7 +238,7 @@ def _read(
     groups = chain.from_iterable(
         batches(asked, size, f"{seed} reading {number}", _characters) for number in range(chosen["epochs"])
     )
-    _fitted(
+    trained(
         model, groups, partial(Example, own.folder), plan, folder, inputs, device, progress, {"examples": len(asked)}
     )
 
@@ -243,54 +254,3 @@ def _characters(question: Question) -> int:
 def _counted(questions: Sequence[Question], label: str) -> dict[str, int]:
     """The number of questions of each value of a label."""
     return dict(sorted(Counter(one.label(label) or "not named" for one in questions).items()))
-
-
-def _begin(folder: Path, inputs: Mapping[str, Any], progress: Callable[[str], None]) -> bool:
-    """Whether to train: False if the folder holds this training, finished and whole."""
-    resume.refuse_strangers(folder, CHECKPOINT)
-    if (folder / resume.MANIFEST).exists():
-        there = read_json(folder / resume.MANIFEST)
-        if any(there.get(key) != value for key, value in json.loads(json.dumps(inputs)).items()):
-            raise IfqaError(f"{folder} holds another training (other data or settings); train into another folder")
-        file = resume.damaged(folder, there.get("files", {}))
-        if not file:
-            progress(f"{folder}: nothing to do, trained by exactly this before")
-            return False
-        progress(f"{folder}: {file} is missing or altered; training again")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / resume.INPUTS, inputs)  # if it is killed while it saves, the weights are known as its own
-    return True
-
-
-def _network(own: Found, start: str, seed: int, dropout: float) -> SpanModel:
-    """The encoder with fresh heads, or the network of a training."""
-    model = SpanModel(open_encoder(own.folder, dropout))
-    model.initialise(torch.Generator().manual_seed(seed))
-    if start:
-        load_weights(model, Path(start))
-    return model
-
-
-def _fitted(
-    model: SpanModel, groups: Any, encode: Callable[[Any], Example], plan: Schedule, folder: Path, inputs: dict[str, Any],
-    device: str, progress: Callable[[str], None], made: dict[str, Any],
-) -> dict[str, Any]:  # fmt: skip
-    """Train and write the weights."""
-    precision = half_precision(device)
-    model.encoder.cast(precision)
-    fit(model.to(device), groups, encode, plan, folder, inputs, f"training {folder.name}", progress)
-    return _finished(model, folder, inputs, {**made, "steps": plan.steps, "precision": str(precision)})
-
-
-def _finished(model: SpanModel, folder: Path, inputs: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
-    """Write the weights and last the manifest, and remove what only a resumed training needs."""
-    (folder / resume.MANIFEST).unlink(missing_ok=True)  # an older manifest would vouch for half-written weights
-    save_weights(model, folder, inputs["settings"]["rank"])
-    manifest = inputs | made | {
-        "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
-        "files": resume.hashes(folder, [ADAPTER, HEADS]),
-    }  # fmt: skip
-    write_json(folder / resume.MANIFEST, manifest)
-    for name in (CHECKPOINT, resume.INPUTS):
-        (folder / name).unlink(missing_ok=True)
-    return manifest

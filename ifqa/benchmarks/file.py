@@ -1,0 +1,160 @@
+"""The benchmark `file`: questions of your own. Its split is the path of their file, JSON lines or CSV, packed or not.
+
+A line of JSON, and the same question as CSV, with several answers separated by "|":
+
+    {"question": "If ..., who ...?", "answers": ["Ada", "Ada Lovelace"], "passages": ["..."], "group": "people", "label": "easy"}
+
+    question,answers,passages,group,label
+    "If ..., who ...?",Ada | Ada Lovelace,...,people,easy
+
+`question` and `answers` are needed. `passages` are the gold passages: the texts that hold the facts. Scores are told by `group`,
+with the mean over groups, and for each `label` over the questions that have it. There may also be `id` (else the row's number),
+`choices`, and `context`, a text that comes with the question. A cell of CSV may be a list as in JSON: ["a", "b"].
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+
+from ifqa.errors import IfqaError, unknown
+from ifqa.formats.rows import kind_of, read_rows, row_id
+from ifqa.progress import counted
+from ifqa.protocols import Benchmark, Subset
+from ifqa.records import Question
+from ifqa.scoring.declared import GOLD_READ, MACRO
+from ifqa.scoring.measures.numeric import NUMERIC, OTHER
+from ifqa.storage.files import text_field, texts_field
+
+LABEL = "label"  # the name of the labels; a question may have several
+_LISTS = {"answers": "answer", "passages": "", "choices": "", "label": ""}  # a name for several texts -> another for it
+_TEXTS = ("question", "context", "group")
+_IDS = ("id", "idx", "qid", "question_id")
+_COLUMNS = (*_TEXTS, *_LISTS, "answer", *_IDS)
+_ONE_TEXT = "passages"  # a "|" in it may be one of a table
+_TAKEN = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # other subsets have these names
+_SUFFIXES = re.compile(r"\.\w+(\.(gz|xz|bz2))?$")
+
+
+class File(Benchmark):
+    """Questions of one file, scored as IfQA's are, and by group and label where the file has them."""
+
+    name = "file"
+    subsets = (NUMERIC, OTHER)
+
+    def __init__(self, root: Path = Path()) -> None:
+        self.folder = root
+
+    def files(self, split: str) -> list[Path]:
+        """The one file.
+
+        Raises:
+            IfqaError: it is not there.
+        """
+        path = self.folder / split
+        if not path.is_file():
+            raise IfqaError(
+                f"{self.name} {split}: {path} is not there; put it there, or name another file as the split"
+            )
+        return [path]
+
+    def questions(self, split: str) -> list[Question]:
+        """The questions of a file, in its order.
+
+        Raises:
+            IfqaError: the file is missing, or a row is not as above; the message has its place.
+        """
+        (path,) = self.files(split)
+        stat = path.stat()
+        return list(_read(path, (path.resolve(), stat.st_size, stat.st_mtime_ns)))
+
+    def parts(self, split: str) -> tuple[Sequence[Subset], str]:
+        """A subset for each label of the file's questions, and groups if they have some; without the file the usual subsets."""
+        if not (self.folder / split).is_file():
+            return self.subsets, ""
+        questions = self.questions(split)
+        labels = dict.fromkeys(value for question in questions for _, value in question.labels)
+        own = [Subset(one, partial(_has, one), in_tables=True, about=f"those labelled {one}") for one in labels]
+        return [*self.subsets, *own], "group" if questions[0].group else ""
+
+
+def _has(label: str, question: Question) -> bool:
+    return (LABEL, label) in question.labels
+
+
+@lru_cache(maxsize=4)  # each stage asks for the questions; a file that changed is read again
+def _read(path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
+    cells = kind_of(path) not in (".jsonl", ".json")
+    name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
+    questions: dict[str, Question] = {}
+    rows = (one for one in read_rows(path, "question") if not (cells and all(map(_is_blank, one[1].values()))))
+    for number, (where, row) in enumerate(rows, start=1):  # without a spreadsheet's rows of empty cells
+        question = _question(row, number, where, f"file/{name}", cells)
+        first = next(iter(questions.values()), question)
+        if question.id in questions:
+            raise IfqaError(
+                f"{where}: another question has the id {question.id.rpartition('/')[2]!r}; wanted one of its own"
+            )
+        if bool(question.group) != bool(first.group):
+            raise IfqaError(f"{where}: some questions have a 'group', others have none; give one to each or to none")
+        questions[question.id] = question
+    if not questions:
+        raise IfqaError(f"{path}: wanted questions, found none")
+    return tuple(questions.values())
+
+
+def _question(row: dict[str, object], number: int, where: str, prefix: str, cells: bool) -> Question:
+    if strange := next(
+        (key for key, value in row.items() if key not in _COLUMNS and (key or not _is_blank(value))), None
+    ):
+        raise IfqaError(f"{where}: {unknown('column' if cells else 'key', strange, _COLUMNS)}")
+    identifier = row_id(row, where) or str(number)
+    if identifier.split() != [identifier]:
+        raise IfqaError(
+            f"{where}: id {identifier!r} holds white space, at which rankings are split; put a - or _ there"
+        )
+    lists = {name: tuple(_several(row, name, other, where, cells)) for name, other in _LISTS.items()}
+    if not lists["answers"]:
+        raise IfqaError(f"{where}: no answer; wanted {counted(1, 'text')} at least as 'answers', to score by")
+    if wrong := next((one for one in lists["label"] if one in _TAKEN or set(one) & set(".@")), ""):
+        raise IfqaError(
+            f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_TAKEN))}"
+        )
+    return Question(
+        id=f"{prefix}/{identifier}",
+        text=text_field(row, "question", where).strip(),
+        answers=lists["answers"],
+        gold_passages=lists["passages"],
+        choices=lists["choices"],
+        context=_text(row, "context", where),
+        group=_text(row, "group", where),
+        labels=tuple((LABEL, one) for one in lists["label"]),
+    )
+
+
+def _text(row: dict[str, object], name: str, where: str) -> str:
+    return "" if _is_blank(row.get(name)) else text_field(row, name, where).strip()
+
+
+def _several(row: dict[str, object], name: str, other: str, where: str, cells: bool) -> Iterator[str]:
+    """The texts of a key or a column, without blanks around them; none if it is absent or blank."""
+    if name in row and other in row:
+        raise IfqaError(f"{where}: both {name!r} and {other!r}; wanted one of them")
+    value = row.get(name, row.get(other))
+    if _is_blank(value):
+        return
+    if cells and isinstance(value, str) and value.lstrip().startswith('["'):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise IfqaError(f'{where}: {name!r} begins as a list, and is none: wanted ["…", "…"] ({error})') from error
+    elif cells and isinstance(value, str) and name != _ONE_TEXT:
+        value = [one for one in value.split("|") if one.strip()]
+    elif isinstance(value, str):
+        value = [value]
+    yield from dict.fromkeys(one.strip() for one in texts_field({name: value}, name, where))
+
+
+def _is_blank(value: object) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())

@@ -1,0 +1,55 @@
+"""`ifqa init`: what it writes fits together, and nothing of the user's is overwritten."""
+
+from pathlib import Path
+
+import pytest
+
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import load_experiment
+from ifqa.config.start import files_of, start
+from ifqa.corpus.sources import blocks
+from ifqa.errors import IfqaError
+from ifqa.pipeline.upstream import questions_of, sources_of
+from ifqa.scoring.declared import declared
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_what_is_written_fits_together():
+    """docs/scoring.md runs it."""
+    assert [str(path) for path in start("trial")] == list(files_of("trial"))
+    experiment = load_experiment("trial")
+    questions = questions_of(experiment)
+    assert (len(questions), experiment.indexes) == (3, ["bm25"])
+    articles = [one.text for block in blocks(sources_of(load_corpus("trial"))[0]) for one in block.content]
+    assert all(any(gold in text for text in articles) for one in questions for gold in one.gold_passages)
+    by = declared("file", split=experiment.split)
+    assert ({one.name for one in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
+
+
+@pytest.mark.parametrize("there", files_of("trial"))
+def test_a_file_that_is_there_is_kept_and_nothing_else_written(there):
+    Path(there).parent.mkdir(parents=True, exist_ok=True)
+    Path(there).write_text("mine")
+    with pytest.raises(IfqaError, match=f"{there} is there already; name another: ifqa init NAME"):
+        start("trial")
+    assert [str(path) for path in Path().rglob("*") if path.is_file()] == [there]
+    assert Path(there).read_text() == "mine"
+
+
+def test_a_link_to_nothing_is_not_written_through(tmp_path):
+    Path("trial").mkdir()
+    Path("trial/questions.csv").symlink_to(tmp_path / "elsewhere.csv")
+    with pytest.raises(IfqaError, match=r"questions\.csv is there already"):
+        start("trial")
+    assert not Path("elsewhere.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["../up", "a b", "", "RESULTS.md", "mine+k=5", "sample"])
+def test_a_name_that_is_none_or_taken_is_refused(name):
+    with pytest.raises(IfqaError):
+        start(name)
+    assert list(Path().iterdir()) == []

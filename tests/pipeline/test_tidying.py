@@ -1,0 +1,90 @@
+"""A failed stage leaves no folder; one that was there, and what can be resumed, stay."""
+
+from pathlib import Path
+
+import pytest
+from answered import write_answers
+
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import override
+from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
+
+FAILS = '''
+from ifqa.errors import IfqaError
+from ifqa.records import Prediction
+
+
+class Fails:
+    """Answers as many chunks of one question as its setting says."""
+
+    version = 1
+    chunk = 1
+
+    def __init__(self, *, answers: int = 0):
+        self.left = answers
+
+    def answer(self, questions, passages):
+        self.left -= 1
+        if self.left < 0:
+            raise IfqaError("no more")
+        return [Prediction(one.id, "x") for one in questions]
+'''
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("fails_for_tidying.py").write_text(FAILS)
+    write_answers("mine", range(3), "limit = 3")
+
+
+def variant(**settings):
+    own = {f"reader.{name}": value for name, value in settings.items()}
+    return override(load_experiment("mine"), {"reader": "fails_for_tidying:Fails"} | own)
+
+
+@pytest.mark.parametrize("stage", [stages.read, stages.run])
+def test_a_variant_whose_reading_fails_leaves_nothing(stage):
+    with pytest.raises(IfqaError, match="no more"):
+        stage(variant())
+    assert [path.name for path in Path("experiments").iterdir()] == ["mine.toml"]
+
+
+def test_a_stage_that_was_taken_over_goes_with_the_folder():
+    write_answers("mine", range(3), 'limit = 3\n[retriever]\nname = "gold"\n')
+    stages.retrieve(load_experiment("mine"))
+    with pytest.raises(IfqaError, match="no more"):
+        stages.read(variant())
+    assert sorted(path.name for path in Path("experiments").iterdir()) == ["mine", "mine.toml"]
+    retriever = override(load_experiment("mine"), {"reader": "fails_for_tidying:Fails", "retriever.k": 1})
+    with pytest.raises(IfqaError, match="no more"):
+        stages.run(retriever)
+    assert (retriever.folder / "retrieve/run.trec").exists()  # made here, and used by the next attempt
+
+
+def test_a_finished_stage_and_the_users_files_stay():
+    experiment = load_experiment("mine")
+    stages.read(experiment)
+    Path("mine.jsonl").unlink()
+    before = sorted(Path("experiments").rglob("*"))
+    with pytest.raises(IfqaError, match=r"mine\.jsonl"):
+        stages.read(experiment)
+    assert sorted(Path("experiments").rglob("*")) == before
+    folder = variant().folder
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(IfqaError, match="no more"):
+        stages.read(variant())
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert not (folder / ".read.partial").exists()
+
+
+def test_answers_that_came_before_the_failure_are_kept_to_go_on_from():
+    experiment = variant(answers=2)
+    with pytest.raises(IfqaError, match="no more"):
+        stages.read(experiment)
+    assert (experiment.folder / ".read.partial/predictions.jsonl").read_text().count("\n") == 2
+    stages.read(experiment)  # the third of three
+    assert (experiment.folder / "read/predictions.jsonl").read_text().count("\n") == 3
