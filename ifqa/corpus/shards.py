@@ -11,10 +11,12 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
-from ifqa.corpus.blocks import Block, Shard
+from ifqa.corpus.blocks import Block, FileMade, Shard
+from ifqa.corpus.documents.reading import Made
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
 from ifqa.storage.files import create, json_line, sha256, write, write_jsonl
@@ -36,6 +38,7 @@ class _Line(TypedDict):
     sha256: str
     left_out: dict[str, int]
     bad: list[dict[str, str]]
+    files: NotRequired[list[FileMade]]  # of documents
 
 
 class Sums(TypedDict):
@@ -88,6 +91,8 @@ class Shards:
             "words": shard.words, "bytes": len(shard.data), "sha256": hashlib.sha256(shard.data).hexdigest(),
             "left_out": shard.tally.left_out, "bad": shard.tally.bad,
         }  # fmt: skip
+        if shard.files:
+            line["files"] = list(shard.files)
         with open(self.folder / LOG, "ab") as handle:
             write(handle, json_line(line))
             handle.flush()
@@ -128,6 +133,27 @@ class Shards:
         if line is None or line["key"] != self._keys[number]:
             return False
         return not line["passages"] or (path.exists() and sha256(path) == line["sha256"])
+
+
+def files_made(folder: Path) -> dict[str, tuple[FileMade, Made]]:
+    """Key -> facts and passages of each file of documents that the shards of a folder were made from."""
+    log = folder / LOG
+    if not log.is_file():
+        return {}
+    stat = log.stat()
+    return _files_made(folder, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(2)
+def _files_made(folder: Path, size: int, modified: int) -> dict[str, tuple[FileMade, Made]]:
+    found = {}
+    for line in _read_log(folder / LOG):
+        start, shard = 0, shard_path(folder, line["block"])
+        for file in line.get("files", ()):
+            end = start + file["length"]
+            found[file["key"]] = file, Made(shard, start, end, file["passages"], file["words"], file["reason"])
+            start = end
+    return found
 
 
 def _read_log(path: Path) -> Iterator[_Line]:
