@@ -143,7 +143,7 @@ def _shard_of_files(documents: Documents, left_out: Tally) -> Shard:
         except Unreadable as error:
             reason = str(error)
             tally.left_out["bad"] += 1
-            tally.bad.append({"id": file.name, "title": "", "reason": reason})
+            tally.bad.append({"id": file.name, "title": file.name, "kind": "bad", "reason": reason})
         lines.append(data)
         made.append(
             {"key": file.key, "bytes": file.size, "modified": file.modified, "sha256": file.sha256, "length": len(data),

@@ -9,17 +9,17 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
-from ifqa.corpus.blocks import Block, FileMade, Shard
+from ifqa.corpus.blocks import Block, FileMade, Shard, make_shard
 from ifqa.corpus.documents.reading import Made
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
-from ifqa.storage.files import create, json_line, sha256, write, write_jsonl
+from ifqa.storage.files import create, json_line, read_jsonl, sha256, write, write_jsonl
 from ifqa.storage.replacing import INPUTS
 from ifqa.storage.torn import keep_whole_lines
 
@@ -81,6 +81,15 @@ class Shards:
             else:
                 yield replace(block, number=number)
 
+    def copied(self, todo: Iterable[Block], advance: Callable[[float], None]) -> Iterator[Block]:
+        """Add the shards that only passages of an earlier build go into, here and now; gives the other blocks."""
+        for block in todo:
+            if block.is_made:
+                self.add(block.number, make_shard(block))
+                advance(block.read)
+            else:
+                yield block
+
     def add(self, number: int, shard: Shard) -> None:
         """Write a shard, then its line of the log; a block without passages has a line only."""
         if shard.passages:
@@ -133,6 +142,16 @@ class Shards:
         if line is None or line["key"] != self._keys[number]:
             return False
         return not line["passages"] or (path.exists() and sha256(path) == line["sha256"])
+
+
+def bad_pages(folder: Path) -> list[dict[str, str]]:
+    """The pages or files of a finished folder that were left out: id and reason of each."""
+    return [record for _, record in read_jsonl(folder / BAD)] if (folder / BAD).exists() else []
+
+
+def known_files(folder: Path) -> dict[str, Sequence[int | str]]:
+    """Key -> bytes, time of change (ns) and SHA-256 of each file of documents that a folder of shards was made from."""
+    return {key: (one["bytes"], one["modified"], one["sha256"]) for key, (one, _) in files_made(folder).items()}
 
 
 def files_made(folder: Path) -> dict[str, tuple[FileMade, Made]]:

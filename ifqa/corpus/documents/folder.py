@@ -201,7 +201,7 @@ def files(source: Folder, known: Known, made: Mapping[str, Made] | None = None) 
 def left_out(source: Folder) -> tuple[Counter[str], list[dict[str, str]]]:
     """What is left out before it is read: its number by kind, and the name and reason of each."""
     several = [one for one in found(source) if one.kind]
-    bad = [{"id": one.name, "title": "", "reason": one.reason} for one in several]
+    bad = [{"id": one.name, "title": one.name, "kind": one.kind, "reason": one.reason} for one in several]
     return Counter(one.kind for one in several), bad
 
 

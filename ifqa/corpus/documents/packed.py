@@ -74,7 +74,7 @@ def read_docx(data: bytes) -> Iterator[Run]:
     for number, element in enumerate(_blocks(tree), start=1):
         if element.tag == f"{_WORD}tr":
             text = "; ".join(filter(None, (_text(cell).strip() for cell in element.iter(f"{_WORD}tc"))))
-            yield Run(text, number)
+            yield Run(f"{text}.", number)
         else:
             yield Run(_text(element), number, True, _level(element, styles))
 
@@ -136,13 +136,13 @@ def read_epub(data: bytes) -> Iterator[Run]:
         Unreadable: as `_Archive`; or it is no book.
     """
     archive = _Archive(data)
-    root = next(archive.tree("META-INF/container.xml").iter("{*}rootfile"), None)
+    root = next(iter(archive.tree("META-INF/container.xml").findall(".//{*}rootfile")), None)
     package = (root.get("full-path") or "") if root is not None else ""
     if not package:
         raise Unreadable("its META-INF/container.xml names no book")
     book = archive.tree(package)
-    items = {item.get("id"): item for item in book.iter("{*}item")}
-    for number, reference in enumerate(book.iter("{*}itemref"), start=1):
+    items = {item.get("id"): item for item in book.findall(".//{*}item")}
+    for number, reference in enumerate(book.findall(".//{*}itemref"), start=1):
         item = items.get(reference.get("idref"))
         if item is None or item.get("media-type") not in _PAGES or "nav" in (item.get("properties") or "").split():
             continue

@@ -37,7 +37,11 @@ def read_pdf(data: bytes) -> Iterator[Run]:
             outline = _outline(document)
     except PdfiumError as error:
         what = str(error)
-        why = "it needs a password" if "password" in what.lower() else f"not a whole PDF ({what.strip(' .')})"
+        why = (
+            "it needs a password"
+            if "password" in what.lower()
+            else f"not a whole PDF ({what.partition(' (PDFium')[0].strip(' .')})"
+        )
         raise Unreadable(why) from error
     pages = _without_edges([[line.strip() for line in page if line.strip()] for page in pages])
     if not any(pages):

@@ -122,7 +122,7 @@ def _shown(line: str, kind: str) -> str:
         line = pattern.sub(shown, line)
     if kind == "md":
         line = re.sub(r"^\s*(?:>\s?)+", "", line)
-        line = "; ".join(cell.strip() for cell in line.strip().strip("|").split("|")) if "|" in line else line
+        line = "; ".join(cell.strip() for cell in line.strip().strip("|").split("|")) + "." if "|" in line else line
     return (
         _BULLET.sub("", line, count=1).strip()
         if _BULLET.match(line) and not line.strip()[:1].isalnum()
