@@ -151,11 +151,15 @@ def bad_pages(folder: Path) -> list[dict[str, str]]:
 
 def known_files(folder: Path) -> dict[str, Sequence[int | str]]:
     """Key -> bytes, time of change (ns) and SHA-256 of each file of documents that a folder of shards was made from."""
-    return {key: (one["bytes"], one["modified"], one["sha256"]) for key, (one, _) in files_made(folder).items()}
+    return {key: (one["bytes"], one["modified"], one["sha256"]) for key, (one, _) in _files(folder).items()}
 
 
-def files_made(folder: Path) -> dict[str, tuple[FileMade, Made]]:
-    """Key -> facts and passages of each file of documents that the shards of a folder were made from."""
+def made_files(folder: Path) -> dict[str, Made]:
+    """Key -> where the passages of each file of documents are in a folder of shards."""
+    return {key: made for key, (_, made) in _files(folder).items()}
+
+
+def _files(folder: Path) -> dict[str, tuple[FileMade, Made]]:
     log = folder / LOG
     if not log.is_file():
         return {}

@@ -18,7 +18,7 @@ from ifqa.corpus.blocks import make_shard
 from ifqa.corpus.documents import told
 from ifqa.corpus.forecast import require_room
 from ifqa.corpus.id_index import write_id_index
-from ifqa.corpus.shards import BAD, Shards, bad_pages, files_made, known_files
+from ifqa.corpus.shards import BAD, Shards, bad_pages, known_files, made_files
 from ifqa.errors import IfqaError
 from ifqa.pipeline.asking import ask
 from ifqa.pipeline.opening import Session, refuse_other_families
@@ -65,7 +65,7 @@ def build_passages(corpus: Corpus) -> Path:
         require_room(found, draft.folder)
         shards, pipe = Shards(draft.folder), sources.open_pipe(found)
         documents = any(source["format"] == "documents" for source in found)
-        known, made = known_files(folder), {} if is_damaged(folder) else files_made(folder)
+        known, made = known_files(folder), {} if is_damaged(folder) else made_files(folder)
         blocks = (block for source in found for block in sources.blocks(source, pipe, known, made))
         with bar(f"passages of {corpus.name}", sources.size(found), unit="bytes") as advance:
             todo = shards.copied(shards.unfinished(blocks, advance), advance)

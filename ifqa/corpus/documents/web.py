@@ -54,14 +54,15 @@ def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[R
     opens, glued = True, False
     for kind, value, attributes in _tokens(text):
         if kind == "text" and not skipping:
-            for number, part in enumerate(map(unescape, value.split("\n"))):
-                if glued and not number and found:  # "H<sub>2</sub>O" is one word
+            parts = value.split("\n")
+            for number, part in enumerate(map(unescape, parts)):
+                if glued and not number:  # "H<sub>2</sub>O" is one word
                     run, within = found[-1]
                     found[-1] = replace(run, text=run.text + part), within
                 elif part.strip():
                     found.append((Run(part, line + number, opens, level), main > 0))
                     opens = False
-            glued = bool(found) and not opens
+            glued = bool(parts[-1].strip()) or (glued and len(parts) == 1)
         elif skipping:
             skipping += [value] * (kind == "start" and value == skipping[0])
             if kind == "end" and value == skipping[0]:
