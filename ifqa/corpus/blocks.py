@@ -149,8 +149,9 @@ def _shard_of_files(documents: Documents, left_out: Tally) -> Shard:
             {"key": file.key, "bytes": file.size, "modified": file.modified, "sha256": file.sha256, "length": len(data),
              "passages": passages, "words": words, "reason": reason}
         )  # fmt: skip
-    counts = [sum(one[name] for one in made) for name in ("passages", "words")]
-    return Shard(b"".join(lines), sum(not one["reason"] for one in made), *counts, tally, tuple(made))
+    passages, words = sum(one["passages"] for one in made), sum(one["words"] for one in made)
+    read = sum(not one["reason"] for one in made)
+    return Shard(b"".join(lines), read, passages, words, tally, tuple(made))
 
 
 def _passages(block: Block) -> Iterable[Passage]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _EDGE = 2  # lines at a page's top and bottom that may be its header or footer
 _FEW = 4  # pages from which on a repeated line is a header or footer
+_CHAPTER = 3  # pages from which on a repeated line that begins or ends with a number is the header of a chapter
 _HYPHEN = re.compile(r"[\x02\ufffe]\s*|(?<=[^\W\d_])-\r?\n(?=[a-z])")  # a word that goes on in the next line
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_a-z][^.!?;:]{2,70}")
 _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
@@ -81,9 +82,10 @@ def _outline(document: "PdfDocument") -> dict[int, list[tuple[str, int]]]:
 
 
 def _without_edges(pages: Sequence[list[str]]) -> list[list[str]]:
-    """The pages without page numbers, and without lines that stand at the top or bottom of at least half of them."""
+    """The pages without page numbers, and without lines at the top or bottom of half of them, or of a chapter's pages."""
     seen = Counter(one for page in pages for one in {_shape(line) for line in (*page[:_EDGE], *page[-_EDGE:])})
     repeated = {one for one, count in seen.items() if one == "#" or (len(pages) >= _FEW and count * 2 >= len(pages))}
+    repeated |= {one for one, count in seen.items() if count >= _CHAPTER and (one[0] == "#" or one[-1] == "#")}
     return [
         [line for n, line in enumerate(page) if _EDGE <= n < len(page) - _EDGE or _shape(line) not in repeated]
         for page in pages

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 from urllib.parse import quote, unquote_to_bytes
 
 Unit = Literal["page", "line", "paragraph", "part", "row"]
@@ -59,10 +59,11 @@ def place_of(passage_id: str, at: int | None = None) -> Place | None:
     found = _ID.fullmatch(passage_id)
     if found is None:
         return None
-    file, unit, first, last, more = found.groups()
+    file, first, last, more = found[1], found[3], found[4], found[5]
+    unit = cast(Unit, found[2])
     pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", more))]
     own = [page for page, start in pages if at is None or start <= at]
     name = os.fsdecode(unquote_to_bytes(file))
     if unit == "page":
         return Place(name, unit, own[-1] if at is not None else own[0], own[-1])
-    return Place(name, next(one for one in get_args(Unit) if one == unit), int(first), int(last or first))
+    return Place(name, unit, int(first), int(last or first))
