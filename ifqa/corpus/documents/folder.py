@@ -39,7 +39,7 @@ class Found:
         reason: why it is left out.
     """
 
-    path: Path
+    path: str
     name: str
     size: int = 0
     modified: int = 0
@@ -105,22 +105,21 @@ def found(source: Folder) -> Iterator[Found]:
     """The files of a folder in the order of their paths, and what is left out; a folder that is left out is not looked into."""
     top = Path(source.path)
     if not top.is_dir():
-        yield _judged(top, top.name, top.stat(), source, named=True)
+        yield _judged(str(top), top.name, top.stat(), source, named=True)
         return
     seen: set[tuple[int, int]] = set()
     waiting: list[tuple[str, str]] = [(str(top), "")]
     while waiting:
         place, below = waiting.pop()
-        path = Path(place)
         try:
-            stat = path.stat()
+            stat = Path(place).stat()
             with os.scandir(place) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
-            yield Found(path, below or ".", kind="closed", reason=f"cannot be read ({error.strerror})")
+            yield Found(place, below or ".", kind="closed", reason=f"cannot be read ({error.strerror})")
             continue
         if (stat.st_dev, stat.st_ino) in seen:
-            yield Found(path, below, kind="loop", reason="a folder that was read by another path")
+            yield Found(place, below, kind="loop", reason="a folder that was read by another path")
             continue
         seen.add((stat.st_dev, stat.st_ino))
         folders = []
@@ -129,19 +128,17 @@ def found(source: Folder) -> Iterator[Found]:
             if any(_fits(name, pattern) for pattern in source.exclude):
                 continue
             if entry.is_symlink():
-                yield Found(Path(entry.path), name, kind="link", reason="a link; links are not followed")
+                yield Found(entry.path, name, kind="link", reason="a link; links are not followed")
             elif entry.is_dir(follow_symlinks=False):
                 if entry.name.startswith("."):
-                    yield Found(Path(entry.path), name, kind="hidden", reason="a hidden folder")
+                    yield Found(entry.path, name, kind="hidden", reason="a hidden folder")
                 else:
                     folders.append((entry.path, f"{name}/"))
             else:
                 try:
-                    yield from _wanted(
-                        _judged(Path(entry.path), name, entry.stat(follow_symlinks=False), source), source
-                    )
+                    yield from _wanted(_judged(entry.path, name, entry.stat(follow_symlinks=False), source), source)
                 except OSError as error:
-                    yield Found(Path(entry.path), name, kind="closed", reason=f"cannot be read ({error.strerror})")
+                    yield Found(entry.path, name, kind="closed", reason=f"cannot be read ({error.strerror})")
         waiting += reversed(folders)
 
 
@@ -150,10 +147,10 @@ def _wanted(one: Found, source: Folder) -> Iterator[Found]:
         yield one
 
 
-def _judged(path: Path, name: str, stat: os.stat_result, source: Folder, named: bool = False) -> Found:
+def _judged(path: str, name: str, stat: os.stat_result, source: Folder, named: bool = False) -> Found:
     kind = reason = ""
-    suffix = path.suffix.lower()
-    if not named and path.name.startswith((".", "~$")):
+    suffix = _suffix(name)
+    if not named and name.rpartition("/")[2].startswith((".", "~$")):
         kind, reason = "hidden", "a hidden file"
     elif not S_ISREG(stat.st_mode):
         kind, reason = "special", "a pipe or a device; wanted a file"
@@ -184,18 +181,28 @@ def files(source: Folder, known: Known, made: Mapping[str, Made] | None = None) 
     Raises:
         IfqaError: one is a PDF, and pypdfium2 is not installed.
     """
-    of, made = source.of, made or {}
+    made = made or {}
+    for one, key, digest, known_digest in _digests(source, known):
+        passages = made.get(key) if digest == known_digest else None
+        yield File(Path(one.path), one.name, one.size, one.modified, digest, key, passages)
+
+
+def _digests(source: Folder, known: Known) -> Iterator[tuple[Found, str, str, str]]:
+    """Each file to read, its key, its SHA-256, and the SHA-256 that an earlier build found; files as known are not hashed."""
+    of = source.of
     for one in found(source):
         if one.kind:
             continue
-        if one.path.suffix.lower() == ".pdf":
+        if _suffix(one.name) == ".pdf":
             pdf.require_library(one.path)
         before = known.get(key := f"{of}/{one.name}") or (0, 0, "")
         same = (one.size, one.modified) == tuple(before[:2])
         digest = str(before[2]) if same else _sha256(one.path, one.size, one.modified)
-        yield File(
-            one.path, one.name, one.size, one.modified, digest, key, made.get(key) if digest == before[2] else None
-        )
+        yield one, key, digest, str(before[2])
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path of each of 10,000 files takes longer than all else
 
 
 def left_out(source: Folder) -> tuple[Counter[str], list[dict[str, str]]]:
@@ -208,8 +215,8 @@ def left_out(source: Folder) -> tuple[Counter[str], list[dict[str, str]]]:
 def identity(source: Folder, known: Known) -> str:
     """A hash of the names and bytes of the files to read."""
     digest = hashlib.sha256()
-    for file in files(source, known):
-        digest.update(f"{file.sha256} {file.name}\n".encode("utf-8", "surrogatepass"))
+    for one, _, sha, _ in _digests(source, known):
+        digest.update(f"{sha} {one.name}\n".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
 
@@ -219,5 +226,5 @@ def size(source: Folder) -> int:
 
 
 @cache
-def _sha256(path: Path, size: int, modified: int) -> str:
-    return sha256(path)
+def _sha256(path: str, size: int, modified: int) -> str:
+    return sha256(Path(path))

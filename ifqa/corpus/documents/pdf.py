@@ -3,8 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ifqa.corpus.documents.text import Run, Unreadable
@@ -50,17 +50,22 @@ def read_pdf(data: bytes) -> Iterator[Run]:
     return _runs(pages, outline)
 
 
-def require_library(path: Path) -> None:
+def require_library(path: str) -> None:
     """Refuse a PDF before anything is read if it could not be.
 
     Raises:
         IfqaError: pypdfium2 is not installed.
     """
-    if find_spec("pypdfium2") is None:
+    if not _is_installed():
         raise IfqaError(
             f"{path}: PDF files need pypdfium2; install it with: pip install 'ifqa[documents]', or leave them out: "
             "exclude = [\"*.pdf\"], or --exclude '*.pdf'"
         )
+
+
+@cache
+def _is_installed() -> bool:
+    return find_spec("pypdfium2") is not None
 
 
 def _text(document: "PdfDocument", number: int) -> str:

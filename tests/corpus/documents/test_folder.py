@@ -184,7 +184,7 @@ def test_wrong_settings_are_refused(docs, settings, complaint):
 
 
 def test_a_pdf_without_its_library_is_refused_with_the_way_to_install_it(docs, monkeypatch):
-    monkeypatch.setattr("ifqa.corpus.documents.pdf.find_spec", lambda name: None)
+    monkeypatch.setattr("ifqa.corpus.documents.pdf._is_installed", lambda: False)
     with pytest.raises(IfqaError, match=r"pip install 'ifqa\[documents\]'"):
         build(docs)
 
