@@ -222,6 +222,7 @@ def identify(source: Source, known: Known) -> dict[str, object]:
     settings = {**settings_of(FORMATS[source["format"]]), **source}
     if source["format"] == "gold":
         return {**settings, "questions": [questions_identity(split) for split in source["questions"]]}
+    files: list[int | str | None]
     if source["format"] == "documents":
         files = [documents_of.identity(folder_of(source), known)]
     elif is_pipe(source):

@@ -18,6 +18,7 @@ from ifqa.corpus.blocks import make_shard
 from ifqa.corpus.documents import told
 from ifqa.corpus.forecast import require_room
 from ifqa.corpus.id_index import write_id_index
+from ifqa.corpus.pipe import something_is_piped_in
 from ifqa.corpus.shards import BAD, Shards, bad_pages, known_files, made_files
 from ifqa.errors import IfqaError
 from ifqa.pipeline.asking import ask
@@ -59,7 +60,7 @@ def build_passages(corpus: Corpus) -> Path:
     folder = corpus.folder / "passages"
     with make(folder, lambda: inputs_of_passages(corpus), resume="any") as draft:
         if draft is None:
-            if any(map(sources.is_pipe, found)) and sources.something_is_piped_in():
+            if any(map(sources.is_pipe, found)) and something_is_piped_in():
                 say(f"{folder} came by a pipe; remove it to build it from another one")
             return folder
         require_room(found, draft.folder)
