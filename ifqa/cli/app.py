@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ifqa.cli import others, trainings
+from ifqa.cli.ask import ask
 from ifqa.cli.options import (
     CorpusName,
     ExperimentName,
@@ -42,37 +43,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
-@changing(
-    "corpus", "retriever", "k", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens"
-)  # fmt: skip
-def ask(
-    question: Annotated[str, typer.Argument(help='A counterfactual question: "If ..., ...?"')],
-    changes: dict[str, object],
-    experiment: Annotated[
-        str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")
-    ] = "sample",
-    threshold: Annotated[
-        float | None,
-        typer.Option("--threshold", min=0, max=1, help="Least confidence of an answer; 0: always answer."),
-    ] = None,
-    json: Json = False,
-) -> None:
-    """Answer one question, and show the passages with the facts."""
-    chosen = changed_experiment(experiment, changes)
-    from ifqa.pipeline.stages import open_system
-    from ifqa.pipeline.system import as_questions
-    from ifqa.report.screen import answer_json, show_answer
-
-    as_questions([question])
-    if chosen.reader is None:
-        raise IfqaError(f"experiment {chosen.name} has no [reader]")
-    with open_system(chosen) as system:
-        answer = system.ask(question, threshold)
-    if json:
-        print_json(answer_json(answer))
-    else:
-        show_answer(answer)
+app.command()(ask)
 
 
 @app.command()

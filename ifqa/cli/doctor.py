@@ -26,6 +26,7 @@ _PARTS = (
     ("onnxscript", "8-bit encoding on a CPU; extra onnx"),
     ("peft", "training the reranker; extra train"),
     ("datasets", "training the reranker and dense retrievers; extra train"),
+    ("pypdfium2", "PDF files among your own documents; extra documents"),
     ("ray", "scale-out; extra ray"),
 )
 _DATA = (  # of `ifqa data NAME`

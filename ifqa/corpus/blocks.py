@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypedDict, TypeVar, cast
 
+from ifqa.corpus.documents.reading import Documents, passages_of
+from ifqa.corpus.documents.text import Unreadable
 from ifqa.corpus.store import passage_line
 from ifqa.corpus.wikipedia.dump import Disambiguation, Page, Tally, parse_pages
 from ifqa.corpus.wikipedia.multistream import Streams
@@ -37,18 +39,18 @@ class BlockSettings(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Block:
-    """Whole pages (packed, as wikitext or as plain text), or passages.
+    """Whole pages (packed, as wikitext or as plain text), passages, or files of a user's documents.
 
     Attributes:
-        content: the streams, pages or passages.
+        content: the streams, pages, passages or files.
         where: the file and the byte at which the block begins; opens error messages.
         read: bytes of input in the block.
-        settings: how pages become passages; empty for passages.
+        settings: how pages become passages; empty for passages and files.
         tally: pages that were left out while the block was read.
         number: the number of its shard.
     """
 
-    content: Streams | list[Page] | list[Passage]
+    content: Streams | list[Page] | list[Passage] | Documents
     where: str
     read: int
     settings: BlockSettings = field(default_factory=BlockSettings)
@@ -58,35 +60,61 @@ class Block:
     def __str__(self) -> str:
         return self.where
 
+    @property
+    def is_made(self) -> bool:
+        """Whether it takes no work: all of its files have passages from an earlier build."""
+        return isinstance(self.content, Documents) and all(file.made for file in self.content.files)
+
     def key(self) -> str:
         """Hex SHA-256 of everything that decides the block's passages."""
         digest = hashlib.sha256(json.dumps([VERSION, self.settings, self.tally.left_out, self.tally.bad]).encode())
         if isinstance(self.content, Streams):
             digest.update(b"%d %d " % (self.content.first, self.content.last) + self.content.header)
             digest.update(self.content.data)
+        elif isinstance(self.content, Documents):
+            digest.update(self.content.key().encode("utf-8", "surrogatepass"))
         else:
             for item in self.content:
                 digest.update(f"{item.id}\n{item.title}\n{len(item.text)}\n{item.text}\n".encode())
         return digest.hexdigest()
 
 
+class FileMade(TypedDict):
+    """A file of a shard: its identity, and how many bytes of the shard are its passages; `reason` if it was left out."""
+
+    key: str
+    bytes: int
+    modified: int
+    sha256: str
+    length: int
+    passages: int
+    words: int
+    reason: str
+
+
 @dataclass(frozen=True)
 class Shard:
-    """The passages of a block as lines of JSON, with counts of pages, passages and words, and the pages left out."""
+    """The passages of a block as lines of JSON, with counts of pages, passages and words, and the pages left out.
+
+    `files` are facts of each file of a user's documents, in the order of their passages; empty for other blocks.
+    """
 
     data: bytes
     pages: int
     passages: int
     words: int
     tally: Tally
+    files: tuple[FileMade, ...] = ()
 
 
 def make_shard(block: Block) -> Shard:
     """Make the passages of a block.
 
     Raises:
-        IfqaError: a stream of the block is damaged or unpacks to too much.
+        IfqaError: a stream of the block is damaged or unpacks to too much, or a file changed meanwhile.
     """
+    if isinstance(block.content, Documents):
+        return _shard_of_files(block.content, block.tally)
     tally = Tally(Counter(block.tally.left_out), list(block.tally.bad))
     lines: list[bytes] = []
     pages = words = 0
@@ -103,6 +131,27 @@ def make_shard(block: Block) -> Shard:
         else:
             tally.left_out["empty"] += 1
     return Shard(b"".join(lines), pages, len(lines), words, tally)
+
+
+def _shard_of_files(documents: Documents, left_out: Tally) -> Shard:
+    tally, lines, made = Tally(Counter(left_out.left_out), list(left_out.bad)), list[bytes](), list[FileMade]()
+    for file in documents.files:
+        data, passages, words, reason = b"", 0, 0, ""
+        try:
+            found = passages_of(file, documents.cutting)
+            data, passages, words = found.data, found.passages, found.words
+        except Unreadable as error:
+            reason = str(error)
+            tally.left_out["bad"] += 1
+            tally.bad.append({"id": file.name, "title": file.name, "kind": "bad", "reason": reason})
+        lines.append(data)
+        made.append(
+            {"key": file.key, "bytes": file.size, "modified": file.modified, "sha256": file.sha256, "length": len(data),
+             "passages": passages, "words": words, "reason": reason}
+        )  # fmt: skip
+    passages, words = sum(one["passages"] for one in made), sum(one["words"] for one in made)
+    read = sum(not one["reason"] for one in made)
+    return Shard(b"".join(lines), read, passages, words, tally, tuple(made))
 
 
 def _passages(block: Block) -> Iterable[Passage]:

@@ -9,12 +9,14 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
-from ifqa.corpus.blocks import Block, Shard
+from ifqa.corpus.blocks import Block, FileMade, Shard, make_shard
+from ifqa.corpus.documents.reading import Made
 from ifqa.corpus.store import shard_path
 from ifqa.errors import IfqaError
 from ifqa.storage.files import create, json_line, read_jsonl, sha256, write, write_jsonl
@@ -36,6 +38,7 @@ class _Line(TypedDict):
     sha256: str
     left_out: dict[str, int]
     bad: list[dict[str, str]]
+    files: NotRequired[list[FileMade]]  # of documents
 
 
 class Sums(TypedDict):
@@ -78,6 +81,15 @@ class Shards:
             else:
                 yield replace(block, number=number)
 
+    def copied(self, todo: Iterable[Block], advance: Callable[[float], None]) -> Iterator[Block]:
+        """Add the shards that only passages of an earlier build go into, here and now; gives the other blocks."""
+        for block in todo:
+            if block.is_made:
+                self.add(block.number, make_shard(block))
+                advance(block.read)
+            else:
+                yield block
+
     def add(self, number: int, shard: Shard) -> None:
         """Write a shard, then its line of the log; a block without passages has a line only."""
         if shard.passages:
@@ -88,6 +100,8 @@ class Shards:
             "words": shard.words, "bytes": len(shard.data), "sha256": hashlib.sha256(shard.data).hexdigest(),
             "left_out": shard.tally.left_out, "bad": shard.tally.bad,
         }  # fmt: skip
+        if shard.files:
+            line["files"] = list(shard.files)
         with open(self.folder / LOG, "ab") as handle:
             write(handle, json_line(line))
             handle.flush()
@@ -139,6 +153,41 @@ def why_none(folder: Path, sums: Sums) -> str:
     return f"pages left out: {counts}" + (
         f"; the first bad one, {first['title']!r}: {first['reason']}" if first else ""
     )
+
+
+def bad_pages(folder: Path) -> list[dict[str, str]]:
+    """The pages or files of a finished folder that were left out: id and reason of each."""
+    return [record for _, record in read_jsonl(folder / BAD)] if (folder / BAD).exists() else []
+
+
+def known_files(folder: Path) -> dict[str, Sequence[int | str]]:
+    """Key -> bytes, time of change (ns) and SHA-256 of each file of documents that a folder of shards was made from."""
+    return {key: (one["bytes"], one["modified"], one["sha256"]) for key, (one, _) in _files(folder).items()}
+
+
+def made_files(folder: Path) -> dict[str, Made]:
+    """Key -> where the passages of each file of documents are in a folder of shards."""
+    return {key: made for key, (_, made) in _files(folder).items()}
+
+
+def _files(folder: Path) -> dict[str, tuple[FileMade, Made]]:
+    log = folder / LOG
+    if not log.is_file():
+        return {}
+    stat = log.stat()
+    return _files_made(folder, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(2)
+def _files_made(folder: Path, size: int, modified: int) -> dict[str, tuple[FileMade, Made]]:
+    found = {}
+    for line in _read_log(folder / LOG):
+        start, shard = 0, shard_path(folder, line["block"])
+        for file in line.get("files", ()):
+            end = start + file["length"]
+            found[file["key"]] = file, Made(shard, start, end, file["passages"], file["words"], file["reason"])
+            start = end
+    return found
 
 
 def _read_log(path: Path) -> Iterator[_Line]:

@@ -1,15 +1,18 @@
-"""Sources of passages: MediaWiki dumps, articles, passages cut already, and a benchmark's gold passages."""
+"""Sources of passages: MediaWiki dumps, articles, a user's documents, passages cut already, and a benchmark's gold passages."""
 
-import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from io import BufferedReader, RawIOBase
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from pydantic import Field
 
 from ifqa.corpus.blocks import PACKED, Block, BlockSettings, cut
+from ifqa.corpus.documents import folder as documents_of
+from ifqa.corpus.documents.blocks import blocks as document_blocks
+from ifqa.corpus.documents.reading import Made
+from ifqa.corpus.pipe import Pipe, something_is_piped_in
 from ifqa.corpus.source_files import source_files
 from ifqa.corpus.store import hash_id, id_bytes
 from ifqa.corpus.wikipedia import multistream
@@ -22,9 +25,6 @@ from ifqa.identities import gold_id, questions_identity
 from ifqa.records import Passage, Question
 from ifqa.settings import Positive, check_settings, settings_of
 from ifqa.storage.files import cached_sha256, unpack
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 
 class Source(TypedDict):
@@ -40,37 +40,6 @@ class Source(TypedDict):
 Known = Mapping[str, Sequence[int | str]]  # path -> bytes, time of change (ns) and SHA-256 of a file
 PIPE = "-"
 _SMALL = 64_000_000  # bytes: a source of at most this size is hashed by every command, like a small artifact
-
-
-class Pipe(RawIOBase):
-    """Standard input. It can be read only once, so its bytes are counted and hashed while it is read."""
-
-    def __init__(self, source: BinaryIO) -> None:
-        self._source = source
-        self._digest = hashlib.sha256()
-        self.count = 0
-
-    def readable(self) -> bool:
-        """Always True."""
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read at most `len(buffer)` bytes into the buffer; returns how many."""
-        room = memoryview(buffer)
-        data = self._source.read(len(room))
-        room[: len(data)] = data
-        self._digest.update(data)
-        self.count += len(data)
-        return len(data)
-
-    def facts(self) -> tuple[int, int, str]:
-        """Bytes read so far, 0 for the time of change, and SHA-256: the same shape as `file_facts`."""
-        return self.count, 0, self._digest.hexdigest()
-
-
-def something_is_piped_in() -> bool:
-    """Whether standard input is open and is not a terminal."""
-    return sys.stdin is not None and not sys.stdin.isatty()
 
 
 def open_pipe(sources: Sequence[Source]) -> Pipe | None:
@@ -173,9 +142,11 @@ def gold(benchmark: str, splits: list[str], *, questions: Sequence[Sequence[Ques
     yield from cut(((Passage(gold_id(text), "", text), 0) for text in texts), f"gold passages of {benchmark}", {})
 
 
-FORMATS: dict[str, Callable[..., Iterator[Block]]] = {
+#: Format -> the function whose arguments are its settings. That of documents gives their folder, the others give blocks.
+FORMATS: dict[str, Callable[..., Any]] = {
     "dump": dump,
     "articles": articles,
+    "documents": documents_of.folder,
     "passages": passages,
     "gold": gold,
 }
@@ -201,13 +172,31 @@ def _check(source: Source) -> None:
     check_settings(
         f"setting of a {kind!r} source", FORMATS[kind], settings, given=["pipe", "questions"], beside=["format"]
     )
+    if source["format"] == "documents":
+        documents_of.check(folder_of(source))
     files_of(source)
 
 
-def blocks(source: Source, pipe: Pipe | None = None) -> Iterator[Block]:
-    """The blocks of a source; each becomes a shard of passages."""
+def blocks(
+    source: Source, pipe: Pipe | None = None, known: Known | None = None, made: Mapping[str, Made] | None = None
+) -> Iterator[Block]:
+    """The blocks of a source; each becomes a shard of passages.
+
+    Args:
+        source: the source.
+        pipe: standard input, if the source is that.
+        known, made: of a source of documents, the files of an earlier build, and their passages that can be used again.
+    """
+    if source["format"] == "documents":
+        return document_blocks(folder_of(source), known or {}, made or {})
     settings = {key: value for key, value in source.items() if key != "format"}
-    return FORMATS[source["format"]](**settings, **({"pipe": pipe} if is_pipe(source) else {}))
+    found: Iterator[Block] = FORMATS[source["format"]](**settings, **({"pipe": pipe} if is_pipe(source) else {}))
+    return found
+
+
+def folder_of(source: Source) -> documents_of.Folder:
+    """The folder of a source of documents."""
+    return documents_of.folder(**{key: value for key, value in source.items() if key != "format"})  # type: ignore[arg-type]
 
 
 def is_pipe(source: Source) -> bool:
@@ -216,8 +205,8 @@ def is_pipe(source: Source) -> bool:
 
 
 def files_of(source: Source) -> list[Path]:
-    """The files of a source in the order they are read; none for `gold` and for a pipe."""
-    if source["format"] == "gold" or is_pipe(source):
+    """The files of a source in the order they are read; none for `gold` and for a pipe, and for documents, which have many."""
+    if source["format"] in ("gold", "documents") or is_pipe(source):
         return []
     return source_files(source["path"], source["format"])
 
@@ -228,12 +217,16 @@ def identify(source: Source, known: Known) -> dict[str, object]:
     Args:
         source: the source.
         known: path -> [bytes, modified (ns), SHA-256] of files hashed before. Only sources over 64 MB use it: hashing
-            20 GB takes a minute. A pipe's hash is known only from here, and None until the pipe has been read.
+            20 GB takes a minute; and documents, by the key of a file. A pipe's hash is known only from here, and None until
+            the pipe has been read.
     """
     settings = {**settings_of(FORMATS[source["format"]]), **source}
     if source["format"] == "gold":
         return {**settings, "questions": [questions_identity(split) for split in source["questions"]]}
-    if is_pipe(source):
+    files: list[int | str | None]
+    if source["format"] == "documents":
+        files = [documents_of.identity(folder_of(source), known)]
+    elif is_pipe(source):
         files = [known[PIPE][2] if PIPE in known else None]
     else:
         paths = files_of(source)
@@ -246,7 +239,9 @@ def size(sources: Sequence[Source]) -> int | None:
     """Bytes of all files of the sources; None if a source is a pipe."""
     if any(map(is_pipe, sources)):
         return None
-    return sum(path.stat().st_size for source in sources for path in files_of(source))
+    folders = [folder_of(source) for source in sources if source["format"] == "documents"]
+    several = sum(path.stat().st_size for source in sources for path in files_of(source))
+    return several + sum(map(documents_of.size, folders))
 
 
 def facts(sources: Sequence[Source], pipe: Pipe | None) -> dict[str, tuple[int, int, str]]:

@@ -13,6 +13,7 @@ from typing import Literal
 from ifqa.config.corpus import Corpus, build_settings, load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus import blocks, sources
+from ifqa.corpus.shards import known_files
 from ifqa.errors import IfqaError
 from ifqa.identities import questions_identity
 from ifqa.pipeline.opening import reads_passages
@@ -30,8 +31,9 @@ from ifqa.storage.files import sha256
 def inputs_of_passages(corpus: Corpus, known: sources.Known | None = None) -> dict[str, object]:
     """The sources' settings and the SHA-256 of their files; `known` as `sources.identify` takes it."""
     if known is None:
-        manifest = artifacts.read_manifest(corpus.folder / "passages")
-        known = manifest["record"].get("sources", {}) if manifest else {}
+        folder = corpus.folder / "passages"
+        manifest = artifacts.read_manifest(folder)
+        known = manifest["record"].get("sources", {}) | known_files(folder) if manifest else {}
     return {
         "stage": "passages",
         "version": blocks.VERSION,

@@ -15,9 +15,11 @@ from ifqa.config.experiment import Experiment
 from ifqa.config.variants import write_resolved
 from ifqa.corpus import sources
 from ifqa.corpus.blocks import make_shard
+from ifqa.corpus.documents import told
 from ifqa.corpus.forecast import require_room
 from ifqa.corpus.id_index import write_id_index
-from ifqa.corpus.shards import BAD, Shards, why_none
+from ifqa.corpus.pipe import something_is_piped_in
+from ifqa.corpus.shards import BAD, Shards, bad_pages, known_files, made_files, why_none
 from ifqa.errors import IfqaError
 from ifqa.pipeline.asking import ask
 from ifqa.pipeline.opening import Session, refuse_other_families
@@ -40,7 +42,7 @@ from ifqa.records import Prediction
 from ifqa.scoring import summary
 from ifqa.scoring.collected import Collected
 from ifqa.scoring.declared import declared
-from ifqa.storage.artifacts import lock, make, read_manifest, take_over
+from ifqa.storage.artifacts import is_damaged, lock, make, read_manifest, take_over
 from ifqa.storage.files import write_json, write_jsonl
 from ifqa.workers.tasks import Workers
 from ifqa.workers.tasks import run as run_all
@@ -59,29 +61,39 @@ def build_passages(corpus: Corpus) -> Path:
     folder = corpus.folder / "passages"
     with make(folder, lambda: inputs_of_passages(corpus), resume="any") as draft:
         if draft is None:
-            if any(map(sources.is_pipe, found)) and sources.something_is_piped_in():
+            if any(map(sources.is_pipe, found)) and something_is_piped_in():
                 say(f"{folder} came by a pipe; remove it to build it from another one")
             return folder
         require_room(found, draft.folder)
         shards, pipe = Shards(draft.folder), sources.open_pipe(found)
-        blocks = (block for source in found for block in sources.blocks(source, pipe))
+        documents = any(source["format"] == "documents" for source in found)
+        known, made = known_files(folder), {} if is_damaged(folder) else made_files(folder)
+        blocks = (block for source in found for block in sources.blocks(source, pipe, known, made))
         with bar(f"passages of {corpus.name}", sources.size(found), unit="bytes") as advance:
-            todo = shards.unfinished(blocks, advance)
+            todo = shards.copied(shards.unfinished(blocks, advance), advance)
             for block, shard in run_all(make_shard, todo, workers=corpus.workers, engine=corpus.engine):
                 shards.add(block.number, shard)
                 advance(block.read)
         sums = shards.finish()
         if not sums["passages"]:
-            raise IfqaError(f"corpus {corpus.name}: its sources hold no passage; {why_none(draft.folder, sums)}")
+            reasons = "; ".join(told.left_out(bad_pages(draft.folder))) if documents else ""
+            raise IfqaError(
+                f"corpus {corpus.name}: its sources hold no passage; {reasons or why_none(draft.folder, sums)}"
+            )
         if write_id_index(draft.folder) != sums["passages"]:
             raise IfqaError(f"the shards in {draft.folder} changed while they were indexed; run the same command again")
         draft.record |= {**sums, "sources": sources.facts(found, pipe)}
-        draft.inputs = inputs_of_passages(corpus, draft.record["sources"])
-    several = [counted(sums[key], key.removesuffix("s")) for key in ("passages", "pages", "shards")]
-    say(f"{folder}: {several[0]} of {several[1]} in {several[2]}")
+        draft.inputs = inputs_of_passages(corpus, draft.record["sources"] | known_files(draft.folder))
+        changes = told.changes(known, known_files(draft.folder))
+    several = [counted(sums["passages"], "passage"), counted(sums["pages"], "file" if documents else "page")]
+    say(f"{folder}: {several[0]} of {several[1]} in {counted(sums['shards'], 'shard')}")
     if shards.reused:
         say(f"{counted(shards.reused, 'block')} had been finished by an earlier build")
-    if sums["bad"]:
+    if documents:
+        say(f"{corpus.name}: {changes}")
+        for line in told.left_out(bad_pages(folder), folder / BAD):
+            say(line)
+    elif sums["bad"]:
         say(f"{counted(sums['bad'], 'bad page')}: {folder / BAD}")
     return folder
 

@@ -1,13 +1,11 @@
-"""What the command line prints: scores, answers with their evidence, and lists of experiments, corpora and plugins."""
+"""What the command line prints: scores, and lists of experiments, corpora and plugins."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment, load_experiment
@@ -17,12 +15,11 @@ from ifqa.pipeline.ready import is_scored, missing
 from ifqa.pipeline.upstream import answers_of, predictions_of, questions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import printable
-from ifqa.records import Answer, Passage
+from ifqa.report.answers import print_answer
 from ifqa.report.examples import choose
-from ifqa.report.excerpts import excerpt
 from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
-from ifqa.report.terminal import mark_parts, plain
+from ifqa.report.terminal import plain
 from ifqa.scoring.declared import GOLD_READ, Declared, declared
 from ifqa.scoring.stored import read_rows, read_scores
 from ifqa.scoring.summary import Content, partial
@@ -121,25 +118,6 @@ def _beside(experiment: Experiment, scores: Content, by: Declared) -> Iterator[s
         yield f"{plain(one.measure)} {found_here}, expected {one.value:g}{tolerance}{of}: {verdict(scores, one)}"
 
 
-def show_answer(answer: Answer) -> None:
-    """Print a question's answer and its evidence, with the answer marked in it."""
-    _print_answer(answer, answer.evidence[:3])
-
-
-def answer_json(answer: Answer) -> dict[str, object]:
-    """A question's answer and its evidence passages, the most important first, as JSON data."""
-    return {
-        "question": answer.question.text,
-        "answer": answer.text,
-        "factual": answer.factual,
-        "error": answer.error,
-        "how": asdict(answer.how) if answer.how else None,
-        "confidence": answer.confidence,
-        "candidate": answer.candidate,
-        "evidence": [{"id": one.id, "title": one.title, "text": one.text} for one in answer.evidence],
-    }
-
-
 def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
     """Print `count` questions of an experiment, chosen by `ifqa.report.examples`, each with its answer and first evidence.
 
@@ -155,41 +133,7 @@ def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
     answers = {one.question.id: one for one in answers_of(experiment, kinds)}
     for question_id, kind in kinds.items():
         answer = answers[question_id]
-        _print_answer(answer, answer.evidence[:1], kind, " / ".join(answer.question.answers))
-
-
-_INDENT = 10
-_COLOURS = {"right": "green", "wrong": "red", "partly right": "yellow", "abstained": "yellow"}
-
-
-def _print_answer(answer: Answer, evidence: Sequence[Passage], kind: str = "", wanted: str = "") -> None:
-    console = Console(highlight=False)
-    styled = console.color_system is not None
-    text = plain(answer.text or answer.why_not)
-    if answer.text and answer.confidence is not None:
-        text += f" [dim](confidence {answer.confidence:.0%})[/dim]"
-    notes = [kind] if kind in _COLOURS else []
-    if wanted and kind != "right":
-        notes.append(f"wanted: {plain(wanted)}")
-    if notes:
-        text += f"  [{_COLOURS.get(kind, 'dim')}]({'; '.join(notes)})[/]"
-    _print_field(console, "Question", plain(answer.question.text))
-    _print_field(console, "Answer", text)
-    if answer.how and answer.how.calculation:
-        _print_field(console, "Computed", plain(str(answer.how.calculation)))
-    for number, passage in enumerate(evidence):
-        title = f"{passage.title} · " if passage.title else ""
-        _print_field(console, "" if number else "In fact", f"[dim]{plain(title)}{plain(passage.id)}[/dim]")
-        _print_field(console, "", mark_parts(excerpt(answer.marked(passage), answer.question.text), styled))
-    console.print()
-
-
-def _print_field(console: Console, name: str, markup: str) -> None:
-    """Print a name and a text beside it, which is wrapped to the terminal's width."""
-    text = Text.from_markup(markup, emoji=False)
-    for number, line in enumerate(text.wrap(console, max(console.width - _INDENT, _INDENT))):
-        line.rstrip()
-        console.print(Text(("" if number else name).ljust(_INDENT), "bold") + line, soft_wrap=True)
+        print_answer(answer, answer.evidence[:1], kind, " / ".join(answer.question.answers))
 
 
 def list_json() -> dict[str, Any]:

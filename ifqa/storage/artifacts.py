@@ -284,6 +284,12 @@ def damaged(folder: Path, manifest: Manifest, thorough: bool = False) -> Iterato
             yield name
 
 
+def is_damaged(folder: Path) -> bool:
+    """Whether the folder holds no finished artifact, or one with a damaged file."""
+    manifest = read_manifest(folder)
+    return manifest is None or any(damaged(folder, manifest))
+
+
 def _facts(folder: Path) -> dict[str, _File]:
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in ONLY_THERE]
     return {

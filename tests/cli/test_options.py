@@ -43,7 +43,8 @@ FLAGS = {
     "--set": ("retriever.k1=1.5", ("retriever", "k1"), 1.5),
 }
 #: Of a verb, not of an experiment.
-OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold"}
+OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold",
+          "--docs", "--include", "--exclude", "--questions", "--out"}  # fmt: skip
 VERBS = {
     "ask": ["If?", "-e", "mine"],
     "retrieve": ["mine"],

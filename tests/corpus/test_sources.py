@@ -75,7 +75,7 @@ def test_readable_sources_are_accepted():
 @pytest.mark.parametrize(
     ("source", "complaint"),
     [
-        ({"path": "d.xml"}, "unknown format of a passage source ''; known: articles, dump, gold, passages"),
+        ({"path": "d.xml"}, "unknown format of a passage source ''; known: articles, documents, dump, gold, passages"),
         ({"format": "dmp", "path": "d.xml"}, "'dmp'; did you mean 'dump'?"),
         ({"format": ["dump"], "path": "d.xml"}, "unknown format of a passage source"),
         ({"format": "dump"}, "setting of a 'dump' source 'path' is missing"),

@@ -12,8 +12,9 @@ from ifqa.how import Calculation, How, Term, parted
 from ifqa.pipeline.clean import Variant
 from ifqa.protocols import Measure, Subset
 from ifqa.records import Answer, Passage, Question
+from ifqa.report.answers import answer_json, show_answer
 from ifqa.report.scores import Scores, scores_of
-from ifqa.report.screen import answer_json, list_json, show_answer, show_list, show_scores, show_variants
+from ifqa.report.screen import list_json, show_list, show_scores, show_variants
 from ifqa.report.terminal import mark_parts
 from ifqa.scoring.declared import Declared
 

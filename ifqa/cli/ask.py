@@ -1,0 +1,150 @@
+"""`ifqa ask`: one question, many from a file, or a prompt; over an experiment's corpus or a folder of documents."""
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ifqa.cli.options import Json, changed_experiment, changing, print_json
+from ifqa.cli.process import in_words, refuse
+from ifqa.errors import IfqaError
+
+if TYPE_CHECKING:
+    from ifqa.records import Answer
+
+_HISTORY, _REMEMBERED = ".ask_history", 1000  # below indexes/; lines
+
+
+@changing(
+    "corpus", "retriever", "k", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens"
+)  # fmt: skip
+def ask(
+    changes: dict[str, object],
+    question: Annotated[
+        str, typer.Argument(help='A counterfactual question: "If ..., ...?" Without one, on a terminal: a prompt.')
+    ] = "",
+    experiment: Annotated[
+        str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")
+    ] = "sample",
+    docs: Annotated[
+        Path | None, typer.Option("--docs", help="A folder of your documents, or a file, to search instead.")
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", help="With --docs: only files of this pattern. Repeatable.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option("--exclude", help="With --docs: no files of this pattern. Repeatable.")
+    ] = None,
+    questions: Annotated[
+        Path | None, typer.Option("--questions", help="Answer the questions of this file: .txt, .csv or .jsonl.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="With --questions: the file of the answers: .jsonl, .csv or .txt.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", min=0, max=1, help="Least confidence of an answer; 0: always answer."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Answer a question, and show the passages with the facts; or answer many."""
+    _check(question, docs, include, exclude, questions, out, changes)
+    chosen = changed_experiment(experiment, changes)
+    if docs is not None:
+        from ifqa.config.variants import override
+        from ifqa.pipeline.documents import corpus_of
+
+        chosen = override(chosen, {"corpus": corpus_of(docs, chosen, include or (), exclude or ())})
+    from ifqa.pipeline.searched import searched_by
+    from ifqa.pipeline.stages import open_system
+    from ifqa.pipeline.system import as_questions
+    from ifqa.report.answers import answer_json, show_answer
+
+    if chosen.reader is None:
+        raise IfqaError(f"experiment {chosen.name} has no [reader]")
+    if questions is not None and out is not None:
+        from ifqa.formats.asked import read_asked
+        from ifqa.report.many import answer_into, check_out
+
+        check_out(out)
+        asked = as_questions(read_asked(questions))
+        with open_system(chosen) as system:
+            answer_into(out, asked, system, threshold)
+        if json:
+            print_json({"out": str(out), "questions": len(asked)})
+        return
+    if question:
+        as_questions([question])
+    with open_system(chosen) as system:
+        searched = searched_by(chosen)
+
+        def show(answer: "Answer") -> None:
+            if json:
+                print_json(answer_json(answer, searched))
+            else:
+                show_answer(answer, searched)
+
+        if question:
+            show(system.ask(question, threshold))
+        else:
+            system.open()
+            _prompt(chosen.root / "indexes" / _HISTORY, lambda line: show(system.ask(line, threshold)))
+
+
+def _check(
+    question: str,
+    docs: Path | None,
+    include: list[str] | None,
+    exclude: list[str] | None,
+    questions: Path | None,
+    out: Path | None,
+    changes: dict[str, object],
+) -> None:
+    """Refuse options that do not go together, before anything is built."""
+    if (questions is None) != (out is None):
+        given, lacking = ("--out", "--questions") if questions is None else ("--questions", "--out")
+        raise IfqaError(f"{given} is given without {lacking}; wanted: ifqa ask --questions FILE --out FILE")
+    if question and questions is not None:
+        raise IfqaError("a question and --questions are given; wanted one of them")
+    if docs is not None and "corpus" in changes:
+        raise IfqaError("--docs and --corpus are given; wanted one of them")
+    if docs is None and (include or exclude):
+        raise IfqaError("--include and --exclude are for --docs; wanted: ifqa ask --docs FOLDER --include PATTERN")
+    if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
+        raise IfqaError(
+            'no question, and no terminal to ask for one; wanted: ifqa ask "If ..., ...?", or --questions FILE'
+        )
+
+
+def _prompt(history: Path, answer: Callable[[str], None]) -> None:
+    """Ask for questions until an empty line or Ctrl-D. What was asked is remembered where Python has readline."""
+    try:
+        import readline
+    except ImportError:  # Windows, whose console has a history of its own
+        readline = None  # type: ignore[assignment]
+    if readline:
+        readline.set_history_length(_REMEMBERED)
+        with suppress(OSError):
+            readline.read_history_file(history)
+    print('Ask "If ..., ...?"; an empty line ends.', file=sys.stderr)
+    try:
+        while line := _line():
+            try:
+                answer(line)
+            except (IfqaError, OSError) as error:
+                refuse(in_words(error))
+    finally:
+        if readline:
+            with suppress(OSError):  # a folder that cannot be written to
+                readline.write_history_file(history)
+
+
+def _line() -> str:
+    try:
+        return input("> ").strip()
+    except EOFError:
+        print(file=sys.stderr)
+        return ""

@@ -1,0 +1,151 @@
+"""Word documents (.docx) and electronic books (.epub): zip archives of XML, of which a bounded amount is unpacked."""
+
+import lzma
+import posixpath
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from urllib.parse import unquote
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+from zipfile import BadZipFile, ZipFile
+
+from ifqa.corpus.documents.text import Run, Unreadable, decode
+from ifqa.corpus.documents.web import html_runs
+
+LARGEST_PART = 1 << 25  # bytes of an unpacked file of an archive; its tree takes ten times as much memory
+LARGEST = 1 << 28  # bytes of all files of an archive that are unpacked
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # repeats what stands before it
+_BROKEN = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error, lzma.LZMAError)
+_PAGES = ("application/xhtml+xml", "text/html")
+
+
+class _Archive:
+    """The files of a zip archive in memory.
+
+    Raises:
+        Unreadable: it is none, it is damaged or encrypted, or a file in it is missing or unpacks to too much.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        try:
+            self._zip = ZipFile(BytesIO(data))
+        except _BROKEN as error:
+            raise Unreadable(f"not a whole zip archive ({error})") from error
+        self._left = LARGEST
+        self.names = frozenset(self._zip.namelist())
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file of the archive; what the archive says of its size is not relied on."""
+        most = min(LARGEST_PART, self._left)
+        try:
+            with self._zip.open(name) as handle:
+                data = handle.read(most + 1)
+        except KeyError as error:
+            raise Unreadable(f"there is no {name} in it") from error
+        except _BROKEN as error:
+            raise Unreadable(f"{name} in it cannot be unpacked ({error})") from error
+        if len(data) > most:
+            raise Unreadable(f"{name} in it unpacks to more than {most:,} bytes")
+        self._left -= len(data)
+        return data
+
+    def tree(self, name: str) -> Element:
+        """The XML of a file of the archive. One that declares a document type is refused: its entities can grow without end."""
+        data = self.read(name)
+        if b"<!DOCTYPE" in data:
+            raise Unreadable(f"{name} in it declares a document type; wanted plain XML")
+        try:
+            return ElementTree.fromstring(data)  # noqa: S314 - bounded, and without a document type
+        except ElementTree.ParseError as error:
+            raise Unreadable(f"{name} in it is not XML ({error})") from error
+
+
+def read_docx(data: bytes) -> Iterator[Run]:
+    """The paragraphs of a Word document, and the rows of its tables; headings by their styles. Deleted text is left out.
+
+    Raises:
+        Unreadable: as `_Archive`.
+    """
+    archive = _Archive(data)
+    tree = archive.tree("word/document.xml")
+    styles = _levels(archive) if "word/styles.xml" in archive.names else {}
+    for number, element in enumerate(_blocks(tree), start=1):
+        if element.tag == f"{_WORD}tr":
+            text = "; ".join(filter(None, (_text(cell).strip() for cell in element.iter(f"{_WORD}tc"))))
+            yield Run(f"{text}.", number)
+        else:
+            yield Run(_text(element), number, True, _level(element, styles))
+
+
+def _blocks(tree: Element) -> Iterator[Element]:
+    """The paragraphs and the rows of tables, in their order; those within another are part of it."""
+    waiting = [tree]
+    while waiting:
+        element = waiting.pop()
+        if element.tag in (f"{_WORD}p", f"{_WORD}tr"):
+            yield element
+        elif element.tag != _FALLBACK:
+            waiting += reversed(element)
+
+
+def _text(element: Element) -> str:
+    parts, waiting = list[str](), [element]
+    while waiting:
+        one = waiting.pop()
+        if one.tag == f"{_WORD}t":
+            parts.append(one.text or "")
+        elif one.tag in (f"{_WORD}tab", f"{_WORD}br", f"{_WORD}cr") or (one.tag == f"{_WORD}p" and parts):
+            parts.append(" ")
+        if one.tag != _FALLBACK:
+            waiting += reversed(one)
+    return "".join(parts)
+
+
+def _levels(archive: _Archive) -> dict[str, int]:
+    """Id -> level of the styles that are headings. Their names are English in every language's Word, their ids are not."""
+    found = {}
+    for style in archive.tree("word/styles.xml").iter(f"{_WORD}style"):
+        named = style.find(f"{_WORD}name")
+        name = (named.get(f"{_WORD}val") or "").lower() if named is not None else ""
+        level = _outline(style) or (
+            int(name[8:]) if name[:8] == "heading " and name[8:].isdecimal() else int(name == "title")
+        )
+        if level:
+            found[style.get(f"{_WORD}styleId") or ""] = level
+    return found
+
+
+def _level(paragraph: Element, styles: dict[str, int]) -> int:
+    style = paragraph.find(f"{_WORD}pPr/{_WORD}pStyle")
+    return _outline(paragraph) or (styles.get(style.get(f"{_WORD}val") or "", 0) if style is not None else 0)
+
+
+def _outline(element: Element) -> int:
+    """The level that a paragraph or a style sets itself; 9 of Word is that of text."""
+    level = element.find(f"{_WORD}pPr/{_WORD}outlineLvl")
+    value = (level.get(f"{_WORD}val") or "") if level is not None else ""
+    return int(value) + 1 if value in set("012345678") else 0
+
+
+def read_epub(data: bytes) -> Iterator[Run]:
+    """The text of a book, in the order of its spine, whose documents are its parts from 1; without its table of contents.
+
+    Raises:
+        Unreadable: as `_Archive`; or it is no book.
+    """
+    archive = _Archive(data)
+    root = next(iter(archive.tree("META-INF/container.xml").findall(".//{*}rootfile")), None)
+    package = (root.get("full-path") or "") if root is not None else ""
+    if not package:
+        raise Unreadable("its META-INF/container.xml names no book")
+    book = archive.tree(package)
+    items = {item.get("id"): item for item in book.findall(".//{*}item")}
+    for number, reference in enumerate(book.findall(".//{*}itemref"), start=1):
+        item = items.get(reference.get("idref"))
+        if item is None or item.get("media-type") not in _PAGES or "nav" in (item.get("properties") or "").split():
+            continue
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(item.get("href") or "")))
+        for run in html_runs(decode(archive.read(name))):
+            yield Run(run.text, number, run.opens, run.level)

@@ -1,0 +1,133 @@
+"""Reads a file as passages: a reader for each kind of file, by the end of its name."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ifqa.corpus.documents import packed, pdf, plain, tables, web
+from ifqa.corpus.documents.cutting import cut
+from ifqa.corpus.documents.places import Unit
+from ifqa.corpus.documents.text import Run, Unreadable, decode
+from ifqa.corpus.store import passage_line
+from ifqa.errors import IfqaError
+
+VERSION = 1  # raised when a file becomes other passages, so that those of an earlier version are not used again
+
+#: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
+READERS: Mapping[str, tuple[Unit, Callable[[bytes, tuple[str, ...]], Iterable[Run]]]] = {
+    ".txt": ("line", lambda data, _: plain.read_text(decode(data))),
+    ".text": ("line", lambda data, _: plain.read_text(decode(data))),
+    ".log": ("line", lambda data, _: plain.read_text(decode(data))),
+    ".md": ("line", lambda data, _: plain.read_markdown(decode(data))),
+    ".markdown": ("line", lambda data, _: plain.read_markdown(decode(data))),
+    ".rst": ("line", lambda data, _: plain.read_rst(decode(data))),
+    ".html": ("line", lambda data, _: web.read_html(data)),
+    ".htm": ("line", lambda data, _: web.read_html(data)),
+    ".xhtml": ("line", lambda data, _: web.read_html(data)),
+    ".pdf": ("page", lambda data, _: pdf.read_pdf(data)),
+    ".docx": ("paragraph", lambda data, _: packed.read_docx(data)),
+    ".epub": ("part", lambda data, _: packed.read_epub(data)),
+    ".csv": ("line", lambda data, columns: tables.read_csv(decode(data), columns)),
+    ".tsv": ("line", lambda data, columns: tables.read_csv(decode(data), columns, "\t")),
+    ".jsonl": ("line", lambda data, columns: tables.read_jsonl(decode(data), columns)),
+}
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How documents become passages: see `ifqa.corpus.documents.folder.documents`."""
+
+    words: int = 100
+    overlap: int = 0
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Made:
+    """The passages of a file in an earlier build: the bytes `start` to `end` of a shard; or why it was left out."""
+
+    shard: Path
+    start: int
+    end: int
+    passages: int
+    words: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to read.
+
+    Attributes:
+        path: where it is.
+        name: its path below the folder that was given, with slashes.
+        size: bytes.
+        modified: time of change (ns).
+        sha256: of its bytes.
+        key: a hash of its folder and of the settings that it is read with, and its name.
+        made: its passages, if an earlier build made them from the same bytes and settings.
+    """
+
+    path: Path
+    name: str
+    size: int
+    modified: int
+    sha256: str
+    key: str
+    made: Made | None = None
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Files that become a shard together."""
+
+    files: tuple[File, ...]
+    cutting: Cutting
+
+    def key(self) -> str:
+        """What decides their passages."""
+        files = [(file.name, file.sha256) for file in self.files]
+        return repr((VERSION, asdict(self.cutting), files))
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The passages of a file as lines of a shard, with their number and their words."""
+
+    data: bytes
+    passages: int
+    words: int
+
+
+def passages_of(file: File, cutting: Cutting) -> Lines:
+    """The passages of a file: those of an earlier build, or read from it now.
+
+    Raises:
+        Unreadable: the file is left out.
+        IfqaError: it changed since it was hashed, so the build would not be what its manifest says.
+    """
+    if file.made and file.made.reason:
+        raise Unreadable(file.made.reason)
+    if file.made:
+        with open(file.made.shard, "rb") as shard:
+            shard.seek(file.made.start)
+            return Lines(shard.read(file.made.end - file.made.start), file.made.passages, file.made.words)
+    try:
+        data = file.path.read_bytes()
+    except FileNotFoundError:
+        data = b""
+    except OSError as error:
+        raise Unreadable(f"cannot be read ({error.strerror})") from error
+    if hashlib.sha256(data).hexdigest() != file.sha256:
+        raise IfqaError(f"{file.path} changed while it was being read; run the same command again")
+    if not data.strip():
+        raise Unreadable("empty")
+    unit, reader = READERS[file.path.suffix.lower()]
+    lines, words = list[bytes](), 0
+    for passage in cut(file.name, reader(data, cutting.columns), unit, cutting.words, cutting.overlap):
+        lines.append(passage_line(passage.id, passage.title, passage.text))
+        words += len(passage.text.split())
+    if not lines:
+        raise Unreadable("no text in it")
+    return Lines(b"".join(lines), len(lines), words)

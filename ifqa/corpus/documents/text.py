@@ -1,0 +1,116 @@
+"""The text of a document as runs: pieces of text that know their page or line."""
+
+import codecs
+from dataclasses import dataclass
+
+from ifqa.errors import IfqaError
+from ifqa.progress import CONTROLS
+
+_MULTIBYTE = 0.12  # share of bytes above 127 from which a text is hardly in a Latin script
+#: Encodings that are tried by their statistics where a text is neither UTF-8 nor in a Latin script.
+_OTHERS = [
+    "cp1250",
+    "cp1251",
+    "cp1253",
+    "cp1254",
+    "cp1255",
+    "cp1256",
+    "koi8_r",
+    "cp932",
+    "euc_jp",
+    "gb18030",
+    "big5",
+    "euc_kr",
+]
+_MARKS = [
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+]
+_SAMPLE = 1 << 16  # bytes by which an encoding is guessed
+_LETTERS = str.maketrans(
+    {
+        "\xad": "",
+        "\ufb00": "ff",
+        "\ufb01": "fi",
+        "\ufb02": "fl",
+        "\ufb03": "ffi",
+        "\ufb04": "ffl",
+        "\ufb05": "ft",
+        "\ufb06": "st",
+    }
+)
+
+
+class Unreadable(IfqaError):
+    """Why a file is left out, in a few words. It is listed, and the other files are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A piece of a document's text on one page or line.
+
+    Attributes:
+        text: the text; white space is squeezed later.
+        place: the number of its page, line, paragraph, part or row, from 1.
+        opens: whether it begins a paragraph, else it continues the run before.
+        level: of a heading, from 1; 0 for other text.
+    """
+
+    text: str
+    place: int
+    opens: bool = True
+    level: int = 0
+
+
+def clean(text: str) -> str:
+    """The text with single blanks for white space, without ligatures, soft hyphens and what could steer a terminal."""
+    text = CONTROLS.sub(lambda found: " " if found[0] < "\xa0" or found[0] in "\u2028\u2029" else "", text)
+    return " ".join(text.translate(_LETTERS).split())
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text as an editor counts them: `str.splitlines` also splits at form feeds and other separators."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def decode(data: bytes, declared: str = "") -> str:
+    """The text of bytes, by their byte order mark, as UTF-8, in the encoding that the file declares, or in a likely one.
+
+    A text that is none of these is read as Windows-1252 if most of it is ASCII; otherwise the statistics of its bytes decide.
+
+    Raises:
+        Unreadable: the bytes are no text.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    if b"\0" in data[:_SAMPLE]:
+        raise Unreadable("not a text: it holds null bytes")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        text = data.decode(errors="replace")
+    broken = text.count("\ufffd")
+    if sum(one > "\x7f" for one in text) > 10 * broken:  # a cut or damaged character in a text in UTF-8
+        return text
+    return _in_encoding(data, declared) or _in_encoding(data, _likely(data[:_SAMPLE])) or data.decode("latin-1")
+
+
+def _likely(sample: bytes) -> str:
+    if sum(byte > 127 for byte in sample) < _MULTIBYTE * len(sample):
+        return "cp1252"
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(sample, cp_isolation=_OTHERS).best()
+    return best.encoding if best else "cp1252"
+
+
+def _in_encoding(data: bytes, encoding: str) -> str:
+    """The text in an encoding; empty if it does not fit, or there is no such encoding of text."""
+    try:
+        return data.decode(encoding or "ascii")
+    except (LookupError, ValueError):  # a UnicodeDecodeError is a ValueError
+        return ""

@@ -1,0 +1,136 @@
+"""The text of an HTML page, without its menus, headers, footers, forms and scripts. It takes time linear in the page's length."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html import unescape
+
+from ifqa.corpus.documents.text import Run, decode
+
+_SKIPPED = frozenset(
+    "nav header footer aside form button select template svg iframe object script style noscript".split()
+)
+_MENUS = frozenset("navigation banner contentinfo search menu menubar".split())
+_RAW = {
+    name: re.compile(rf"</{name}\b", re.IGNORECASE) for name in ("script", "style", "textarea", "title", "template")
+}
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+_INLINE = frozenset(
+    """a abbr b bdi bdo cite code data del dfn em font i img ins kbd label mark q s samp small span strong sub sup time tt u
+    var wbr""".split()
+)
+#: What begins with "<" is a tag if it ends before the next "<"; so each character is looked at once.
+_TAG = re.compile(r"<(?:(!--)|([/?!]?)([a-zA-Z][^\s<>/]{0,40})([^<>]*)>)")
+_ROLE = re.compile(r"\brole\s*=\s*[\"']?([a-z]+)", re.IGNORECASE)
+_HIDDEN = re.compile(r"(?:^|\s)(?:hidden(?=[\s=/]|$)|aria-hidden\s*=\s*[\"']?true)", re.IGNORECASE)
+_CHARSET = re.compile(rb"(?:charset|encoding)\s*=\s*[\"']?([\w.:-]{2,40})", re.IGNORECASE)
+_HEADING = re.compile(r"h([1-6])")
+
+
+def read_html(data: bytes) -> list[Run]:
+    """The text of a page, with the line of each run.
+
+    Raises:
+        Unreadable: it is no text.
+    """
+    declared = _CHARSET.search(data[:2000])
+    return html_runs(decode(data, declared[1].decode("ascii") if declared else ""))
+
+
+def html_runs(text: str) -> list[Run]:
+    """The text of HTML: of its `main` if it has one, else of all but its menus; headings have their level."""
+    found, unclosed = _read(text, _SKIPPED, True)
+    if unclosed:  # its end tag is missing, and the rest of the page is below it
+        found, _ = _read(text, _SKIPPED - {unclosed}, False)
+    within = [run for run, main in found if main]
+    return within if any(not run.level for run in within) else [run for run, _ in found]
+
+
+def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[Run, bool]], str]:
+    """The runs, each with whether it is in `main`; and the skipped element that never ends, or empty."""
+    found: list[tuple[Run, bool]] = []
+    skipping: list[str] = []  # the skipped element, and the elements of the same name within it
+    line, level, main, article = 1, 0, 0, 0
+    opens, glued = True, False
+    for kind, value, attributes in _tokens(text):
+        if kind == "text" and not skipping:
+            parts = value.split("\n")
+            for number, part in enumerate(map(unescape, parts)):
+                if glued and not number:  # "H<sub>2</sub>O" is one word
+                    run, within = found[-1]
+                    found[-1] = replace(run, text=run.text + part), within
+                elif part.strip():
+                    found.append((Run(part, line + number, opens, level), main > 0))
+                    opens = False
+            glued = bool(parts[-1].strip()) or (glued and len(parts) == 1)
+        elif skipping:
+            skipping += [value] * (kind == "start" and value == skipping[0])
+            if kind == "end" and value == skipping[0]:
+                skipping.pop()
+        elif kind == "start" and _is_skipped(value, attributes, skipped, roles, article):
+            skipping = [value]
+        elif kind != "raw":
+            step = 1 if kind == "start" else -1
+            main = max(0, main + step * (value == "main" or (kind == "start" and _role(attributes) == "main")))
+            article = max(0, article + step * (value in ("main", "article", "section")))
+            if heading := _HEADING.fullmatch(value):
+                level = int(heading[1]) if kind == "start" else 0
+            if value not in _INLINE:
+                glued = False
+                opens = opens or value not in ("td", "th", "br")
+        line += attributes.count("\n") + (value.count("\n") if kind in ("text", "raw") else 0)
+    return _headings_joined(found), next(iter(skipping), "")
+
+
+def _is_skipped(name: str, attributes: str, skipped: frozenset[str], roles: bool, article: int) -> bool:
+    if name in _VOID or attributes.rstrip().endswith("/"):
+        return False
+    if name in ("header", "footer") and article:  # an article's own heading
+        return False
+    return name in skipped or (roles and (_role(attributes) in _MENUS or bool(_HIDDEN.search(attributes))))
+
+
+def _role(attributes: str) -> str:
+    found = _ROLE.search(attributes)
+    return found[1].lower() if found else ""
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
+    """("text", text, ""), ("start" or "end", name, attributes), and ("raw", text, "") for what is not shown."""
+    place, comments = 0, True
+    while found := _TAG.search(text, place):
+        if found.start() > place:
+            yield "text", text[place : found.start()], ""
+        place = found.end()
+        if found[1]:
+            end = text.find("-->", place) if comments else -1
+            comments = end >= 0  # of several comments that do not end, only the first is searched for its end
+            end = end + 3 if comments else place
+            yield "raw", text[found.start() : end], ""
+            place = end
+        elif found[2] in ("?", "!"):
+            yield "raw", found[0], ""
+        else:
+            name = found[3].lower()
+            yield "end" if found[2] else "start", name, found[4]
+            if (
+                not found[2] and name in _RAW and not found[4].rstrip().endswith("/")
+            ):  # <script/> is an element of XHTML
+                end_tag = _RAW[name].search(text, place)
+                end = end_tag.start() if end_tag else len(text)
+                yield "raw", text[place:end], ""
+                place = end
+    if text[place:]:
+        yield "text", text[place:], ""
+
+
+def _headings_joined(found: list[tuple[Run, bool]]) -> list[tuple[Run, bool]]:
+    """The same, with each heading in one run, though it may be several pieces or lines."""
+    joined: list[tuple[Run, bool]] = []
+    for run, main in found:
+        if run.level and not run.opens and joined and joined[-1][0].level == run.level:
+            before = joined[-1][0]
+            joined[-1] = replace(before, text=f"{before.text} {run.text}"), main
+        else:
+            joined.append((run, main))
+    return joined

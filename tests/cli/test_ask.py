@@ -1,0 +1,138 @@
+"""`ifqa ask`: over a folder of documents, many questions into a file, at a prompt; with a retriever and a reader from outside."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import ifqa_here
+from mixed_documents import make
+from outside_plugins import five_questions
+
+from ifqa.pipeline.system import System
+
+EXPERIMENT = """
+benchmark = "ifqa"
+split = "full-dev"
+corpus = "few"
+[retriever]
+name = "outside_of_stages:Words"
+index = "words"
+k = 3
+[reader]
+name = "outside_of_stages:Last"
+passages = 1
+"""
+ASKED = "Who was the carpenter Ruth Hallam in 1871.?"
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    made = five_questions(tmp_path, monkeypatch)
+    next(made)
+    Path("experiments").mkdir(exist_ok=True)
+    Path("experiments/mine.toml").write_text(EXPERIMENT)
+    yield make(tmp_path / "docs", huge=0)
+    next(made, None)
+
+
+def ask(*arguments):
+    return ifqa_here("ask", "-e", "mine", *arguments, folder=".")
+
+
+def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
+    told = ask(ASKED, "--docs", str(docs))
+    assert told.returncode == 0
+    assert "In fact   manuals/handbook.pdf, p. 2 · 2 The wheel\n" in told.stdout
+    assert f"Searched  27 files, 64 passages in {docs}" in " ".join(told.stdout.split()).replace(
+        "Searched ", "Searched  "
+    )
+    [name] = [path.stem for path in Path("indexes").glob("docs-*.toml")]
+    assert f"indexes/{name}/passages: 64 passages of 27 files" in told.stderr
+    again = ask(ASKED, "--corpus", name, "--json")
+    found = json.loads(again.stdout)
+    assert found["support"]["source"] == "manuals/handbook.pdf, p. 2 · 2 The wheel"
+    assert found["searched"] == {"corpus": name, "passages": 64, "folders": [str(docs)], "files": 27, "left_out": 8}
+    assert "read again" not in again.stderr
+
+
+def test_a_corpus_file_that_was_edited_is_kept(docs):
+    ask(ASKED, "--docs", str(docs), "--include", "*.md")
+    [file] = Path("indexes").glob("docs-*.toml")
+    edited = file.read_text().replace('path = "', 'words = 50\npath = "')
+    file.write_text(edited)
+    assert "passages" in ask(ASKED, "--docs", str(docs), "--include", "*.md").stdout
+    assert file.read_text() == edited
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--docs", "nowhere", "If?"], "nowhere; name a folder of documents, or a file"),
+        (["--docs", ".", "--corpus", "few", "If?"], "--docs and --corpus are given"),
+        (["--include", "*.md", "If?"], "--include and --exclude are for --docs"),
+        (["--questions", "q.txt"], "--questions is given without --out"),
+        (["--out", "a.csv"], "--out is given without --questions"),
+        (["--questions", "q.txt", "--out", "a.csv", "If?"], "a question and --questions are given"),
+        (["--questions", "q.txt", "--out", "a.pdf"], "unknown ending of --out '.pdf'"),
+        (["--questions", "q.txt", "--out", "few.jsonl"], "few.jsonl is there already, and nothing is overwritten"),
+        ([], "no question, and no terminal to ask for one"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_before_anything_is_made(docs, monkeypatch, arguments, complaint):
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    told = ask(*arguments)
+    assert (told.returncode, told.stdout, told.stderr.count("ifqa: ")) == (2, "", 1), told.stderr
+    assert complaint in told.stderr
+    assert not list(Path("indexes").glob("*/passages"))
+
+
+def test_many_questions_are_answered_in_order_and_a_stopped_run_goes_on(docs, monkeypatch):
+    texts = [f"If lamp {n} had failed, who is the keeper of lamp {n}?" for n in range(20)]
+    Path("q.csv").write_text("id,question\n" + "".join(f'q{n},"{text}"\n' for n, text in enumerate(texts)))
+    asked, plain = [], System.answer
+
+    def answer(self, questions, threshold=None):
+        if len(asked) == 8 and not Path("go").exists():
+            raise KeyboardInterrupt
+        asked.extend(one.id for one in questions)
+        return plain(self, questions, threshold)
+
+    monkeypatch.setattr(System, "answer", answer)
+    stopped = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
+    assert (stopped.returncode, Path("a.csv").exists()) == (130, False)
+    Path("go").touch()
+    told = ask("--questions", "q.csv", "--out", "a.csv", "--docs", str(docs))
+    assert "a.csv: going on after 8 of 20 questions" in told.stderr
+    assert asked == [f"q{n}" for n in range(20)]
+    with open("a.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["id"], row["question"]) for row in rows] == [(f"q{n}", text) for n, text in enumerate(texts)]
+    assert all(row["answer"] and row["source"].partition(",")[0].startswith(("notes/log", "manuals/")) for row in rows)
+    assert not [path for path in Path().iterdir() if path.name.startswith(".a.csv")]
+
+
+def test_answers_are_written_as_json_lines_or_as_text(docs):
+    Path("q.txt").write_text("If team1 had won, who would lead?\nIf team2 had won, who would lead?\n")
+    for name in ("a.jsonl", "a.txt"):
+        assert ask("--questions", "q.txt", "--out", name).returncode == 0
+    found = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
+    assert (
+        [one["answer"] for one in found]
+        == Path("a.txt").read_text().splitlines()
+        == [f"team{n} is led by captain{n}" for n in (1, 2)]
+    )
+    assert [one["id"] for one in found] == ["1", "2"]
+
+
+def test_a_prompt_answers_until_an_empty_line_and_survives_an_error(docs, monkeypatch):
+    lines = iter(["If team1 had won, who would lead?", "\ud800", "If team2 had won, who would lead?", ""])
+    monkeypatch.setattr("builtins.input", lambda _: next(lines))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    told = ask("--json")
+    assert [json.loads(line)["answer"] for line in told.stdout.splitlines()] == [
+        "team1 is led by captain1",
+        "team2 is led by captain2",
+    ]
+    assert "half a surrogate pair" in told.stderr

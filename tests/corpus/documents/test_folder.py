@@ -1,0 +1,194 @@
+"""A folder of documents as a source: what is read, what is left out, and what is read again after a change."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from mixed_documents import make
+
+from ifqa.config.corpus import load_corpus
+from ifqa.corpus import blocks, shards
+from ifqa.corpus.documents import blocks as document_blocks
+from ifqa.corpus.documents import reading
+from ifqa.corpus.documents.folder import folder, found
+from ifqa.corpus.store import PassageStore
+from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
+
+
+@pytest.fixture
+def docs(tmp_path, monkeypatch):
+    (tmp_path / "work/indexes").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work")
+    return make(tmp_path / "docs", huge=0)
+
+
+def corpus(path, name="mine", **settings):
+    lines = [
+        f"{key} = {json.dumps(value)}" for key, value in {"format": "documents", "path": str(path), **settings}.items()
+    ]
+    Path(f"indexes/{name}.toml").write_text("[[passages.sources]]\n" + "\n".join(lines))
+    return load_corpus(name, workers=1)
+
+
+def build(path, **settings):
+    return {one.id: one for one in PassageStore(stages.build_passages(corpus(path, **settings)))}
+
+
+def read(monkeypatch):
+    """The names of the files whose bytes are read as documents from now on."""
+    names, plain = [], reading.cut
+
+    def cut(name, *rest):
+        names.append(name)
+        return plain(name, *rest)
+
+    monkeypatch.setattr(reading, "cut", cut)
+    return names
+
+
+def test_every_kind_of_document_is_found_and_the_folder_is_left_as_it_was(docs):
+    before = {path: path.lstat().st_mtime_ns for path in docs.rglob("*")}
+    files = {one.partition("#")[0] for one in build(docs)}
+    assert len(files) == 27
+    assert {Path(one).suffix for one in files} == {
+        ".pdf",
+        ".html",
+        ".htm",
+        ".md",
+        ".rst",
+        ".txt",
+        ".docx",
+        ".epub",
+        ".csv",
+        ".jsonl",
+    }
+    assert {path: path.lstat().st_mtime_ns for path in docs.rglob("*")} == before
+
+
+def test_what_is_left_out_is_listed_with_its_reason(docs, capsys):
+    (docs / "big.txt").write_text("x" * 3_000_000)
+    build(docs, max_mb=2)
+    listed = {one["id"]: one["reason"] for one in shards.bad_pages(Path("indexes/mine/passages"))}
+    assert listed == {
+        ".git": "a hidden folder", "notes/.secret.txt": "a hidden file", "picture.jpg": "no kind of document that is read (.jpg)",
+        "big.txt": "3 MB, more than max_mb = 2", "notes/empty.txt": "empty", "manuals/broken.pdf": listed["manuals/broken.pdf"],
+        "manuals/scanned.pdf": "no text on its 2 pages: if they were scanned, run OCR on the file first",
+        "notes/linked.txt": "a link; links are not followed", "notes/loop": "a link; links are not followed",
+    }  # fmt: skip
+    said = capsys.readouterr().err
+    assert "left out: 2 hidden, 2 links, 1 of kinds that are not read\n" in said
+    assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in said
+
+
+def test_only_changed_and_new_files_are_read_again(docs, monkeypatch, capsys):
+    first, names = build(docs), read(monkeypatch)
+    assert build(docs) == first
+    assert names == []
+    (docs / "notes/log03.txt").write_text("The lamp is out.\n")
+    (docs / "notes/new.md").write_text("A new note.\n")
+    (docs / "notes/log04.txt").unlink()
+    os.utime(docs / "notes/log05.txt", ns=(1, 1))  # touched: the same bytes
+    capsys.readouterr()
+    second = build(docs)
+    assert sorted(names) == ["notes/log03.txt", "notes/new.md"]
+    wanted = "2 files read again, 28 unchanged; 1 changed (notes/log03.txt); 1 new (notes/new.md); 1 removed (notes/log04.txt)"
+    assert f"mine: {wanted}\n" in capsys.readouterr().err
+    assert {one for one in first.keys() ^ second.keys() if not one.startswith("notes/log0")} == {
+        "notes/new.md#0:line=1"
+    }
+    assert second["notes/log03.txt#0:line=1"].text == "The lamp is out."
+
+
+def test_increments_give_the_bytes_of_a_new_build(docs):
+    build(docs)
+    (docs / "notes/log03.txt").write_text("The lamp is out.\n")
+    build(docs)
+    build(docs, name="other")
+    files = [
+        {
+            path.name: path.read_bytes()
+            for path in Path(f"indexes/{name}/passages").iterdir()
+            if path.name != "manifest.json"
+        }
+        for name in ("mine", "other")
+    ]
+    assert files[0].keys() == files[1].keys()
+    assert {name for name in files[0] if files[0][name] != files[1][name]} == set()
+
+
+def test_other_settings_read_everything_again(docs, monkeypatch):
+    build(docs)
+    names = read(monkeypatch)
+    build(docs, words=50)
+    assert len(names) > 20
+
+
+def test_damaged_passages_are_not_used_again(docs, monkeypatch):
+    first = build(docs)
+    shard = Path("indexes/mine/passages/passages-00000.jsonl")
+    shard.write_bytes(shard.read_bytes().replace(b"Ruth", b"Rita"))
+    assert build(docs) == first
+
+
+def test_a_stopped_build_goes_on_after_its_finished_blocks(docs, monkeypatch):
+    monkeypatch.setattr(document_blocks, "_FILES", 5)
+    undisturbed, names = build(docs, name="other"), read(monkeypatch)
+
+    def make_three(block):
+        if block.number == 3:
+            raise KeyboardInterrupt
+        return blocks.make_shard(block)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(stages, "make_shard", make_three)
+        build(docs)
+    done = len(names)
+    assert build(docs) == undisturbed
+    assert len(names) == len(set(names))
+    assert 5 < done < len(names)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({"include": ["*.pdf"]}, {"manuals/annual report.pdf", "manuals/broken.pdf", "manuals/handbook.pdf", "manuals/scanned.pdf"}),
+        ({"include": ["web/*"], "exclude": ["*.htm"]}, {"web/ferry.html"}),
+        ({"exclude": ["notes", "*.pdf", "web/", "books", "*.csv"]}, {"manuals/lease.docx", "tools.jsonl"}),
+    ],
+)  # fmt: skip
+def test_patterns_choose_files(docs, settings, wanted):
+    assert {one.name for one in found(folder(str(docs), **settings)) if not one.kind} == wanted
+
+
+def test_a_single_file_is_a_source(docs):
+    assert set(build(docs / "notes/french.txt")) == {"french.txt#0:line=1"}
+
+
+def test_a_folder_without_text_is_refused_with_the_reasons(docs):
+    (docs / "only").mkdir()
+    (docs / "only/a.txt").write_text(" \n")
+    with pytest.raises(IfqaError, match=r"its sources hold no passage; left out: a\.txt: empty"):
+        build(docs / "only")
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [({"path": "nowhere"}, "documents not found: there is no "), ({"overlap": 100}, "wanted fewer words than a passage has"),
+     ({"include": "x"}, "'include': wanted a list of texts"), ({"max_mb": 0}, "'max_mb': wanted a number above 0")],
+)  # fmt: skip
+def test_wrong_settings_are_refused(docs, settings, complaint):
+    with pytest.raises(IfqaError, match=complaint):
+        build(**{"path": docs} | settings)
+
+
+def test_a_pdf_without_its_library_is_refused_with_the_way_to_install_it(docs, monkeypatch):
+    monkeypatch.setattr("ifqa.corpus.documents.pdf._is_installed", lambda: False)
+    with pytest.raises(IfqaError, match=r"pip install 'ifqa\[documents\]'"):
+        build(docs)
+
+
+def test_a_file_that_cannot_be_read_is_left_out(docs, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
+    assert [one.reason for one in found(folder(str(docs))) if one.kind == "closed"] == ["no permission to read it"]

@@ -1,0 +1,172 @@
+"""Every kind of document: its text, headings, pages and lines; and what is broken or hostile is left out with a reason."""
+
+import io
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mixed_documents import HANDBOOK, docx, epub, pdf
+
+from ifqa.corpus.documents import packed
+from ifqa.corpus.documents.reading import READERS
+from ifqa.corpus.documents.text import Unreadable, clean, decode
+from ifqa.corpus.documents.web import html_runs
+
+
+def runs(ending, data, columns=()):
+    """(place, level, text) of each run."""
+    data = data if isinstance(data, bytes) else data.encode()
+    return [(run.place, run.level, clean(run.text)) for run in READERS[ending][1](data, columns) if clean(run.text)]
+
+
+def texts(ending, data):
+    return " ".join(text for _, _, text in runs(ending, data))
+
+
+def test_markdown_has_headings_and_no_markup():
+    text = "---\ntitle: x\n---\n# One *two*\n\nSee [the map](a.html) and **`this`**.\n<!-- not\nthis -->\n## Three\n```\n# code\n```\nFour\n====\n"
+    assert runs(".md", text) == [
+        (4, 1, "One two"),
+        (6, 0, "See the map and this."),
+        (9, 2, "Three"),
+        (11, 0, "# code"),
+        (13, 1, "Four"),
+    ]
+
+
+def test_a_table_of_markdown_is_rows():
+    assert runs(".md", "| a | b |\n|---|---|\n| 1 | 2 |\n") == [(1, 0, "a; b."), (3, 0, "1; 2.")]
+
+
+def test_rst_has_headings_by_their_rules_and_keeps_notes():
+    text = "Top\n===\n\nInner\n-----\n\n.. note:: Mind :ref:`the step <step>`.\n.. image:: x.png\n\n``code`` `here <http://x>`_.\n"
+    assert runs(".rst", text) == [(1, 1, "Top"), (4, 2, "Inner"), (7, 0, "Mind the step."), (10, 0, "code here.")]
+
+
+def test_html_has_no_menus_and_keeps_words_whole():
+    page = "<nav>menu</nav><header>top</header>\n<h1>A\n<i>b</i></h1><p>H<sub>2</sub>O &amp; ice<br>x</p><script>1<2</script><footer>end</footer>"
+    assert runs(".html", page) == [(2, 1, "A b"), (3, 0, "H2O & ice"), (3, 0, "x")]
+
+
+def test_html_is_read_from_its_main_part():
+    assert (
+        texts(".html", "<div>Teaser</div><main><header><h1>T</h1></header><p>Body</p></main><div>More</div>")
+        == "T Body"
+    )
+
+
+@pytest.mark.parametrize(
+    "page", ["<nav>menu <p>Text.", "<p>Text.<!-- x", "<p>Text.<div role='navigation'>x", "a < b <p>Text."]
+)
+def test_html_that_does_not_end_its_tags_keeps_its_text(page):
+    assert "Text." in texts(".html", page)
+
+
+@pytest.mark.parametrize("part", ["<!--", "<a ", "<", "<nav>", "</", "<script>", "<h1>", "&"])
+def test_hostile_html_takes_time_linear_in_its_length(part):
+    html_runs(part * 100_000)  # quadratic time would be minutes
+
+
+def test_a_pdf_has_pages_and_the_headings_of_its_outline():
+    found = runs(".pdf", pdf(HANDBOOK, [("Welcome", 0), ("The wheel", 1), ("Safety", 2), ("Flour", 3)]))
+    assert [(place, text) for place, level, text in found if level] == [
+        (1, "1 Welcome"),
+        (2, "2 The wheel"),
+        (3, "3 Safety"),
+        (4, "4 Flour"),
+    ]
+    assert (3, 0, "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only") in found
+    assert "Mill handbook" not in {text for _, _, text in found}  # the header of every page
+
+
+def test_a_pdf_without_an_outline_has_numbered_headings():
+    found = runs(".pdf", pdf([["2.1 The wheel", "It is of oak and has", "36 Buckets of iron."]]))
+    assert [level for _, level, _ in found] == [2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("ending", "data", "reason"),
+    [
+        (".pdf", b"%PDF-1.4 no", "not a whole PDF"),
+        (".pdf", pdf([[], []]), "no text on its 2 pages: if they were scanned"),
+        (".docx", b"PK no", "not a whole zip archive"),
+        (".txt", b"a\0b", "null bytes"),
+        (".csv", b'a,b\n"x"y,z\n', "line 2: not a row"),
+        (".jsonl", b"[1]\n", "line 1: wanted a JSON object, found list"),
+        (".jsonl", b"{\n", "line 1 is not JSON"),
+    ],
+)  # fmt: skip
+def test_a_broken_document_is_unreadable_with_a_reason(ending, data, reason):
+    with pytest.raises(Unreadable, match=reason):
+        runs(ending, data)
+
+
+def test_a_word_document_has_headings_by_the_names_of_their_styles(tmp_path):
+    docx(tmp_path / "a.docx", [("berschrift1", "Lease"), ("Standard", "The tenant.")], [("room", "size")])
+    assert runs(".docx", (tmp_path / "a.docx").read_bytes()) == [
+        (1, 1, "Lease"),
+        (2, 0, "The tenant."),
+        (3, 0, "room; size."),
+    ]
+
+
+def test_a_book_is_read_in_the_order_of_its_spine(tmp_path):
+    epub(tmp_path / "a.epub", ["<h1>One</h1><p>First.</p>", "<p>Second.</p>"])
+    assert runs(".epub", (tmp_path / "a.epub").read_bytes()) == [(1, 1, "One"), (1, 0, "First."), (2, 0, "Second.")]
+
+
+def archive(**files):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in files.items():
+            made.writestr(name.replace("__", "/"), content)
+    return data.getvalue().replace(b"document_xml", b"document.xml")
+
+
+def test_a_zip_bomb_is_not_unpacked(monkeypatch):
+    monkeypatch.setattr(packed, "LARGEST_PART", 1000)
+    with pytest.raises(Unreadable, match="unpacks to more than 1,000 bytes"):
+        runs(".docx", archive(word__document_xml=b"<x>" + b" " * 2000))
+
+
+def test_xml_with_entities_is_refused():
+    with pytest.raises(Unreadable, match="declares a document type"):
+        runs(".docx", archive(word__document_xml='<!DOCTYPE x [<!ENTITY a "aa">]><x>&a;</x>'))
+
+
+def test_the_rows_of_a_table_have_their_columns_names():
+    assert runs(".csv", "title;year\nElm;1901\nOak;\n") == [(2, 1, "Elm"), (2, 0, "1901"), (3, 1, "Oak")]
+    assert runs(".tsv", "a\tb\n1\t2\n", ("b",)) == [(2, 0, "2")]
+    assert runs(".jsonl", '{"a": "x", "b": ["y", 2]}\n') == [(1, 0, "a: x."), (1, 0, "b: y, 2.")]
+    with pytest.raises(Unreadable, match="no column 'c'; found 'a', 'b'"):
+        runs(".csv", "a,b\n1,2\n", ("c",))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [("utf-8-sig", "naïve"), ("utf-16", "naïve"), ("cp1252", "Hélène a dit que c’est fini, et voilà."),
+     ("cp1251", "Договор аренды. Арендатор обязан вносить плату до пятого числа каждого месяца.")],
+)  # fmt: skip
+def test_encodings_are_detected(encoding, text):
+    assert decode(text.encode(encoding)) == text
+
+
+def test_a_damaged_character_does_not_change_the_encoding_of_the_rest():
+    text = "Größe, Maß, Öl, Übung, Äther, süß. " * 5
+    assert decode(text.encode() + b"\xff") == f"{text}\ufffd"
+
+
+@pytest.mark.parametrize("ending", [".txt", ".md", ".rst", ".html", ".csv", ".jsonl", ".pdf", ".docx", ".epub"])
+@given(
+    data=st.one_of(
+        st.binary(max_size=200),
+        st.text(alphabet="<>&#*_-=|`[]()!\n ab\"',{}:.\u2028\x1b", max_size=200).map(str.encode),
+    )
+)
+def test_any_bytes_are_read_or_unreadable(ending, data):
+    try:
+        found = runs(ending, data)
+    except Unreadable:
+        return
+    assert all(place > 0 and "\x1b" not in text for place, _, text in found)

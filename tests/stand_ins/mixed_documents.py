@@ -1,0 +1,215 @@
+"""30 documents of mixed kinds, and what cannot be read, made below a folder: `python tests/stand_ins/mixed_documents.py FOLDER`."""
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+MENU = '<nav><ul><li><a href="/">Home</a></li><li>Products of the menu</li></ul></nav>'
+
+
+def pdf(pages, outline=()):
+    """A PDF in plain syntax: a list of lines for each page, and (title, page from 0) for each entry of its outline."""
+    objects = ["", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"]
+    first = len(objects) + 1
+    for number, lines in enumerate(pages):
+        shown = "".join(f"({_escaped(line)}) Tj 0 -16 Td " for line in lines)
+        stream = f"BT /F1 11 Tf 60 780 Td {shown}ET"
+        objects.append(
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 842] /Contents {first + 2 * number + 1} 0 R /Resources << /Font << /F1 3 0 R >> >> >>"
+        )
+        objects.append(f"<< /Length {len(stream.encode('cp1252'))} >>\nstream\n{stream}\nendstream")
+    kids = " ".join(f"{first + 2 * number} 0 R" for number in range(len(pages)))
+    objects[1] = f"<< /Type /Pages /Count {len(pages)} /Kids [{kids}] >>"
+    root = len(objects) + 1
+    for number, (title, page) in enumerate(outline):
+        beside = (f" /Prev {root + number} 0 R" if number else "") + (
+            f" /Next {root + number + 2} 0 R" if number + 1 < len(outline) else ""
+        )
+        if not number:
+            objects.append(
+                f"<< /Type /Outlines /First {root + 1} 0 R /Last {root + len(outline)} 0 R /Count {len(outline)} >>"
+            )
+        objects.append(
+            f"<< /Title ({_escaped(title)}) /Parent {root} 0 R /Dest [{first + 2 * page} 0 R /Fit]{beside} >>"
+        )
+    objects[0] = "<< /Type /Catalog /Pages 2 0 R" + (f" /Outlines {root} 0 R" if outline else "") + " >>"
+    data, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(data))
+        data += f"{number} 0 obj\n{body}\nendobj\n".encode("cp1252")
+    table = "".join(f"{place:010d} 00000 n \n" for place in places)
+    end = f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(data)}\n%%EOF\n"
+    return data + end.encode()
+
+
+def _escaped(text):
+    return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+
+
+def docx(path, paragraphs, rows=()):
+    """A Word document of (style id, text) and of rows of a table; the ids are those of a German Word."""
+    body = "".join(
+        f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+        for style, text in paragraphs
+    )
+    cells = "".join(
+        "<w:tr>" + "".join(f"<w:tc><w:p><w:r><w:t>{cell}</w:t></w:r></w:p></w:tc>" for cell in row) + "</w:tr>"
+        for row in rows
+    )
+    styles = '<w:style w:styleId="berschrift1"><w:name w:val="heading 1"/></w:style><w:style w:styleId="Standard"><w:name w:val="Normal"/></w:style>'
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "word/document.xml",
+            f'<w:document xmlns:w="{WORD}"><w:body>{body}<w:tbl>{cells}</w:tbl></w:body></w:document>',
+        )
+        archive.writestr("word/styles.xml", f'<w:styles xmlns:w="{WORD}">{styles}</w:styles>')
+
+
+def epub(path, chapters):
+    """A book whose chapters are HTML."""
+    items = "".join(
+        f'<item id="c{n}" href="text/chapter%20{n}.xhtml" media-type="application/xhtml+xml"/>'
+        for n in range(len(chapters))
+    )
+    spine = "".join(f'<itemref idref="c{n}"/>' for n in range(len(chapters)))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "META-INF/container.xml",
+            '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>',
+        )
+        archive.writestr(
+            "OEBPS/book.opf",
+            f'<package xmlns="http://www.idpf.org/2007/opf"><manifest>{items}</manifest><spine>{spine}</spine></package>',
+        )
+        for number, chapter in enumerate(chapters):
+            archive.writestr(
+                f"OEBPS/text/chapter {number}.xhtml",
+                f"<html><head><script src='x.js'/></head><body>{chapter}</body></html>",
+            )
+
+
+def filler(topic, count=10):
+    """Lines about nothing that is asked."""
+    return [
+        f"The {topic} is looked at by the crew in week {n}, and a note is kept in the green book."
+        for n in range(1, count + 1)
+    ]
+
+
+HANDBOOK = [
+    [
+        "Mill handbook",
+        "1 Welcome",
+        "This handbook is for the staff of the water mill at Aldbrook.",
+        *filler("gate"),
+        "1",
+    ],
+    [
+        "Mill handbook",
+        "2 The wheel",
+        "The wheel was built by the carpenter Ruth Hallam in 1871.",
+        "It is an overshot wheel of oak with 36 buckets.",
+        *filler("wheel"),
+        "2",
+    ],
+    [
+        "Mill handbook",
+        "3 Safety",
+        "If the brake fails, the sluice is closed by Tom Ferris, who keeps the only",
+        "key to the sluice house.",
+        *filler("brake"),
+        "3",
+    ],
+    [
+        "Mill handbook",
+        "4 Flour",
+        "The mill grinds 240 kilograms of rye a day for the bakery in Marlow.",
+        *filler("stone"),
+        "4",
+    ],
+]
+REPORT = [
+    ["Annual report", "The society spent 5,200 pounds on the roof in 1998.", *filler("roof")],
+    ["Annual report", "The treasurer was Ada Lindqvist, and her deputy was Peter Moss.", *filler("ledger")],
+    ["Annual report", "The concert in the barn drew 310 guests.", *filler("barn")],
+]
+
+
+def make(top, huge=60_000_000):
+    """Write the documents, and beside them what is left out: hidden, linked, looping, broken, empty and huge."""
+    top = Path(top)
+    for folder in ("manuals", "notes", "web", ".git", "books"):
+        (top / folder).mkdir(parents=True, exist_ok=True)
+    (top / "manuals/handbook.pdf").write_bytes(
+        pdf(HANDBOOK, [("Welcome", 0), ("The wheel", 1), ("Safety", 2), ("Flour", 3)])
+    )
+    (top / "manuals/annual report.pdf").write_bytes(pdf(REPORT))
+    (top / "manuals/scanned.pdf").write_bytes(pdf([[], []]))
+    (top / "manuals/broken.pdf").write_bytes(b"%PDF-1.4\nnot really")
+    (top / "web/ferry.html").write_text(
+        f"<html><head><title>Ferry</title><style>p {{}}</style></head><body>{MENU}<header>Banner</header><h1>The ferry</h1>"
+        "<p>The ferry to Skarv Island leaves from <b>Pier</b> 4 at nine.</p><p>Its captain is Ingrid Voss.</p>"
+        "<script>alert('x')</script><footer>Imprint of the footer</footer></body></html>"
+    )  # fmt: skip
+    (top / "web/bees.htm").write_bytes(
+        '<meta charset="iso-8859-1"><h1>Bienen</h1><p>Die Imkerin Jörg-Müller hält 14 Völker.</p>'.encode("latin-1")
+    )
+    (top / "notes/garden.md").write_text(
+        "---\ntitle: Garden\n---\n# Garden\n\nThe garden lies behind the house.\n\n## Roses\n\nThe roses were planted by "
+        "[Lena Okafor](https://example.org/lena) in **1954**.\n\n```\n# no heading\n```\n\n| tree | year |\n|---|---|\n| elm | 1901 |\n"
+    )
+    (top / "notes/telescope.rst").write_text(
+        "Telescope\n=========\n\n.. note:: The mirror was ground by *Noor Haddad*.\n\nUse\n---\n\nAsk :ref:`the warden <warden>` for the key.\n"
+    )
+    (top / "notes/french.txt").write_bytes(
+        "Le château fut dessiné par l'architecte Hélène Dufrêne.\n".encode("latin-1")
+    )
+    (top / "notes/empty.txt").write_text("")
+    docx(
+        top / "manuals/lease.docx",
+        [
+            ("berschrift1", "Lease"),
+            ("Standard", "The tenant of the barn is Olga Brandt."),
+            ("Standard", "The rent is 900 pounds."),
+        ],
+        [("room", "size"), ("loft", "40 square metres")],
+    )
+    epub(
+        top / "books/voyage.epub",
+        ["<h1>One</h1><p>The ship Halcyon sailed from Bergen.</p>", "<h1>Two</h1><p>Its cook was Mattias Rehn.</p>"],
+    )
+    (top / "stars.csv").write_text(
+        "title,constellation,found by\nMira,Cetus,David Fabricius\nAlgol,Perseus,Geminiano Montanari\n"
+    )
+    (top / "tools.jsonl").write_text(
+        "".join(
+            json.dumps(one) + "\n"
+            for one in ({"name": "adze", "use": "hewing beams"}, {"name": "auger", "use": "boring holes"})
+        )
+    )
+    for number in range(16):
+        (top / f"notes/log{number:02d}.txt").write_text(
+            "\n".join(
+                [
+                    f"Watch {number}.",
+                    *filler(f"lamp {number}", 6),
+                    f"The keeper of lamp {number} is Keeper{number} Quill.",
+                ]
+            )
+            + "\n"
+        )
+    (top / ".git/config").write_text("hidden")
+    (top / "notes/.secret.txt").write_text("hidden")
+    (top / "notes/linked.txt").symlink_to("garden.md")
+    (top / "notes/loop").symlink_to("..")
+    (top / "picture.jpg").write_bytes(b"\xff\xd8")
+    if huge:
+        with open(top / "server.log", "wb") as log:
+            log.truncate(huge)
+    return top
+
+
+if __name__ == "__main__":
+    print(make(sys.argv[1]))
