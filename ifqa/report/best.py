@@ -43,7 +43,13 @@ def _row(several: Sequence[Result], results: Sequence[Result]) -> tuple[str, ...
     published = list(_published(best, key, results))
     told = "; ".join(dict.fromkeys(map(_told, published)))
     questions = f"{best.experiment.benchmark} {best.experiment.split}"
-    return (questions, best.experiment.name, f"{by.marked(key)} {_score(best, key)}", told, _verdict(best, key, published))
+    return (
+        questions,
+        best.experiment.name,
+        f"{by.marked(key)} {_score(best, key)}",
+        told,
+        _verdict(best, key, published),
+    )
 
 
 def _retriever(one: Result) -> str:
@@ -78,7 +84,8 @@ def _published(best: Result, key: str, results: Iterable[Result]) -> Iterator[_P
     found = [
         _Published(one, expected)
         for one in results
-        if one.experiment.benchmark == best.experiment.benchmark and not (one.experiment.questions or one.experiment.limit)
+        if one.experiment.benchmark == best.experiment.benchmark
+        and not (one.experiment.questions or one.experiment.limit)
         for expected in one.experiment.expected
         if expected.measure == key and not expected.source.startswith(OWN)
     ]

@@ -145,7 +145,7 @@ def page_text(
     if missing:
         parts.append(
             '<section id="not-run">\n<h2>Not run</h2>\n<p class="note">Experiments that were not run here and have no '
-            f'record, and what they need.</p>\n{"".join(missing)}</section>'
+            f"record, and what they need.</p>\n{''.join(missing)}</section>"
         )
         contents.append(("not-run", "Not run"))
     if folded:
@@ -198,7 +198,9 @@ def _missing(grid: Grid) -> Grid:
 
 
 def _summary(grid: Grid) -> str:
-    return f'<section id="summary" class="summary">\n<h2>{escape(grid.title)}</h2>\n{table(grid)}{_note(grid)}</section>'
+    return (
+        f'<section id="summary" class="summary">\n<h2>{escape(grid.title)}</h2>\n{table(grid)}{_note(grid)}</section>'
+    )
 
 
 def _contents(contents: Sequence[tuple[str, str]]) -> str:
