@@ -12,9 +12,9 @@ from ifqa.scoring.summary import partial
 #: The source of an expected value that this project measured before; every other source is a publication.
 OWN = "this project"
 _NOTE = (
-    "The best row is that of the highest headline score among the experiments over a whole split that search a corpus, or among "
-    "all if none does; what is given the annotated passages is left out. A published score judges a row only if both are of the "
-    "same split. Passages may differ still."
+    "The best row has the highest headline score of a split, among experiments over the whole split that search a corpus; if "
+    "none searches, among all. Experiments that are given the annotated passages are left out. A published score judges a row "
+    "only if both are of the same split. The passages may still differ."
 )
 
 

@@ -115,8 +115,8 @@ class Browser:
         return done["result"].get("value")
 
     def press(self, key):
-        """Press and release the key of a character."""
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=key)
+        """Press and release the key of a character, or Enter."""
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text="\r" if key == "Enter" else key)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def type(self, text):

@@ -116,7 +116,7 @@ function evidence(answer) {
   const first = answer.evidence.find((one) => one.id === answer.how?.passage_id) || answer.evidence[0];
   const others = answer.evidence.filter((one) => one !== first);
   const more = others.length === 1 ? "1 more passage was read" : `${others.length} more passages were read`;
-  return make("section", { class: "part" }, make("h3", {}, answer.how ? "Where it stands" : "What was read"),
+  return make("section", { class: "part" }, make("h3", {}, answer.how ? "Source" : "What was read"),
     passage(first, answer.how),
     others.length ? make("details", {}, make("summary", {}, more), others.map((one) => passage(one, null))) : null);
 }

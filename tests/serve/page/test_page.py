@@ -212,8 +212,11 @@ def test_an_abstention_is_marked_with_the_best_candidate_beside(page):
     assert chromium.value("document.querySelector('.imagined')") is None
 
 
-def test_a_failure_says_why(page):
-    chromium = page("If failed, who?")
+def test_enter_asks_and_a_failure_says_why(page):
+    chromium = page()
+    until(chromium, "document.activeElement.id === 'question'")
+    chromium.type("If failed, who?")
+    chromium.press("Enter")
     assert text(chromium, ".failed .error") == "the reader found nothing"
 
 
