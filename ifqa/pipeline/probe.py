@@ -19,6 +19,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
+from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline.asking import PREDICTIONS, Given, ask
@@ -31,7 +32,7 @@ from ifqa.progress import counted, say
 from ifqa.protocols import Measure
 from ifqa.records import Hit, Prediction, Question
 from ifqa.retrieval.clauses import Clauses, split_question
-from ifqa.scoring.declared import Declared, declared, strata, units
+from ifqa.scoring.declared import Declared, strata, units
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 from ifqa.scoring.summary import reading
 from ifqa.settings import Natural, Share, Stored, check_stored
@@ -112,7 +113,7 @@ def probe(experiment: Experiment, session: Session | None = None, workers: Worke
     inputs_of_score(experiment)  # raises if a stage before is missing or stale
     session, by = (
         session or Session(),
-        declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split),
+        declared_for(experiment),
     )
     with lock(experiment.folder):
         asked = _asked(experiment)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from ifqa.config.corpus import Corpus, build_settings, load_corpus
+from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus import blocks, sources
 from ifqa.corpus.shards import known_files
@@ -22,7 +23,6 @@ from ifqa.plugins import Kind, accepted_arguments, code_of, file_of, load, load_
 from ifqa.protocols import Plugin
 from ifqa.retrieval import queries
 from ifqa.scoring import summary
-from ifqa.scoring.declared import declared
 from ifqa.settings import settings_of
 from ifqa.storage import artifacts
 from ifqa.storage.files import sha256
@@ -109,7 +109,7 @@ def inputs_of_score(experiment: Experiment) -> dict[str, object]:
 
 def _measures(experiment: Experiment) -> dict[str, object]:
     """The measures that an experiment adds, and the SHA-256 of each module outside this package that defines any."""
-    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
+    by = declared_for(experiment)
     modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
     modules |= {_module(one.score) for one in by.measures} | {_module(one.holds) for one in by.subsets}
     files = {name: sha256(file_of(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.config.corpus import Corpus, build_settings, load_corpus
+from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
 from ifqa.config.variants import write_resolved
 from ifqa.corpus import sources
@@ -41,7 +42,6 @@ from ifqa.progress import bar, counted, say
 from ifqa.records import Prediction
 from ifqa.scoring import summary
 from ifqa.scoring.collected import Collected
-from ifqa.scoring.declared import declared
 from ifqa.storage.artifacts import is_damaged, lock, make, read_manifest, take_over
 from ifqa.storage.files import write_json, write_jsonl
 from ifqa.workers.tasks import Workers
@@ -182,7 +182,7 @@ def score(experiment: Experiment) -> Path:
     with make(folder, lambda: inputs_of_score(experiment), experiment.relatives("score")) as draft:
         if draft is None:
             return folder
-        by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
+        by = declared_for(experiment)
         collected = Collected(by, experiment.retriever["k"] if experiment.retriever else 0)
         write_jsonl(draft.folder / "per_question.jsonl", _rows(experiment, collected))
         scores = collected.scores(experiment.seed)

@@ -15,6 +15,8 @@ the second on, is marked; a text without marks is a string. For each benchmark a
                     "e": [{"x": experiment, "a": answer, "f": factual answer, "r": error, "s": confidence,
                            "b": the best candidate of a reader that abstained, "h": what it was computed from,
                            "w": pieces of the sentence it stands in,
+                           "o": of an answer that is not right: which of the passages it was found in, and there the starts and
+                                ends of its places, in UTF-16 units, as JavaScript counts,
                            "m": [its score in each of the measures, or null],
                            "p": [which of the passages, best first], "g": rank of the first gold passage among them,
                            "c": else the least K with gold recall at K}]}]}
@@ -23,16 +25,18 @@ Empty values are left out of entries of "p" and "e".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TypedDict, cast
 
+from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
-from ifqa.how import How
+from ifqa.how import How, parted
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage, Prediction, Question
 from ifqa.report.pieces import Pieces, answer_spans, cut
 from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.declared import Declared, declared, joined
+from ifqa.scoring.declared import Declared, joined
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.stored import read_rows
@@ -56,6 +60,7 @@ class _Entry(TypedDict, total=False):
     r: str
     h: str
     w: Pieces
+    o: list[int]
     s: str
     b: str
     m: list[float | None]
@@ -113,6 +118,8 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
             gold = next((rank for rank, one in enumerate(read, start=1) if "g" in card["p"][one]), 0)
             if gold:
                 entry.pop("c", None)
+            if "o" in entry:
+                entry["o"][0] = read[entry["o"][0]]
             card["e"].append(cast(_Entry, _filled({"x": number}, {**entry, "p": read, "g": gold})))
     return {
         "name": name,
@@ -127,7 +134,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
 
 
 def _declared(experiments: Sequence[Experiment]) -> Declared:
-    return joined(declared(one.benchmark, one.measures, one.root, one.split) for one in experiments)
+    return joined(declared_for(one) for one in experiments)
 
 
 def _shown(by: Declared) -> list[str]:
@@ -147,7 +154,7 @@ def _measures(by: Declared, entries: Sequence[_Entry]) -> list[dict[str, object]
 
 def _about(experiment: Experiment) -> dict[str, object]:
     read, depth = _read(experiment), experiment.retriever["k"] if experiment.retriever else 0
-    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
+    by = declared_for(experiment)
     depths = [one for one in GOLD_ANY.depths if one <= depth] if GOLD_ANY in by.rankings else []
     return {
         "name": experiment.name,
@@ -206,8 +213,13 @@ def _entries(
     predictions: Iterable[Prediction | None] = [None] * len(questions)
     if experiment.reader:
         predictions = predictions_of(experiment, questions)
+    shown = _shown(by)
     for question, prediction, passages in zip(questions, predictions, several, strict=True):
-        yield question, {**_scores(rows.get(question.id), _shown(by)), **_answer(prediction, passages)}, passages
+        scores = _scores(rows.get(question.id), shown)
+        entry: _Entry = {**scores, **_answer(prediction, passages)}
+        if prediction and scores.get("m") and scores["m"][0] not in (None, by.best(shown[0])):
+            entry |= _place(prediction, passages)
+        yield question, entry, passages
 
 
 def _scores(row: Row | None, shown: Sequence[str]) -> _Entry:
@@ -232,3 +244,18 @@ def _how(how: How | None, passages: Iterable[Passage]) -> _Entry:
     text = next((one.text for one in passages if one.id == how.passage_id), "")
     calculation = str(how.calculation) if how.calculation else ""
     return {"h": calculation, "w": how.pieces(text, sentence=True) if text else ""}
+
+
+def _place(prediction: Prediction, passages: Sequence[Passage]) -> _Entry:
+    """Where an answer stands: as its reader says, else in the first passage that has it as whole words."""
+    if not prediction.answer:
+        return {}
+    how = prediction.how
+    for number, passage in enumerate(passages):
+        if how and how.passage_id != passage.id:
+            continue
+        pieces = how.pieces(passage.text) if how else parted(passage.text, prediction.answer)
+        if len(pieces) > 1:
+            edges = [*accumulate(len(piece.encode("utf-16-le", "surrogatepass")) // 2 for piece in pieces)]
+            return {"o": [number, *edges[:-1]]}
+    return {}

@@ -7,6 +7,7 @@ from html import escape
 from rich.console import Console
 from rich.table import Table
 
+from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.provenance import inputs_of_score, require_finished
@@ -16,7 +17,7 @@ from ifqa.records import Question
 from ifqa.report.scores import html_table
 from ifqa.report.terminal import drawn, plain
 from ifqa.scoring.columns import column_difference
-from ifqa.scoring.declared import Declared, declared, strata, units
+from ifqa.scoring.declared import Declared, strata, units
 from ifqa.scoring.measures.gold_recall import first_rank
 from ifqa.scoring.sets import SetDifference, set_difference
 from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
@@ -57,12 +58,12 @@ def compare(first: Experiment, second: Experiment, common: bool = False) -> list
         IfqaError: an experiment is not scored, or changed since it was; their questions differ; or they share no measure.
     """
     questions, rows, others = _same_questions(first, second, common)
-    by = _declared(first)
+    by = declared_for(first)
     found = [_difference(key, by, rows, others, questions, first.seed) for key in _shared(by, rows, others)]
     if first.reader and second.reader:
-        second_has = _declared(second).sets
+        second_has = declared_for(second).sets
         found += [one for each in by.sets if each in second_has for one in _of_set(each, first, second, questions)]
-    second_declares = _declared(second).columns
+    second_declares = declared_for(second).columns
     for measure in (one for one in by.columns if one in second_declares):
         found += _of_columns(measure, rows, others, questions, first.seed)
     if not found:
@@ -80,7 +81,7 @@ def largest_differences(
         IfqaError: as `compare`, or an experiment lacks the measure.
     """
     _, rows, others = _same_questions(first, second, common)
-    known = _shared(_declared(first), rows, others)
+    known = _shared(declared_for(first), rows, others)
     if measure not in known:
         raise unknown("measure of both experiments", measure, known)
     apart = {one: abs(b - a) for one, a, b in _both(measure, rows, others)}
@@ -183,7 +184,7 @@ def comparison(
     Raises:
         IfqaError: as `compare`, or an experiment lacks the measure.
     """
-    differences, by = compare(first, second, common), _declared(first)
+    differences, by = compare(first, second, common), declared_for(first)
     chosen = measure or _telling(by, differences)
     questions, _, _ = _same_questions(first, second, common)
     shown = largest_differences(first, second, chosen, count, common) if chosen else []
@@ -201,10 +202,6 @@ def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[i
     of = dict(zip([one.id for one in every], rankings_of(experiment, every), strict=True))
     passages = passages_of(experiment, (of[question.id] for question in questions))
     return [first_rank(one, [passage.text for passage in own]) for one, own in zip(questions, passages, strict=True)]
-
-
-def _declared(experiment: Experiment) -> Declared:
-    return declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
 
 
 def _telling(by: Declared, differences: list[Difference]) -> str:

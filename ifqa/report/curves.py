@@ -12,8 +12,8 @@ from ifqa.scoring.summary import Mean, Sureness
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5699a", "#a87400", "#757b82")
 DASHES = ("", "7 3", "2 3")  # the first six curves, the next six, and all after them
 
-_WIDTH, _HEIGHT = 760, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 50, 236, 46, 50
+_WIDTH, _HEIGHT = 640, 400
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 226, 46, 50
 _LABEL_GAP, _LABEL_LONGEST = 17, 28  # pixels between two labels, characters of one
 _AXIS = 'fill="none" stroke="currentColor"'
 

@@ -1,4 +1,4 @@
-"""The report as one HTML file: tables, figures, and every question to read; the page fetches nothing.
+"""The results as one HTML file: tables, figures, and every question to read; the page fetches nothing.
 
 The texts on the page come from data sets and models, so they are escaped. A content security policy allows only the page's own
 script, by its hash, so that even a mistake in escaping runs no other script. That script inserts the questions as text, and their
@@ -10,21 +10,13 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
-from itertools import count
 from pathlib import Path
 
-from ifqa.config.expected import NEAR, OFF, OK, RETIRED
-from ifqa.report.table import NOT_RUN, STALE, Grid
-from ifqa.storage.files import create, write
+from ifqa.report.html_table import parted, table
+from ifqa.report.table import Grid
 
-#: Beginning of a cell in the column "verdict" -> CSS class.
-VERDICTS = {OK: "ok", NEAR: "near", OFF: "off", STALE: "off", NOT_RUN: "absent", RETIRED: "absent"}
-
-_VERDICT = re.compile(rf"({'|'.join(VERDICTS)})(?![\w-])")
-_NUMBER = re.compile(r"(?!\d{4}-\d\d-\d\d)[^A-Za-z\d]*\d(?:[^A-Za-z]| of )*")  # a date is no number
-_SHORT = 16  # characters: a column of texts up to this length is not wrapped
-_NOTHING = re.compile(r"[\s–—-]*")
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 _PAGE = """<!doctype html>
@@ -33,30 +25,39 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>ifqa report</title>
+<title>ifqa results</title>
 <style>{style}</style>
 </head>
 <body>
-<div class="page">
-<header>
-<p class="eyebrow">ifqa report</p>
-<h1>Counterfactual question answering</h1>
-{about}
+<header class="bar">
+<p class="brand">ifqa</p>
+{ask}
 </header>
-<nav class="contents" aria-label="Contents">
-<h2>Contents</h2>
-<ol>
-{contents}
-</ol>
-</nav>
-<main>
+<main class="page">
+<h1>Results</h1>
+{about}
 {sections}
 </main>
-</div>
 {scripts}
 </body>
 </html>
 """
+
+_ASK = """<nav aria-label="Pages"><a href="/">Ask</a> <a href="/results" aria-current="page">Results</a></nav>"""
+
+#: What a verdict means -> its CSS class, and the explanation.
+_VERDICTS = {
+    "OK": ("ok", "the score is within the tolerance of the value published or measured before"),
+    "near": ("near", "it is not, but that value lies in the score's interval"),
+    "off": ("off", "neither"),
+    "model retired": ("absent", "the model of the published value can be asked no more, so the value judges nothing"),
+    "stale": ("off", "what was run is not of what the experiment says now"),
+    "PARTIAL": ("absent", "not all questions of the split"),
+}
+_PERCENT = (
+    "Scores are in percent, over all questions of an experiment. A failed question counts as wrong. In brackets stand 95% "
+    "bootstrap intervals."
+)
 
 _BROWSER = """<section id="questions">
 <h2>Questions</h2>
@@ -67,6 +68,7 @@ The tables and figures above do not need it.</p></noscript>
 <ul class="legend">
 <li><mark class="supposed">the counterfactual supposition</mark></li>
 <li><mark class="answer">a gold answer</mark> found in a passage</li>
+<li><mark class="wrong">an answer that is not right</mark>, where its reader found it</li>
 <li><span class="gold">gold</span> a passage that covers an annotated one</li>
 <li><b>A</b> 1: experiment A retrieved this passage at rank 1</li>
 </ul>
@@ -76,8 +78,9 @@ placeholder="words of question, answer or id"></label>
 <label>Benchmark and split<select id="split"></select></label>
 <label>Show<select id="show">
 <option value="all">all questions</option>
-<option value="differ">right in some experiments, wrong in others</option>
+<option value="right">all right</option>
 <option value="wrong">all wrong</option>
+<option value="differ">differ: right in some experiments alone</option>
 </select></label>
 <label>Order<select id="sort">
 <option value="file">as in the file</option>
@@ -92,40 +95,72 @@ placeholder="words of question, answer or id"></label>
 </section>"""
 
 
-def write_page(
-    path: Path, grids: Sequence[Grid], figures: Sequence[str], browsed: Mapping[str, object], about: str
-) -> None:
-    """Write the page atomically.
+@dataclass(frozen=True)
+class Section:
+    """A table of the page, and its figures.
+
+    Attributes:
+        grid: the table; its texts are plain text.
+        figures: SVG that this program made (`ifqa.report.curves`); inserted unescaped.
+        done: whether anything of it was run; what was not stands folded at the end.
+        compact: whether it is folded although it was run.
+    """
+
+    grid: Grid
+    figures: tuple[str, ...] = ()
+    done: bool = True
+    compact: bool = False
+
+
+def page_text(
+    sections: Sequence[Section],
+    browsed: Mapping[str, object],
+    about: str = "",
+    summary: Grid | None = None,
+    legend: Mapping[str, str] | None = None,
+    served: bool = False,
+) -> str:
+    """The page's HTML text.
 
     Args:
-        path: the file to write.
-        grids: the tables, in order; their texts are plain text.
-        figures: SVG that this program made (`curves.recall_svg`); inserted unescaped.
+        sections: the tables, in order.
         browsed: what `browse.browse` returned; if it has no split, the page has no questions and no script.
         about: when and on what hardware the results were made; each line becomes a paragraph.
+        summary: the table on top.
+        legend: measure or subset -> its explanation.
+        served: whether the page has a link to `/`, to ask a question.
     """
     style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    names = _anchors(grids)
-    sections = [_section(name, grid) for name, grid in zip(names, grids, strict=True)]
-    contents = list(zip(names, (grid.title for grid in grids), strict=True))
-    if figures:
-        sections.append(f'<section id="figures">\n<h2>Figures</h2>\n{"".join(map(_figure, figures))}\n</section>')
-        contents.append(("figures", "Figures"))
+    names = _anchors([one.grid.title for one in sections])
+    named = list(zip(names, sections, strict=True))
+    contents = [(name, one.grid.title) for name, one in named if one.done and not one.compact]
+    parts = [_section(name, one) for name, one in named if one.done and not one.compact]
+    folded = [_folded(name, one.grid) for name, one in named if one.done and one.compact and one.grid.rows]
+    missing = [_folded(name, _missing(one.grid)) for name, one in named if not one.done]
     scripts = ""
     if browsed.get("splits"):
-        sections.append(_BROWSER)
+        parts.append(_BROWSER)
         contents.append(("questions", "Questions"))
         scripts = f'<script type="application/json" id="data">{json_text(browsed)}</script>\n<script>{script}</script>'
-    page = _PAGE.format(
+    if missing:
+        parts.append(
+            '<section id="not-run">\n<h2>Not run</h2>\n<p class="note">Experiments that were not run here and have no '
+            f"record, and what they need.</p>\n{''.join(missing)}</section>"
+        )
+        contents.append(("not-run", "Not run"))
+    if folded:
+        parts.append(f'<section class="more-tables">\n{"".join(folded)}</section>')
+    top = [_summary(summary)] if summary and summary.rows else []
+    top += [_legend(legend or {}), _contents(contents)]
+    text = _PAGE.format(
         policy=policy(style, script),
         style=style,
+        ask=_ASK if served else "",
         about="\n".join(f'<p class="about">{escape(line)}</p>' for line in about.splitlines() if line.strip()),
-        contents="\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents),
-        sections="\n".join(sections),
+        sections="\n".join([*top, *parts]),
         scripts=scripts,
     )
-    with create(path) as handle:
-        write(handle, page.encode("utf-8", "replace"))
+    return text.encode("utf-8", "replace").decode()
 
 
 def policy(style: str, script: str) -> str:
@@ -146,45 +181,65 @@ def json_text(value: object) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _anchors(grids: Sequence[Grid]) -> list[str]:
+def _anchors(titles: Sequence[str]) -> list[str]:
     """An anchor for each table, made of its title; no two are the same."""
     names: list[str] = []
-    for grid in grids:
-        name = "table-" + (re.sub(r"[^a-z0-9]+", "-", grid.title.lower()).strip("-") or "x")
+    for title in titles:
+        name = "table-" + (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "x")
         while name in names:
             name += "-2"
         names.append(name)
     return names
 
 
-def _section(name: str, grid: Grid) -> str:
-    note = "".join(f'<p class="note">{escape(line)}</p>\n' for line in grid.note.splitlines() if line.strip())
-    kinds = [_kind([row[n] for row in grid.rows if n < len(row)]) for n in range(len(grid.columns))]
-    head = "".join(f'<th scope="col"{kind}>{escape(text)}</th>' for kind, text in zip(kinds, grid.columns, strict=True))
-    rows = "\n".join(f"<tr>{''.join(map(_cell, count(), grid.columns, kinds, row))}</tr>" for row in grid.rows)
+def _missing(grid: Grid) -> Grid:
+    """The rows not run of a table with verdicts; a table without is whole."""
+    return parted(grid)[2] if "verdict" in grid.columns else grid
+
+
+def _summary(grid: Grid) -> str:
     return (
-        f'<section id="{name}">\n<h2>{escape(grid.title)}</h2>\n'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(grid.title)}">\n<table>\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n{note}</section>"
+        f'<section id="summary" class="summary">\n<h2>{escape(grid.title)}</h2>\n{table(grid)}{_note(grid)}</section>'
     )
 
 
-def _kind(cells: Sequence[str]) -> str:
-    """The class attribute of a column: numbers (ignoring "not run" and the like), short texts, or none."""
-    telling = [cell for cell in cells if not (_NOTHING.fullmatch(cell) or _VERDICT.match(cell))]
-    if telling and all(_NUMBER.fullmatch(cell) for cell in telling):
-        return ' class="number"'
-    return ' class="short"' if max(map(len, cells), default=0) <= _SHORT else ""
+def _contents(contents: Sequence[tuple[str, str]]) -> str:
+    items = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents)
+    return f'<nav class="contents" aria-label="Contents">\n<ul>\n{items}\n</ul>\n</nav>'
 
 
-def _cell(number: int, column: str, kind: str, text: str) -> str:
-    if number == 0:
-        return f'<th scope="row">{escape(text)}</th>'
-    if column == "verdict" and (verdict := _VERDICT.match(text)):
-        marked = f'<span class="verdict {VERDICTS[verdict[1]]}">{verdict[1]}</span>'
-        return f"<td{kind}>{marked}{escape(text[verdict.end() :])}</td>"
-    return f"<td{kind}>{escape(text)}</td>"
+def _legend(legend: Mapping[str, str]) -> str:
+    terms = [f'<dt class="verdict {kind}">{name}</dt><dd>{text}</dd>' for name, (kind, text) in _VERDICTS.items()]
+    terms += [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in legend.items()]
+    explained = "\n".join(terms)
+    return (
+        f'<details class="key">\n<summary>Legend</summary>\n<p class="note">{_PERCENT}</p>\n'
+        f"<dl>\n{explained}\n</dl>\n</details>"
+    )
 
 
-def _figure(svg: str) -> str:
-    return f'<figure class="scroll" tabindex="0">{svg}</figure>\n'
+def _note(grid: Grid) -> str:
+    return "".join(f'<p class="note">{escape(line)}</p>\n' for line in grid.note.splitlines() if line.strip())
+
+
+def _section(name: str, section: Section) -> str:
+    whole, part, missing = parted(section.grid)
+    title = escape(whole.title)
+    inner = [f'<section id="{name}">\n<h2>{title}</h2>\n{table(whole)}{_note(whole)}']
+    if len(part.columns) > 1 and part.rows:
+        inner.append(_details("Over parts of the questions", table(part, f"{part.title}, over parts of the questions")))
+    if missing.rows:
+        told = f"{len(missing.rows)} not run: what they need"
+        inner.append(_details(told, table(missing, f"{missing.title}, not run")))
+    if section.figures:
+        shown = "".join(f'<figure tabindex="0">{svg}</figure>\n' for svg in section.figures)
+        inner.append(f'<div class="figures">\n{shown}</div>\n')
+    return f"{''.join(inner)}</section>"
+
+
+def _folded(name: str, grid: Grid) -> str:
+    return _details(grid.title, f"{table(grid)}{_note(grid)}", f' id="{name}"')
+
+
+def _details(title: str, inner: str, attributes: str = "") -> str:
+    return f"<details{attributes}>\n<summary>{escape(title)}</summary>\n{inner}</details>\n"

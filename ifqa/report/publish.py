@@ -7,17 +7,12 @@ from pathlib import Path
 
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
-from ifqa.report.browse import browse
-from ifqa.report.curves import recall_curve, recall_svg, reliability_curve, reliability_svg, risk_curve, risk_svg
-from ifqa.report.page import write_page
 from ifqa.report.pages import check_exported, export, is_page
 from ifqa.report.pages import pages as row_pages
-from ifqa.report.probes import losses_grid
 from ifqa.report.records import RECORDS, read_records
 from ifqa.report.results import Result, gather, updated
+from ifqa.report.results_page import page_of
 from ifqa.report.table import grids, in_readme, markdown, readme_table
-from ifqa.scoring.declared import declared, joined
-from ifqa.scoring.summary import Sureness, partial
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, json_line, write
 
@@ -77,10 +72,8 @@ def publish(
             if pages:
                 check_exported(results, pages)
             return
-        here = [one for one in here if not chosen or one.experiment.name in chosen]
-        figures = [*_figures(here), *_figures_of_confidence(here)]
-        probes = losses_grid(one.experiment for one in here)
-        write_page(PAGE, [*tables, *probes], figures, browse([one.experiment for one in here]), _about(here))
+        with create(PAGE) as handle:
+            write(handle, page_of(results, chosen).encode("utf-8", "replace"))
         yield PAGE
         if pages:
             yield from export(results, pages)
@@ -130,45 +123,3 @@ def _replaced(path: Path, results: Sequence[Result]) -> str:
     block = f"{begin}\n\n{table}\n{end}"
     block = block.replace("\n", "\r\n") if "\r\n" in text else block
     return _BLOCK.sub(lambda _: block, text)
-
-
-def _figures(results: Sequence[Result]) -> Iterator[str]:
-    """A figure for each set of runs over the same split and passages: only these can be compared in recall."""
-    together: dict[str, list[Result]] = {}
-    for one in results:
-        if one.experiment.corpus and one.scores and not partial(one.scores):
-            passages = f"{one.made['passages']:,} passages of {one.experiment.corpus}"
-            together.setdefault(f"{one.experiment.benchmark} {one.experiment.split}, {passages}", []).append(one)
-    for over, several in together.items():
-        by = joined(
-            declared(one.experiment.benchmark, one.experiment.measures, split=one.experiment.split) for one in several
-        )
-        for measure in (one for one in by.rankings if one.tables):
-            measured = [
-                recall_curve(one.experiment.name, one.scores["measures"], measure.name) for one in several if one.scores
-            ]
-            if curves := [curve for curve in measured if curve]:
-                title = measure.title or measure.name
-                yield recall_svg(f"{title[:1].upper()}{title[1:]} at K, {over}", curves)
-
-
-def _figures_of_confidence(results: Sequence[Result]) -> Iterator[str]:
-    """For each split whose readers give confidences: the risk-coverage curves, and the reliability diagram."""
-    together: dict[str, list[tuple[str, Sureness]]] = {}
-    for one in results:
-        if one.scores and "sureness" in one.scores and not partial(one.scores):
-            over = f"{one.experiment.benchmark} {one.experiment.split}"
-            together.setdefault(over, []).append((one.experiment.name, one.scores["sureness"]))
-    for over, several in together.items():
-        yield risk_svg(f"Risk at coverage, {over}", [risk_curve(*one) for one in several])
-        yield reliability_svg(f"EM at confidence, {over}", [reliability_curve(*one) for one in several])
-
-
-def _about(results: Sequence[Result]) -> str:
-    if not results:
-        return "No experiment has been completed in this folder."
-    days, machines = ({one.made[key] for one in results} for key in ("at", "hardware"))
-    first, last = min(days)[:10], max(days)[:10]
-    when = f"on {first}" if first == last else f"between {first} and {last}"
-    count = f"{len(results)} experiment{'s' * (len(results) > 1)}"
-    return f"{count}, run {when}. Hardware: {'; '.join(sorted(machines))}."

@@ -79,14 +79,14 @@ class _Record(Stored):
     identities: dict[str, str] = Field(default_factory=dict)
 
 
-def read_records() -> dict[str, Record]:
-    """The recorded results by experiment.
+def read_records(root: Path = Path()) -> dict[str, Record]:
+    """The results by experiment that are recorded below `root`.
 
     Raises:
         IfqaError: a line is no record, was changed by hand, or another line records the same experiment.
     """
     found: dict[str, Record] = {}
-    for number, line in read_jsonl(RECORDS) if RECORDS.exists() else ():
+    for number, line in read_jsonl(root / RECORDS) if (root / RECORDS).exists() else ():
         where = f"{RECORDS}:{number}"
         name = text_field(line, "experiment", where)
         unicode_text(json.dumps(line, ensure_ascii=False), "experiment", where)

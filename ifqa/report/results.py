@@ -47,7 +47,7 @@ class Result:
         scores: as `stages.score` writes them; None if it was not run, or its run is stale.
         made: how the scores were made; empty without scores.
         inputs: the identity of what the scores were made from.
-        here: whether the run is below the working directory.
+        here: whether the run is below the root that was asked for.
         stale: why the run no longer counts; empty if it does.
         needs: what it takes to run an experiment that was not run.
     """
@@ -61,44 +61,44 @@ class Result:
     needs: tuple[str, ...] = ()
 
 
-def gather(records: Mapping[str, Record]) -> list[Result]:
-    """The results of all experiments, by name: those with a file, and variants that were scored here or are recorded.
+def gather(records: Mapping[str, Record], root: Path = Path()) -> list[Result]:
+    """The results of all experiments below `root`, by name: those with a file, and variants that were scored or recorded.
 
     An experiment whose file is wrong, or whose plugin is missing, is left out; a line on stderr says so.
     """
-    scored = [path.parent.parent.name for path in Path("experiments").glob("*/score/manifest.json")]
-    here = {*list_resources("experiments", ".toml"), *filter(bases, scored)}
+    scored = [path.parent.parent.name for path in (root / "experiments").glob("*/score/manifest.json")]
+    here = {*list_resources("experiments", ".toml", root), *(name for name in scored if bases(name, root))}
     results = []
     for name in sorted({*here, *records}):
         try:
             if name in here:
-                results.append(_result(load_experiment(name), records.get(name)))
-            elif bases(plain_name(name, "experiment")):
-                results.append(_result(_recorded_variant(records[name]), records[name]))
+                results.append(_result(load_experiment(name, root), records.get(name)))
+            elif bases(plain_name(name, "experiment"), root):
+                results.append(_result(_recorded_variant(records[name], root), records[name]))
         except IfqaError as error:
             say(f"experiment {name} is left out: {error}")
     return results
 
 
-def _recorded_variant(record: Record) -> Experiment:
+def _recorded_variant(record: Record, root: Path) -> Experiment:
     """The experiment of a recorded variant, which has no file here.
 
     Raises:
         IfqaError: its tables are wrong, or they name an outside plugin that the base experiment's file does not name.
             Loading such a plugin would run code because a file of results asks for it.
     """
-    name, files = record["experiment"], list_resources("experiments", ".toml")
-    base = next((files[one] for one in bases(name) if one in files), None)
+    name, files = record["experiment"], list_resources("experiments", ".toml", root)
+    base = next((files[one] for one in bases(name, root) if one in files), None)
     if strange := outside_plugins(record["tables"]) - (outside_plugins(read_toml(base)) if base else set()):
         raise IfqaError(
             f"its record in {RECORDS} names the plugin {min(strange)}, which no experiment file here names; "
             "plugins are not loaded for a record, so run the experiment here"
         )
-    return parse_experiment(name, record["tables"], str(RECORDS))
+    return parse_experiment(name, record["tables"], str(RECORDS), root)
 
 
 def _result(experiment: Experiment, record: Record | None) -> Result:
-    """The run below the working directory; else the record, if it is still valid; else what a run needs."""
+    """The run below the root; else the record, if it is still valid; else what a run needs."""
     found = _measured_here(experiment)
     if found is None:
         if record and _is_of(record, experiment):
@@ -137,7 +137,7 @@ def _is_of(record: Record, experiment: Experiment) -> bool:
     if record["version"] != VERSION or outside_plugins(record["tables"]) - outside_plugins(as_tables(experiment)):
         return False
     try:
-        recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS))
+        recorded = parse_experiment(experiment.name, record["tables"], str(RECORDS), experiment.root)
     except IfqaError:  # a setting was removed since
         return False
     if _settings(recorded) != _settings(experiment):
@@ -170,7 +170,7 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
         IfqaError: its corpus's file is wrong or missing.
     """
     found = []
-    corpus = load_corpus(experiment.corpus) if experiment.corpus else None
+    corpus = load_corpus(experiment.corpus, experiment.root) if experiment.corpus else None
     formats = {str(source.get("format")) for source in corpus.sources} if corpus and corpus.name != "sample" else set()
     found += ["the Wikipedia dump"] if "dump" in formats else []
     found += ["articles"] if "articles" in formats else []

@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ifqa.config.declared import declared_for
 from ifqa.config.expected import measured
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.report.terminal import drawn, plain
-from ifqa.scoring.declared import Declared, declared
+from ifqa.scoring.declared import Declared
 from ifqa.scoring.outcomes import outcome
 from ifqa.scoring.stored import read_rows, read_scores
 from ifqa.scoring.summary import Content, Mean, Means, Part, Row, partial
@@ -145,7 +146,7 @@ class Scores:
 
 def scores_of(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
-    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
+    by = declared_for(experiment)
     return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from ifqa.config.declared import declared_for
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
@@ -20,7 +21,7 @@ from ifqa.report.examples import choose
 from ifqa.report.made import stage_record
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.terminal import plain
-from ifqa.scoring.declared import GOLD_READ, Declared, declared
+from ifqa.scoring.declared import GOLD_READ, Declared
 from ifqa.scoring.stored import read_rows, read_scores
 from ifqa.scoring.summary import Content, partial
 from ifqa.spending import Usage
@@ -34,7 +35,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(plain(title.rstrip()), soft_wrap=True)
-    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
+    by = declared_for(experiment)
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
             console.print()
@@ -128,7 +129,7 @@ def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
     """
     said = predictions_of(experiment, questions_of(experiment))
     computed = {one.question_id for one in said if one.how and one.how.calculation}
-    by = declared(experiment.benchmark, experiment.measures, experiment.root, experiment.split)
+    by = declared_for(experiment)
     kinds = choose(read_rows(folder), by, count, computed)
     answers = {one.question.id: one for one in answers_of(experiment, kinds)}
     for question_id, kind in kinds.items():

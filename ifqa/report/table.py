@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ifqa.config.declared import declared_for
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
 from ifqa.config.names import bases
 from ifqa.progress import duration, printable
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
 from ifqa.scoring import summary
-from ifqa.scoring.declared import GOLD_READ, MACRO, Declared, declared
+from ifqa.scoring.declared import GOLD_READ, MACRO, Declared
 
 Cell = Callable[[Result], str]
 
@@ -36,23 +37,34 @@ what the experiment says now.
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of plain text: each row has as many cells as there are columns; `note` goes below the table."""
+    """A table of plain text: each row has as many cells as there are columns; `note` goes below the table.
+
+    `parts` are those of the columns that hold scores over parts of the questions.
+    """
 
     title: str
     note: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    parts: tuple[str, ...] = ()
 
 
 def grids(results: Sequence[Result]) -> list[Grid]:
     """A table for each heading of the experiments, those with a measured row first, and a table of how they were made."""
-    by_title: dict[str, list[Result]] = {}
+    return [*(grid for title, some in by_title(results) for grid in grids_of(title, some)), how_made(results)]
+
+
+def by_title(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    """The headings of the experiments, each with its results, those with a measured row first."""
+    found: dict[str, list[Result]] = {}
     for one in results:
-        title = one.experiment.table or f"{one.experiment.benchmark} {one.experiment.split}"
-        by_title.setdefault(title, []).append(one)
-    order = sorted(by_title, key=lambda title: (not any(one.scores for one in by_title[title]), title))
-    tables = [grid for title in order for grid in (_scores(title, by_title[title]), *_by_group(title, by_title[title]))]
-    return [*tables, _made([one for title in order for one in by_title[title] if one.scores])]
+        found.setdefault(one.experiment.table or f"{one.experiment.benchmark} {one.experiment.split}", []).append(one)
+    return sorted(found.items(), key=lambda item: (not any(one.scores for one in item[1]), item[0]))
+
+
+def grids_of(title: str, results: Sequence[Result]) -> list[Grid]:
+    """The table of the results below a heading, and the table of their scores by group if there are groups."""
+    return [_scores(title, results), *_by_group(title, results)]
 
 
 def markdown(tables: Iterable[Grid], results: Sequence[Result]) -> str:
@@ -61,8 +73,9 @@ def markdown(tables: Iterable[Grid], results: Sequence[Result]) -> str:
     for one in tables:
         note = f"\n{plain_cell(one.note)}\n" if one.note else ""
         sections.append(f"## {plain_cell(one.title)}\n\n{markdown_table(one)}{note}")
-    legend = textwrap.fill(" ".join(_legend(results)), _WIDTH, break_on_hyphens=False)
-    return "\n".join([_HEAD.replace("{legend}\n", f"{legend}\n" if legend else ""), *sections])
+    texts = (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in legend(results).items())
+    explained = textwrap.fill(" ".join(texts), _WIDTH, break_on_hyphens=False)
+    return "\n".join([_HEAD.replace("{legend}\n", f"{explained}\n" if explained else ""), *sections])
 
 
 def in_readme(results: Iterable[Result]) -> list[Result]:
@@ -89,10 +102,11 @@ def readme_table(results: Iterable[Result]) -> str:
 def _scores(title: str, results: Sequence[Result]) -> Grid:
     columns: dict[str, Cell] = {"experiment": lambda one: one.experiment.name, "verdict": verdict_of}
     columns |= _answers(results) | _rankings(results) | {"published or expected": _expectations}
-    columns |= _parts(results) | {"passages": _passages}
+    parts = _parts(results)
+    columns |= parts | {"passages": _passages}
     cells = {column: [cell(one) for one in results] for column, cell in columns.items()}
     kept = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no blank columns
-    return Grid(title, _sources(results), tuple(kept), tuple(zip(*kept.values(), strict=True)))
+    return Grid(title, _sources(results), tuple(kept), tuple(zip(*kept.values(), strict=True)), tuple(parts))
 
 
 def _by_group(title: str, results: Sequence[Result]) -> Iterator[Grid]:
@@ -186,8 +200,8 @@ def _passages(one: Result) -> str:
 
 def _declared(results: Iterable[Result]) -> list[Declared]:
     """The measures and subsets of the experiments' benchmarks, without duplicates."""
-    named = dict.fromkeys((one.experiment.benchmark, one.experiment.measures, one.experiment.split) for one in results)
-    return [declared(benchmark, measures, split=split) for benchmark, measures, split in named]
+    named = {(e.benchmark, e.measures, e.root, e.split): e for e in (one.experiment for one in results)}
+    return [declared_for(experiment) for experiment in named.values()]
 
 
 def _answers(results: Sequence[Result]) -> dict[str, Cell]:
@@ -213,8 +227,8 @@ def _parts(results: Sequence[Result]) -> dict[str, Cell]:
     return columns
 
 
-def _legend(results: Sequence[Result]) -> Iterator[str]:
-    """An explanation of each column whose measure or subset has one."""
+def legend(results: Sequence[Result]) -> dict[str, str]:
+    """Measure or subset -> an explanation, for those of the columns that have one."""
     several, texts = _declared(results), dict[str, str]()
     for by in several:
         texts |= {f"{_title(one)} @K": one.about for one in by.rankings if one.tables}
@@ -226,7 +240,7 @@ def _legend(results: Sequence[Result]) -> Iterator[str]:
         texts["macro"] = "the mean over the groups of a benchmark, each of which counts the same"
     if any("↓" in column for column in _answers(results)):
         texts["↓"] = "low is best"
-    return (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in texts.items() if about)
+    return {name: about for name, about in texts.items() if about}
 
 
 def _title(measure: RankingMeasure) -> str:
@@ -248,9 +262,11 @@ def _mean(one: Result, measure: str) -> str:
     return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]{of}"
 
 
-def _made(results: Sequence[Result]) -> Grid:
+def how_made(results: Sequence[Result]) -> Grid:
+    """A row for each measured result: what it is, and how it was made."""
     columns = ("experiment", "what it is", "date", "hardware", "commit", "time", "cost", "notes")
-    return Grid("How they were made", "", columns, tuple(_how(one) for one in results))
+    measured_ones = (one for _, several in by_title(results) for one in several if one.scores)
+    return Grid("How they were made", "", columns, tuple(map(_how, measured_ones)))
 
 
 def _how(one: Result) -> tuple[str, ...]:

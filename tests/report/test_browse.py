@@ -163,3 +163,32 @@ def test_only_what_is_scored_is_shown_split_by_split(three):
     assert [one["name"] for one in splits] == ["sample dev", "ifqa full-dev"]
     assert len(splits[0]["questions"]) == 3
     assert browse([load_experiment("later")]) == {"splits": []}
+
+
+def test_a_wrong_answer_is_found_in_the_first_passage_that_has_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    benchmark(
+        {"question": "If so, who?", "answers": ["Ann"], "context": [HOUSE]},
+        {"question": "If not, who?", "answers": ["Ann"], "context": [HOUSE]},
+    )
+    texts = [("1-1", "", "Bobby."), ("1-2", "", "\N{ROCKET} Bob, then bob."), ("1-3", "", "Bob.")]
+    found = ctxs("found.json", ("If so, who?", texts), ("If not, who?", texts))
+    [split] = browse([scored("mine", found, {0: "Bob", 1: "Ann"})])["splits"]
+    wrong, right = (one["e"][0] for one in split["questions"])
+    assert wrong["o"] == [1, 3, 6, 13, 16]  # the rocket is two of JavaScript's characters
+    assert "o" not in right
+
+
+def test_a_wrong_answer_is_marked_where_its_reader_found_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    benchmark({"question": "If so, when?", "answers": ["1849"], "context": [HOUSE]})
+    text = "It took 10 years until 1859."
+    found = ctxs("found.json", ("If so, when?", [("1-1", "", "1869"), ("1-2", "", text)]))
+    terms = (Term("1859", "1859", "passage", 23, 27), Term("10", "10", "passage", 8, 10))
+    how = How("1-2", (0, 28), (23, 27), Calculation("1869", "plus", terms))
+    experiment = scored("mine", found, {0: "1869"})
+    path = experiment.folder / "read/predictions.jsonl"
+    [line] = [one for _, one in read_jsonl(path)]
+    write_jsonl(path, [{**line, "how": asdict(how)}])
+    [split] = browse([experiment])["splits"]
+    assert split["questions"][0]["e"][0]["o"] == [1, 8, 10, 23, 27]

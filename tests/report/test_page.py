@@ -16,7 +16,7 @@ from scored_experiments import benchmark, ctxs, scored
 from ifqa.report import page as module
 from ifqa.report.browse import browse
 from ifqa.report.curves import Curve, recall_svg
-from ifqa.report.page import json_text, write_page
+from ifqa.report.page import Section, json_text, page_text
 from ifqa.report.table import Grid
 
 HOSTILE = (
@@ -76,8 +76,10 @@ def grid(*rows, title="Scores", note="", columns=("experiment", "EM", "verdict")
     return Grid(title, note, columns, rows)
 
 
-def written(path, grids=(), figures=(), browsed=None, about=""):
-    write_page(path / "report.html", grids, figures, browsed or {"splits": []}, about)
+def written(path, grids=(), figures=(), browsed=None, about="", **more):
+    sections = [Section(one, tuple(figures)) for one in grids or ([grid(("a", "1", "OK"))] if figures else [])]
+    text = page_text(sections, browsed or {"splits": []}, about, **more)
+    (path / "report.html").write_text(text, encoding="utf-8")
     return path / "report.html"
 
 
@@ -114,7 +116,7 @@ def test_texts_of_tables_are_text(tmp_path):
     parsed = Parsed(written(tmp_path, [one], about=NASTY))
     assert {tag for tag, _ in parsed.elements}.isdisjoint({"script", "img", "b"})
     assert parsed.texts["td"] == [NASTY, NASTY]
-    assert parsed.texts["h1"] == ["Counterfactual question answering"]
+    assert parsed.texts["h1"] == ["Results"]
 
 
 @given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
@@ -141,8 +143,8 @@ def test_verdicts_have_a_class_and_their_word(tmp_path):
     ]
     parsed = Parsed(written(tmp_path, [grid(*(("off", "1", verdict) for verdict in verdicts))]))
     kinds = [attrs["class"] for tag, attrs in parsed.elements if tag == "span"]
-    assert kinds == ["verdict ok", "verdict near", "verdict off", "verdict absent", "verdict absent"]
-    assert parsed.texts["span"] == ["OK", "near", "off", "not run", "model retired"]
+    assert kinds == ["verdict ok", "verdict near", "verdict off", "verdict absent"]
+    assert parsed.texts["span"] == ["OK", "near", "off", "model retired"]
 
 
 @pytest.mark.parametrize(
@@ -170,6 +172,42 @@ def test_contents_lead_to_every_table_also_of_the_same_name(tmp_path):
     links = [attrs["href"] for tag, attrs in parsed.elements if tag == "a"]
     assert links == ["#table-table-3-few", "#table-table-3-few-2", "#table-x"]
     assert [f"#{attrs['id']}" for tag, attrs in parsed.elements if tag == "section"] == links
+
+
+def test_scores_stand_apart_from_their_intervals(tmp_path):
+    rows = ("a", "41.6 [38.0, 45.1] of 221", "EM 7.0 [1, 9]", "12 of [3]")
+    text = written(tmp_path, [grid(rows, columns=("experiment", "EM", "score", "x"))]).read_text()
+    assert "<b>41.6</b> <small>[38.0, 45.1] of 221</small>" in text
+    assert "<b>EM 7.0</b> <small>[1, 9]</small>" in text
+    assert ">12 of [3]</td>" in text
+
+
+def test_what_was_not_run_is_folded_with_what_it_needs(tmp_path):
+    rows = [("a", "1", "OK", "3"), ("b", "", "not run: needs a GPU", ""), ("c", "", "not run", "")]
+    part = Grid("Scores", "", ("experiment", "EM", "verdict", "EM, hard"), tuple(rows), ("EM, hard",))
+    parsed = Parsed(written(tmp_path, [part]))
+    assert parsed.texts["summary"] == ["Legend", "Over parts of the questions", "2 not run: what they need"]
+    assert parsed.texts["td"] == ["1", "3", "a GPU", "nothing more"]
+    heads = parsed.texts["th"]
+    assert heads == ["experiment", "EM", "verdict", "a", "experiment", "EM, hard", "a", "experiment", "needs", "b", "c"]
+
+
+def test_a_table_without_a_run_stands_at_the_end(tmp_path):
+    done, undone = grid(("a", "1", "OK"), title="Done"), grid(("b", "", "not run: needs a key"), title="Undone")
+    text = page_text([Section(undone, done=False), Section(done)], {})
+    assert text.index(">Done</h2>") < text.index(">Not run</h2>") < text.index("<summary>Undone</summary>")
+    assert 'href="#table-undone"' not in text
+
+
+def test_summary_and_legend_stand_on_top(tmp_path):
+    top = grid(("ifqa", "45.6", "OK"), title="Summary", note=NASTY)
+    path = written(tmp_path, [grid(("a", "1", "OK"))], summary=top, legend={NASTY: NASTY}, served=True)
+    text, parsed = path.read_text(), Parsed(path)
+    assert text.index("Summary</h2>") < text.index("<summary>Legend") < text.index("Scores</h2>")
+    assert NASTY in parsed.texts["dt"]
+    assert NASTY in parsed.texts["dd"]
+    assert '<a href="/">Ask</a>' in text
+    assert 'href="/"' not in page_text([], {})
 
 
 def test_a_page_without_questions_has_no_script(tmp_path):
@@ -355,6 +393,58 @@ def test_filters_and_order(chromium, report):
     choose(chromium, "sort", "apart")
     first = [one.removeprefix("ifqa/full-dev/") for one in cards(chromium)[:8]]
     assert first == [NASTY_WORD, "2", "3", "4", "6", "7", "8", "10"]  # of equal ones the order of the file
+
+
+def test_all_right_and_all_wrong_are_filters(chromium, tmp_path):
+    browsed = tiny()
+    split = browsed["splits"][0]
+    split["questions"].append({**split["questions"][0], "id": "b/dev/2", "e": [{"x": 0, "a": "Ann", "m": [1.0]}]})
+    chromium.open(written(tmp_path, browsed=browsed))
+    for value, wanted in (("right", ["b/dev/2"]), ("wrong", ["b/dev/1"]), ("differ", [])):
+        choose(chromium, "show", value)
+        assert cards(chromium) == wanted
+
+
+def test_a_wrong_answer_is_marked_where_it_was_found(chromium, tmp_path):
+    browsed = tiny()
+    [question] = browsed["splits"][0]["questions"]
+    question["p"][0]["x"] = ["🚀 By ", "Ann", " Lee, not Bob."]
+    question["e"][0]["o"] = [0, 3, 14, 19, 22]  # "By Ann Lee,", which holds a right answer, and "Bob"
+    chromium.open(written(tmp_path, browsed=browsed))
+    unfold(chromium)
+    marks = "[...document.querySelectorAll('.passage .text mark')].map(one => [one.className, one.textContent])"
+    assert chromium.value(marks)[:4] == [
+        ["wrong", "By "],
+        ["answer wrong", "Ann"],
+        ["wrong", " Lee,"],
+        ["wrong", "Bob"],
+    ]
+    assert chromium.value("document.querySelector('.passage mark.wrong').title") == "answer of one"
+    assert chromium.value("document.querySelector('.passage .text').textContent") == "🚀 By Ann Lee, not Bob."
+
+
+def test_a_wide_screen_shows_a_table_whole_and_a_telephone_cards(chromium, tmp_path):
+    columns = ("experiment", "verdict", "EM", "F1", *(f"gold recall {n} @1 / @5 / @20" for n in range(3)), "passages")
+    score, depths = "41.6 [38.0, 45.1] of 221", "82.9 / 89.9 / 93.3"
+    row = (
+        "ifqa-dev-pool-presupposition",
+        "near; 3 failed",
+        score,
+        score,
+        depths,
+        depths,
+        depths,
+        "49,565 (ifqa-pool-50k)",
+    )
+    page = written(tmp_path, [grid(row, columns=columns)])
+    hidden = "[...document.querySelectorAll('.scroll')].some(one => one.scrollWidth > one.clientWidth)"
+    chromium.open(page, width=1400)
+    assert not chromium.value(hidden)
+    chromium.open(page, width=400)
+    assert not chromium.value(hidden)
+    label = "getComputedStyle(document.querySelectorAll('td')[1], '::before').content"
+    assert chromium.value(label) == '"EM"'
+    assert chromium.complaints == []
 
 
 def test_the_address_keeps_what_is_asked_for(chromium, report):

@@ -15,9 +15,10 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.report import results
 from ifqa.report.compare import compare
-from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, _figures, publish
+from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
 from ifqa.report.records import RECORDS
 from ifqa.report.results import Result
+from ifqa.report.results_page import figures
 from ifqa.scoring.stored import read_scores
 from ifqa.storage.resources import list_resources
 
@@ -37,8 +38,9 @@ def test_results_page_and_readme_tell_of_the_same_run():
     run_answers("mine", range(20), 'about = "Twenty are right."')
     Path("README.md").write_text(README)
     assert set(write(Path("README.md"))) == {RECORDS, RESULTS, PAGE, Path("README.md")}
-    for path in (RESULTS, PAGE, Path("README.md")):
+    for path in (RESULTS, Path("README.md")):
         assert "24.1 [15.7, 33.7]" in path.read_text(), path
+    assert "<b>24.1</b> <small>[15.7, 33.7]</small>" in PAGE.read_text()
     readme = Path("README.md").read_text()
     assert readme.startswith("# Mine\n\n")
     assert readme.endswith(f"{END}\n\nmore\n")
@@ -234,7 +236,7 @@ def test_curves_are_of_the_rankings_that_tables_show():
     scores = {"questions": 83, "of": 83, "retry": 0, "not_asked": 0, "subsets": {}}
     scores["measures"] = {f"{name}@{k}": mean for name in ("gold_any", "gold_all", "answer") for k in (1, 5)}
     found = [Result(parse_experiment(name, tables, name), scores, {"passages": 426}) for name in ("one", "two")]
-    (figure,) = _figures(found)
+    (figure,) = figures(found)
     assert "Gold recall at K, sample dev, 426 passages of sample" in figure
     assert figure.count("<polyline") == 2
 

@@ -88,14 +88,14 @@ class Browser:
         return message
 
     def open(self, path, fragment="", width=1280, height=900, dark=False, scripts=True):
-        """Load a file anew, at a width in CSS pixels."""
+        """Load a file or an http address anew, at a width in CSS pixels."""
         self.size(width, height)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self.send("Emulation.setScriptExecutionDisabled", value=not scripts)
         self._go("about:blank")  # or another fragment would not load the page anew
         self.complaints, self._asked = [], {}
-        self._go(Path(path).resolve().as_uri() + fragment)
+        self._go((path if str(path).startswith("http") else Path(path).resolve().as_uri()) + fragment)
 
     def _go(self, url):
         loader = self.send("Page.navigate", url=url)["loaderId"]
@@ -115,8 +115,8 @@ class Browser:
         return done["result"].get("value")
 
     def press(self, key):
-        """Press and release the key of a character."""
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text=key)
+        """Press and release the key of a character, or Enter."""
+        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, text="\r" if key == "Enter" else key)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def type(self, text):

@@ -1,0 +1,1 @@
+"""The page to ask on: index.html, page.css, page.js and icon.svg, served as they are."""

@@ -1,0 +1,240 @@
+// The page to ask on: it sends the question, follows the events of its answer, and keeps the address.
+
+import { address, announced, drawn, make, sketched } from "./answer.js";
+
+const byId = (id) => document.getElementById(id);
+const form = byId("ask"), box = byId("question"), hint = byId("hint"), stop = byId("stop"), session = byId("session");
+const progress = byId("progress"), problem = byId("problem"), place = byId("answer"), said = byId("said");
+const PLAIN = hint.textContent, BROKEN = "The connection broke before the answer came.";
+
+let about = { reader: {}, corpus: null, limits: {}, examples: [] };
+let running = null; // the AbortController of the question that is being asked
+let waiting = 0; // the timer of "ask again in N s"
+
+// ---- Asking
+
+/** What the server says against a request; status 0 if it could not be reached. */
+class Trouble extends Error {
+  constructor(status, told, wait = 0) {
+    super(told.detail || told.title || `The server answered ${status}.`);
+    Object.assign(this, { status, wait, id: told.request_id || "", errors: told.errors || [] });
+  }
+}
+
+/** A promise of the network: its failure is a `Trouble`, unless the question was withdrawn. */
+const reached = (promise, detail) => promise.catch((failure) => {
+  throw failure.name === "AbortError" ? failure : new Trouble(0, { detail });
+});
+
+async function send(path, body, accept, signal) {
+  const headers = { Accept: accept };
+  if (body) headers["Content-Type"] = "application/json";
+  const asked = fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+  const reply = await reached(asked, "The server cannot be reached.");
+  if (reply.ok) return reply;
+  const told = await reply.json().catch(() => ({}));
+  throw new Trouble(reply.status, told, Number(reply.headers.get("Retry-After")) || 0);
+}
+
+const json = async (path, body) => (await send(path, body, "application/json")).json();
+
+/** The events of a stream: [name, data], until it ends. */
+async function* events(reply) {
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  let kept = "";
+  for (;;) {
+    const { value, done } = await reached(reader.read(), BROKEN);
+    if (done) return;
+    kept += value;
+    const blocks = kept.split("\n\n");
+    kept = blocks.pop();
+    for (const block of blocks) {
+      const fields = block.split("\n").filter((line) => !line.startsWith(":")).map((line) => line.split(/: ?(.*)/s));
+      const { event, data } = Object.fromEntries(fields);
+      if (event) yield [event, JSON.parse(data)];
+    }
+  }
+}
+
+async function ask(question, remember) {
+  running?.abort();
+  clearTimeout(waiting);
+  const own = (running = new AbortController());
+  if (remember && new URLSearchParams(location.search).get("q") !== question) history.pushState(null, "", address(question));
+  document.title = `${question} · ifqa`;
+  document.body.classList.add("answered");
+  if (matchMedia("(pointer: coarse)").matches) box.blur(); // its keyboard would cover the answer
+  problem.replaceChildren();
+  place.hidden = true;
+  said.textContent = "";
+  tell("Asking …");
+  stop.hidden = false;
+  let ended = false, draft = "";
+  try {
+    const reply = await send("/v1/ask", { question }, "text/event-stream", own.signal);
+    for await (const [event, data] of events(reply)) {
+      if (own !== running) return;
+      if (event === "waiting") tell(data.ahead ? `${data.ahead === 1 ? "1 question is" : `${data.ahead} questions are`} ahead` : "Yours is next");
+      else if (event === "reading") tell("Reading …");
+      else if (event === "text") {
+        draft = [...draft].slice(0, data.at).join("") + data.text;
+        sketch(question, draft);
+      } else if (event === "answer") {
+        ended = true;
+        place.replaceChildren(...drawn(data, about, retrieve, change));
+        reveal(data.question);
+        said.textContent = announced(data);
+      } else if (event === "problem") throw new Trouble(data.status, data);
+    }
+    if (!ended) throw new Trouble(0, { detail: BROKEN });
+  } catch (trouble) {
+    if (own !== running || own.signal.aborted) return;
+    place.hidden = true;
+    complain(trouble, question);
+  } finally {
+    if (own === running) {
+      running = null;
+      stop.hidden = true;
+      tell("");
+      byId("examples").hidden = !about.examples.length;
+    }
+  }
+}
+
+function tell(text) {
+  if (progress.textContent !== text) progress.textContent = text;
+  progress.hidden = !text;
+}
+
+/** Show what a language model has written so far. */
+function sketch(question, draft) {
+  tell("");
+  if (place.hidden || !place.querySelector(".draft")) {
+    place.replaceChildren(...sketched(question, about.reader?.model, change));
+    reveal(question);
+  }
+  place.querySelector(".draft").textContent = draft;
+}
+
+/** Show the answer's place. The question stands there now, so the box is free for the next one, unless it holds that already. */
+function reveal(question) {
+  if (box.value.trim() === question) box.value = "";
+  box.placeholder = "Ask another";
+  place.hidden = false;
+}
+
+function change(question) {
+  box.value = question;
+  box.focus();
+}
+
+const retrieve = async (question) => (await json("/v1/retrieve", { question })).rankings[0];
+
+const TITLES = { 503: "The queue is full", 504: "It took too long", 422: "This cannot be asked", 413: "This is too long" };
+
+function complain(trouble, question) {
+  if (!box.value) box.value = question;
+  if (trouble.status === 401) return wantToken(() => ask(question, false));
+  const more = (trouble.errors || []).map((one) => make("p", {}, `${one.where}: ${one.what}`));
+  const again = make("button", { type: "button", class: "quiet" }, "Ask again");
+  again.addEventListener("click", () => ask(question, false));
+  const wait = (left) => {
+    again.disabled = left > 0;
+    again.textContent = left > 0 ? `Ask again in ${left} s` : "Ask again";
+    if (left > 0) waiting = setTimeout(wait, 1000, left - 1);
+  };
+  wait(trouble.wait || 0);
+  problem.replaceChildren(make("div", { class: "trouble" }, make("b", {}, TITLES[trouble.status] || "No answer came"),
+    make("p", {}, trouble.message), more, trouble.id ? make("small", {}, `Request ${trouble.id}`) : null,
+    trouble.status === 422 ? null : make("div", {}, again)));
+}
+
+/** Ask for the token, once; the browser keeps it in a cookie that no script reads. */
+function wantToken(then) {
+  session.hidden = false;
+  byId("token").focus();
+  session.onsubmit = async (event) => {
+    event.preventDefault();
+    try {
+      await send("/v1/session", { token: byId("token").value }, "application/json");
+      byId("token").value = "";
+      session.hidden = true;
+      then();
+    } catch (trouble) {
+      byId("refused").textContent = trouble.message;
+    }
+  };
+}
+
+// ---- The form, the address, what is searched
+
+async function introduce() {
+  try {
+    about = await json("/v1/about");
+  } catch (trouble) {
+    if (trouble.status === 401) return wantToken(start);
+    complain(trouble, box.value);
+    throw trouble;
+  }
+  const over = about.corpus ? `${about.corpus.passages.toLocaleString("en")} passages of ${about.corpus.name}` : "no collection";
+  byId("about").textContent = `Ask what would be so if something had been otherwise. Answers come from ${over}.`;
+  if (about.limits.question_characters) box.maxLength = about.limits.question_characters;
+  byId("examples").querySelector("ul").replaceChildren(...about.examples.map((text) => {
+    const link = make("a", { href: address(text) }, text);
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // a tab of its own
+      event.preventDefault();
+      box.value = text;
+      scrollTo({ top: 0 });
+      ask(text, true);
+    });
+    return make("li", {}, link);
+  }));
+  byId("examples").hidden = !about.examples.length;
+}
+
+/** Ask what the address asks, or show the empty form. */
+function follow() {
+  const question = (new URLSearchParams(location.search).get("q") || "").trim();
+  running?.abort();
+  running = null;
+  box.value = question;
+  if (question) return ask(question, false);
+  document.title = "ifqa";
+  document.body.classList.remove("answered");
+  for (const node of [place, progress, stop]) node.hidden = true;
+  problem.replaceChildren();
+  box.focus();
+}
+
+const start = () => introduce().then(follow, () => {});
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const question = box.value.trim();
+  if (question) ask(question, true);
+});
+box.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  form.requestSubmit();
+});
+box.addEventListener("input", () => {
+  const left = box.maxLength > 0 ? box.maxLength - box.value.length : Infinity;
+  hint.textContent = left < 200 ? `${left} characters left` : PLAIN;
+});
+stop.addEventListener("click", () => {
+  running?.abort();
+  running = null;
+  stop.hidden = true;
+  tell("");
+  box.focus();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA)$/.test(event.target.tagName)) return;
+  event.preventDefault();
+  box.focus();
+  box.select();
+});
+addEventListener("popstate", follow);
+start();

@@ -1,0 +1,302 @@
+"""The page to ask on, in a real browser, against a server that gives the answers of its documentation."""
+
+import json
+import re
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from browser import CHROMIUM, browser
+
+import ifqa.report
+import ifqa.serve.page
+
+FOLDER = Path(ifqa.serve.page.__file__).parent
+KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+NASTY = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>"
+ABOUT = {
+    "name": "sample", "corpus": {"name": "sample", "passages": 1426}, "retriever": "bm25", "passages_read": 2, "k": 20,
+    "reader": {"name": "extractive", "model": "", "streams": False, "abstains_below": 0.18},
+    "examples": ["If plain, who?", "If computed, when?"], "limits": {"question_characters": 300},
+}  # fmt: skip
+TEXT = "🚀🚀 Some words. He lost the seat to Jim Lovell. More words."  # each rocket is two of JavaScript's characters
+LOVELL = {"id": "1-0", "title": "Apollo 11", "text": TEXT, "pieces": [TEXT[:35], "Jim Lovell", TEXT[45:]]}
+OTHER = {"id": "2-0", "title": "Gemini", "text": "Another.", "pieces": ["Another."]}
+HOW = {"passage_id": "1-0", "sentence": [15, 46], "span": [35, 45], "calculation": None}
+HOW["pieces"] = ["He lost the seat to ", "Jim Lovell", "."]
+TERMS = [
+    {"text": "1849", "value": "1849", "source": "passage", "start": 0, "end": 4},
+    {"text": "ten years", "value": "10", "source": "question", "start": 21, "end": 30},
+]
+SUM = {"result": "1859", "rule": "plus", "terms": TERMS, "line": "1859 = 1849 (passage) + 10 (question)"}
+PLAIN = {
+    "id": "ask/1", "outcome": "answered", "answer": "Jim Lovell", "confidence": 0.61, "candidate": "", "factual": "Neil Armstrong",
+    "error": "", "how": HOW, "evidence": [LOVELL, OTHER], "seconds": 0.21,
+}  # fmt: skip
+OTHERS = {
+    "computed": {"answer": "1859", "factual": "", "how": HOW | {"calculation": SUM}},
+    "abstained": {"outcome": "abstained", "answer": "", "candidate": "Gustave Eiffel", "confidence": 0.07},
+    "failed": {"outcome": "failed", "answer": "", "confidence": None, "how": None, "error": "the reader found nothing"},
+    "nasty": {
+        "answer": NASTY, "factual": NASTY, "how": HOW | {"passage_id": NASTY, "pieces": [NASTY, NASTY, NASTY]},
+        "evidence": [{"id": NASTY, "title": NASTY, "text": NASTY, "pieces": [NASTY, NASTY, NASTY]}, LOVELL],
+    },
+}  # fmt: skip
+
+
+class Server(ThreadingHTTPServer):
+    """Answers by the question's first word; `released` lets a half-written answer end, `gone` are clients that went away."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/"
+        self.released, self.tokens, self.gone = threading.Event(), [], []
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def give(self, status, content, kind="application/json", **headers):
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Security-Policy": POLICY, **headers}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        name = self.path.partition("?")[0].removeprefix("/static").strip("/") or "index.html"
+        if self.path == "/v1/about":
+            self.give(200, ABOUT)
+        else:
+            self.give(200, (FOLDER / name).read_bytes(), KINDS[name.rpartition(".")[2]])
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path == "/v1/session":
+            self.server.tokens.append(asked["token"])
+            self.give(204, b"")
+        elif self.path == "/v1/retrieve":
+            found = [LOVELL | {"rank": 1, "score": 12.93}, OTHER | {"rank": 2, "score": 3.5, "title": NASTY}]
+            self.give(200, {"rankings": [{"question": asked["question"], "passages": found}]})
+        else:
+            self.answer(asked["question"])
+
+    def answer(self, question):
+        kind = question.removeprefix("If ").partition(",")[0]
+        problem = {"title": "x", "detail": f"256 questions wait already {NASTY}", "request_id": "3f1c"}
+        if kind == "full":
+            return self.give(503, problem | {"status": 503}, "application/problem+json", **{"Retry-After": "4"})
+        if kind == "secret" and not self.server.tokens:
+            return self.give(401, problem | {"status": 401}, "application/problem+json")
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.event("waiting", {"ahead": 3 if kind == "half" else 0})
+        self.event("reading", {})
+        if kind == "half":
+            for at, text in ((0, "Wrong at first"), (0, "🚀 So his "), (9, "backup, "), (17, NASTY)):
+                self.event("text", {"at": at, "text": text})
+            while not self.server.released.wait(0.05):
+                try:
+                    self.wfile.write(b": ping\n\n")
+                except OSError:
+                    return self.server.gone.append(question)
+        if kind != "broken":
+            supposed = {"text": f"If {kind}", "pieces": ["", f"If {kind}", question.removeprefix(f"If {kind}")]}
+            self.event("answer", PLAIN | {"question": question, "supposed": supposed} | OTHERS.get(kind, {}))
+        return None
+
+    def event(self, name, data):
+        self.wfile.write(f"event: {name}\ndata: {json.dumps(data)}\n\n".encode())
+
+
+@pytest.fixture(scope="module")
+def running():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on the PATH")
+    with browser() as one:
+        yield one
+
+
+@pytest.fixture
+def server():
+    with Server() as one:
+        threading.Thread(target=one.serve_forever, args=(0.01,), daemon=True).start()
+        yield one
+        one.released.set()
+        one.shutdown()
+
+
+@pytest.fixture
+def page(running, server):
+    """Open the page, asking a question if one is given."""
+
+    def opened(question="", **how):
+        running.open(server.url + (f"?q={quote(question)}" if question else ""), **how)
+        return running
+
+    return opened
+
+
+def until(chromium, expression):
+    """Wait until a JavaScript expression is true, and give its value."""
+    loop = f"const look = () => {{ const found = ({expression}); if (found) done(found); else setTimeout(look, 10); }};"
+    return chromium.value(f"new Promise(done => {{ {loop} look(); }})")
+
+
+def text(chromium, place):
+    return until(chromium, f"document.querySelector({json.dumps(place)})?.innerText")
+
+
+def test_an_example_is_answered_and_its_address_asks_again(page, server):
+    chromium = page()
+    until(chromium, "document.querySelector('#examples a')")
+    assert text(chromium, "#about").endswith("Answers come from 1,426 passages of sample.")
+    chromium.value("document.querySelector('#examples a').click()")
+    assert text(chromium, ".big") == "Jim Lovell"
+    assert text(chromium, "mark.supposed") == "If plain"
+    assert text(chromium, ".imagined").startswith("If it had been so")
+    assert text(chromium, ".sure") == "61% sure"
+    assert text(chromium, ".fact") == "Neil Armstrong"
+    assert text(chromium, ".quote mark") == "Jim Lovell"
+    assert text(chromium, ".cite") == "Apollo 11"
+    assert text(chromium, ".sentence") == "He lost the seat to Jim Lovell."
+    assert text(chromium, "#said") == "Answer: Jim Lovell, 61% sure."
+    assert chromium.value("document.querySelector('#said').ariaLive") == "polite"
+    address = chromium.value("location.href")
+    assert address == f"{server.url}?q=If%20plain%2C%20who%3F"
+    assert chromium.value("document.querySelector('.foot a').href") == address
+    assert chromium.complaints == []
+    assert all(one.startswith(server.url) for one in chromium.requests)
+    chromium.open(address)
+    assert text(chromium, ".big") == "Jim Lovell"
+    assert chromium.value("document.querySelector('#question').value") == ""
+    chromium.value("document.querySelector('.asked button').click()")
+    assert chromium.value("document.querySelector('#question').value") == "If plain, who?"
+
+
+def test_the_ranking_unfolds_with_its_scores(page):
+    chromium = page("If plain, who?")
+    until(chromium, "document.querySelector('.big')")
+    chromium.value("[...document.querySelectorAll('.part > details')].at(-1).open = true")
+    assert text(chromium, ".ranking summary").split("\n") == ["1", "Apollo 11 · read", "12.9"]
+    assert chromium.value("document.querySelectorAll('.ranking li').length") == 2
+    assert chromium.value("document.querySelectorAll('.ranking img').length") == 0
+
+
+def test_a_computed_answer_is_a_sum_of_its_terms(page):
+    chromium = page("If computed, when?")
+    assert text(chromium, ".big") == "1859"
+    cells = chromium.value("[...document.querySelectorAll('.sum span')].map(one => one.textContent)")
+    assert cells == ["", "1849", "in the passage", "+", "10", "“ten years” in the question", "=", "1859", ""]
+
+
+def test_an_abstention_is_marked_with_the_best_candidate_beside(page):
+    chromium = page("If abstained, who?")
+    assert text(chromium, ".abstained .big") == "No answer found in these passages"
+    assert text(chromium, ".candidate") == "The best candidate is Gustave Eiffel"
+    assert text(chromium, ".abstained .why") == "Below 18%, no answer is given."
+    assert "best candidate is Gustave Eiffel, 7% sure" in text(chromium, "#said")
+    assert chromium.value("document.querySelector('.imagined')") is None
+
+
+def test_enter_asks_and_a_failure_says_why(page):
+    chromium = page()
+    until(chromium, "document.activeElement.id === 'question'")
+    chromium.type("If failed, who?")
+    chromium.press("Enter")
+    assert text(chromium, ".failed .error") == "the reader found nothing"
+
+
+def test_a_streamed_answer_is_shown_while_it_is_written(page, server):
+    chromium = page("If half, who?")
+    draft = until(chromium, "document.querySelector('.draft')?.textContent.includes('<img')")
+    assert draft
+    assert chromium.value("document.querySelector('.draft').textContent") == f"🚀 So his backup, {NASTY}"
+    assert not chromium.value("document.querySelector('#stop').hidden")
+    server.released.set()
+    assert text(chromium, ".big") == "Jim Lovell"
+    assert chromium.value("document.querySelector('.draft')") is None
+    assert chromium.value("document.querySelector('#stop').hidden")
+    assert chromium.value("typeof window.hacked") == "undefined"
+
+
+def test_stop_withdraws_the_question(page, server):
+    chromium = page("If half, who?")
+    until(chromium, "document.querySelector('.draft')")
+    chromium.value("document.querySelector('#stop').click()")
+    deadline = time.monotonic() + 20
+    while not server.gone and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert server.gone == ["If half, who?"]
+    assert chromium.value("document.querySelector('#problem').innerText") == ""
+    assert chromium.value("document.querySelector('#progress').hidden")
+
+
+def test_a_full_queue_and_a_broken_connection_are_said_plainly(page):
+    chromium = page("If full, who?")
+    assert text(chromium, ".trouble b") == "The queue is full"
+    assert NASTY in text(chromium, ".trouble p")
+    assert text(chromium, ".trouble small") == "Request 3f1c"
+    assert re.fullmatch(r"Ask again in [34] s", text(chromium, ".trouble button"))
+    chromium = page("If broken, who?")
+    assert text(chromium, ".trouble p") == "The connection broke before the answer came."
+    assert chromium.value("document.querySelector('#question').value") == "If broken, who?"
+
+
+def test_a_server_with_a_token_asks_for_it_once(page, server):
+    chromium = page("If secret, who?")
+    until(chromium, "!document.querySelector('#session').hidden")
+    chromium.value("document.querySelector('#token').value = 'opensesame'")
+    chromium.value("document.querySelector('#session').requestSubmit()")
+    assert text(chromium, ".big") == "Jim Lovell"
+    assert server.tokens == ["opensesame"]
+    assert chromium.value("document.querySelector('#session').hidden")
+    assert "opensesame" not in chromium.value("document.documentElement.outerHTML + location.href + document.cookie")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_markup_stays_text_also_on_a_telephone(page, dark):
+    chromium = page("If nasty, who?", width=400, dark=dark)
+    assert text(chromium, ".big") == NASTY
+    places = [".fact", ".quote", ".cite", ".passage h4", ".source", ".passage p", "#said"]
+    for place in places:
+        assert NASTY in text(chromium, place), place
+    assert chromium.value("document.querySelectorAll('main img, main script').length") == 0
+    assert chromium.value("typeof window.hacked") == "undefined"
+    assert chromium.value("document.scrollingElement.scrollWidth") <= 400
+    assert chromium.complaints == []
+    paper = chromium.value("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
+
+
+def test_nothing_is_inline_and_no_text_becomes_markup():
+    html = (FOLDER / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"<style|\sstyle=|\son\w+=|https?:", html)
+    assert re.findall(r"<script[^>]*>(.*?)</script>", html) == [""]
+    for path in FOLDER.glob("*.js"):
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|https?:", path.read_text())
+
+
+def test_both_pages_have_the_same_colours():
+    def colours(path):
+        screen = path.read_text().partition("@media print")[0]
+        return [re.findall(r"--(\w+): (#\w+);", block) for block in screen.split("prefers-color-scheme")[:2]]
+
+    report = Path(ifqa.report.__file__).with_name("page.css")
+    for own, others in zip(colours(FOLDER / "page.css"), colours(report), strict=True):
+        shared = dict(own).keys() & dict(others).keys()
+        assert {"paper", "ink", "muted", "rule", "accent", "tint"} <= shared
+        assert {one: dict(own)[one] for one in shared} == {one: dict(others)[one] for one in shared}
