@@ -170,7 +170,7 @@ def test_what_a_part_asks_is_estimated_counted_and_asked_again(ifqa, tmp_path, t
         made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
         assert (made["retry"], made["spent"]["calls"]) == (0, 4)
         _, out, _ = ifqa("check", "parts")
-        assert out.count("nothing to ask") == 2
+        assert out.count(" passages a question: done") == 2
 
 
 def test_two_parts_that_make_different_texts_of_one_id_are_refused():

@@ -239,14 +239,14 @@ def test_dprs_passages_are_checked_and_fetched_once(server, monkeypatch, capsys)
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"benchmark": "enwiki", "date": "August"}, "--date August: wanted the date of a dump as YYYYMMDD"),
+        ({"name": "enwiki", "date": "August"}, "--date August: wanted the date of a dump as YYYYMMDD"),
         (
-            {"benchmark": "enwiki", "url": "file:///etc"},
+            {"name": "enwiki", "url": "file:///etc"},
             "--url file:///etc: wanted an address that begins with https://",
         ),
-        ({"benchmark": "psgs_w100", "date": DATE}, "--date is for a wiki's dump"),
-        ({"benchmark": "ifqa", "date": DATE}, "--date and --url are for a wiki's dump and psgs_w100, not for ifqa"),
-        ({"benchmark": "enwiki", "source": Path("x")}, "--from is for benchmarks; name a dump or passages of your own"),
+        ({"name": "psgs_w100", "date": DATE}, "--date is for a wiki's dump"),
+        ({"name": "ifqa", "date": DATE}, "--date and --url are for a wiki's dump and psgs_w100, not for ifqa"),
+        ({"name": "enwiki", "source": Path("x")}, "--from is for benchmarks; name a dump or passages of your own"),
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(options, told, tmp_path, monkeypatch):
