@@ -21,6 +21,7 @@ PACKAGE = ROOT / "ifqa"
 LAYERS = [
     ["__main__", "__init__"],
     ["cli", "api"],
+    ["serve"],
     ["report"],
     ["pipeline"],
     ["config"],

@@ -215,7 +215,7 @@ class HF(LanguageModel):
         return min(len(todo), _TOGETHER)
 
     def _generate(self, group: Sequence[tuple[Request, list[int]]], heard: Heard | None) -> list[Completion]:
-        """Completions of a batch, the first one heard; none if the memory was too small for several requests: the next batch is smaller."""
+        """Completions of a batch, the first one heard; none if the memory was too small for several: the next is smaller."""
         import torch
 
         width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)

@@ -1,0 +1,1 @@
+"""The page's files, served as they are."""
