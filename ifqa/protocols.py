@@ -286,10 +286,7 @@ class Benchmark(Plugin):
         return ()
 
     def family(self, split: str) -> str:
-        """The name of the family of splits that this split is of; empty for none.
-
-        Families share questions, so a model trained on one family is not tested on another.
-        """
+        """The family of splits that it is of; "" for none. Families share questions: a model of one is not tested on another."""
         return ""
 
     def figure(self, question: Question) -> str:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from ifqa.config.experiment import Experiment
-from ifqa.corpus.store import PassageStore, Store, fetch
+from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.hearing import Heard, listening
 from ifqa.pipeline.opening import Session, open_reader, open_retriever
@@ -72,7 +72,7 @@ class System:
         return open_reader(self.experiment, self.session)
 
     @cached_property
-    def _store(self) -> list[Store]:
+    def _store(self) -> list[PassageStore]:
         return [PassageStore(self.experiment.corpus_folder / "passages")] if self.experiment.corpus else []
 
     def open(self) -> Self:

@@ -1,6 +1,7 @@
 """Answers and rankings of a system as the objects of the API, and back."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from ifqa.how import Calculation, How, Term
 from ifqa.records import Answer, Hit, Passage, Question, Ranking
@@ -20,7 +21,7 @@ from ifqa.serve.forms import (
 
 def answer_form(answer: Answer, seconds: float) -> AnswerForm:
     """An answer as an object of the API."""
-    outcome = "answered" if answer.text else "failed" if answer.error or not answer.candidate else "abstained"
+    outcome = _outcome(answer)
     return AnswerForm(
         id=_whole(answer.question.id),
         question=_whole(answer.question.text),
@@ -35,6 +36,12 @@ def answer_form(answer: Answer, seconds: float) -> AnswerForm:
         evidence=[Evidence(**_passage(one), pieces=[*map(_whole, answer.marked(one))]) for one in answer.evidence],
         seconds=round(seconds, 3),
     )
+
+
+def _outcome(answer: Answer) -> Literal["answered", "abstained", "failed"]:
+    if answer.text:
+        return "answered"
+    return "failed" if answer.error or not answer.candidate else "abstained"
 
 
 def _supposed(question: str) -> Supposed | None:
@@ -52,15 +59,15 @@ def _how_form(answer: Answer) -> HowForm | None:
     if how is None or passage is None:
         return None
     found = how.calculation
-    calculation = found and CalculationForm(
-        result=_whole(found.result),
-        rule=found.rule,
-        terms=[
+    calculation = None
+    if found:
+        terms = [
             TermForm(text=_whole(one.text), value=_whole(one.value), source=one.source, start=one.start, end=one.end)
             for one in found.terms
-        ],
-        line=_whole(str(found)),
-    )
+        ]
+        calculation = CalculationForm(
+            result=_whole(found.result), rule=found.rule, terms=terms, line=_whole(str(found))
+        )
     pieces = [*map(_whole, how.pieces(passage.text, sentence=True))]
     return HowForm(
         passage_id=how.passage_id, sentence=how.sentence, span=how.span, pieces=pieces, calculation=calculation
@@ -105,12 +112,10 @@ def answer_of_form(form: AnswerForm, question: Question) -> Answer:
 def _how(form: HowForm | None) -> How | None:
     if form is None:
         return None
-    found = form.calculation
-    calculation = found and Calculation(
-        found.result,
-        found.rule,
-        tuple(Term(one.text, one.value, one.source, one.start, one.end) for one in found.terms),
-    )
+    found, calculation = form.calculation, None
+    if found:
+        terms = tuple(Term(one.text, one.value, one.source, one.start, one.end) for one in found.terms)
+        calculation = Calculation(found.result, found.rule, terms)
     return How(form.passage_id, form.sentence, form.span, calculation)
 
 

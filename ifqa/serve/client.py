@@ -121,7 +121,7 @@ class Client:
         found = self._read(response, PassageForm)
         return Passage(found.id, found.title, found.text)
 
-    def _parts(self, questions: Sequence[str | Question]) -> Iterator[tuple[list[Question], list[object]]]:
+    def _parts(self, questions: Sequence[str | Question]) -> Iterator[tuple[list[Question], list[dict[str, Any]]]]:
         """The questions, as many at a time as the server takes, and what is sent of them."""
         asked, most = as_questions(questions), self.about.limits.questions
         sent = [_sent(one, question) for one, question in zip(questions, asked, strict=True)]

@@ -32,7 +32,8 @@ async def events(
     """
     answering = asyncio.ensure_future(service.answers(tickets))
     leaving = asyncio.ensure_future(left())
-    ahead, shown = -1, ""
+    ahead: int | None = -1  # nothing was said
+    shown = ""
     try:
         while not answering.done() and not leaving.done():
             changed = asyncio.ensure_future(progress.changed.wait())

@@ -1,6 +1,7 @@
 """What a server counts, in Prometheus's text format."""
 
 from collections.abc import Sized
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
@@ -44,8 +45,8 @@ class Metrics:
         waiting = Gauge("ifqa_waiting", "Questions that wait.", ["queue"], registry=self.registry)
         working = Gauge("ifqa_working", "Questions that are worked on.", ["queue"], registry=self.registry)
         for name, desk in (("ask", asking), ("retrieve", retrieving)):
-            waiting.labels(name).set_function(lambda desk=desk: len(desk))
-            working.labels(name).set_function(lambda desk=desk: desk.busy)
+            waiting.labels(name).set_function(desk.__len__)
+            working.labels(name).set_function(partial(getattr, desk, "busy"))
         if llm:
             dollars = Gauge("ifqa_llm_dollars", "US dollars spent on a language model.", registry=self.registry)
             dollars.set_function(lambda: llm.spent.cost or 0.0)

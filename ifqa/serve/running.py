@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.serve.limits import HEADERS, QUESTIONS, Limits
-from ifqa.serve.safety import Guard, check_token, is_loopback
+from ifqa.serve.safety import Guard, check_token, host_name, is_loopback
 
 TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
 DOLLARS = 1.0  # the cap on a language model's cost where nobody sets one
@@ -58,7 +58,7 @@ class Address:
         if self.host in _ANY and not self.allow_hosts:
             raise IfqaError(f"--host {self.host} wants --allow-host NAME, the name by which others call this machine")
         hosts = {one.lower().rstrip(".") for one in (*self.allow_hosts, self.host)} - set(_ANY)
-        if wrong := [one for one in hosts if urlsplit(f"//{f'[{one}]' if ':' in one else one}").hostname != one]:
+        if wrong := [one for one in hosts if host_name(f"[{one}]" if ":" in one else one) != one]:
             raise IfqaError(f"--allow-host {wrong[0]!r:.80}: wanted a name or an address alone, as in ifqa.example.org")
         for one in self.allow_origins:
             if f"{urlsplit(one).scheme}://{urlsplit(one).netloc}" != one or urlsplit(one).scheme not in (
@@ -99,9 +99,9 @@ def capped(experiment: Experiment, given: Sequence[str] = ()) -> Experiment:
         given: the settings that flags name; a cap of 0 among them is meant.
     """
     caps = ("max_cost", "max_total_tokens")
-    llm = experiment.llm or {}
+    llm: Mapping[str, object] = experiment.llm or {}
     asks = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
-    if not asks or not all(one in llm for one in caps) or any(llm[one] or f"llm.{one}" in given for one in caps):  # type: ignore[literal-required]
+    if not asks or not all(one in llm for one in caps) or any(llm[one] or f"llm.{one}" in given for one in caps):
         return experiment
     say(f"the language model may cost ${DOLLARS:g} until this server ends; --max-cost sets another cap, 0 none")
     return override(experiment, {"llm.max_cost": DOLLARS})
@@ -170,6 +170,6 @@ def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
     from ifqa.serve.service import Service
     from ifqa.serve.tools import serve_stdio
 
-    write_log(quiet)
     with open_system(experiment) as system, suppress(KeyboardInterrupt):
+        write_log(quiet)
         asyncio.run(serve_stdio(Service(system.open(), limits, Metrics())))

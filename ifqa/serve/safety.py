@@ -69,7 +69,7 @@ class Guard:
         """Whether the header Host names this server."""
         if path in _PROBES:
             return True
-        host = _name(f"//{headers.get('host', '')}")
+        host = host_name(headers.get("host", ""))
         return bool(host) and (is_loopback(host) or host in self.hosts)
 
     def is_foreign(self, headers: Headers) -> bool:
@@ -77,7 +77,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is None or origin in self.origins:
             return False
-        return urlsplit_or_none(origin) != headers.get("host", "").lower()
+        return _place(origin) != headers.get("host", "").lower()
 
     def admits(self, headers: Headers, path: str) -> bool:
         """Whether the request shows the token, or the cookie that a page got for it, or needs neither."""
@@ -98,7 +98,7 @@ class Guard:
         return self._session
 
 
-def urlsplit_or_none(origin: str) -> str | None:
+def _place(origin: str) -> str | None:
     """Host and port of an origin, in lower case; None if it is no address of a page."""
     try:
         found = urlsplit(origin)
@@ -107,9 +107,10 @@ def urlsplit_or_none(origin: str) -> str | None:
     return found.netloc.lower() if found.scheme in ("http", "https") and found.netloc else None
 
 
-def _name(address: str) -> str:
+def host_name(place: str) -> str:
+    """The name or address in "name", "name:port" or "[address]:port"; empty if it is none of these."""
     try:
-        return (urlsplit(address).hostname or "").rstrip(".")
+        return (urlsplit(f"//{place}").hostname or "").rstrip(".")
     except ValueError:
         return ""
 

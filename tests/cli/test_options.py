@@ -43,7 +43,10 @@ FLAGS = {
     "--set": ("retriever.k1=1.5", ("retriever", "k1"), 1.5),
 }
 #: Of a verb, not of an experiment.
-OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold"}
+OTHERS = {
+    "--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold",
+    "--host", "--port", "--token-file", "--allow-host", "--allow-origin", "--queue", "--timeout",
+}  # fmt: skip
 VERBS = {
     "ask": ["If?", "-e", "mine"],
     "retrieve": ["mine"],
@@ -52,6 +55,8 @@ VERBS = {
     "run": ["mine"],
     "check": ["mine"],
     "probe": ["mine"],
+    "serve": ["mine", "--port", "0"],
+    "mcp": ["mine"],
 }
 
 
