@@ -52,6 +52,7 @@ class Client:
             base_url=self.url,
             headers={"Authorization": f"Bearer {token}"} if token else {},
             trust_env=not is_loopback(host),
+            verify=url.startswith("https"),  # for plain HTTP no certificates need be read; redirects are not followed
             timeout=httpx2.Timeout(_SLACK),
         )
         self._about: About | None = None

@@ -9,9 +9,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import held_reader
-import httpx2
 import pytest
 from served import on_loopback, small
 
@@ -141,10 +141,14 @@ def test_a_client_comes_back_to_a_full_queue(experiment):
 
 
 SLOW = """
-import os, signal, sys, threading
+import pathlib, sys, threading, time
 sys.path.insert(0, {stand_ins!r})
 import held_reader
-threading.Timer({seconds}, held_reader.OPEN.set).start()
+def hold():
+    while not pathlib.Path("open").exists():
+        time.sleep(0.01)
+    held_reader.OPEN.set()
+threading.Thread(target=hold, daemon=True).start()
 sys.argv = ["ifqa", "serve", "few", "--port", "0", "--quiet"]
 from ifqa.cli.app import main
 main()
@@ -162,19 +166,21 @@ def test_a_stop_lets_twenty_questions_end(tmp_path):
     small(tmp_path)
     (tmp_path / "experiments").mkdir()
     (tmp_path / "experiments/few.toml").write_text(EXPERIMENT)
-    script = SLOW.format(stand_ins=str(STAND_INS), seconds=4)
+    script = SLOW.format(stand_ins=str(STAND_INS))
     with subprocess.Popen(
         [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server, ThreadPoolExecutor(20) as threads:  # fmt: skip
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), server.stderr.read()
-        twenty = [threads.submit(asked, url, f"If {n}, who?") for n in range(20)]
-        wait_for(lambda: in_flight(url) == 20)
-        server.send_signal(signal.SIGTERM)
-        assert [one.result() for one in twenty] == ["Ada Stone"] * 20
+        with ifqa.Client(url) as client:
+            twenty = [threads.submit(client.ask, f"If {n}, who?") for n in range(20)]
+            wait_for(lambda: in_flight(url) == 20)
+            server.send_signal(signal.SIGTERM)
+            (tmp_path / "open").touch()
+            assert [one.result().text for one in twenty] == ["Ada Stone"] * 20
         assert server.wait(60) == 0, server.stderr.read()
 
 
 def in_flight(url):
-    lines = httpx2.get(f"{url}/metrics", trust_env=False).text.splitlines()
+    lines = urlopen(f"{url}/metrics").read().decode().splitlines()
     return sum(float(one.split()[1]) for one in lines if one.startswith(("ifqa_waiting{", "ifqa_working{")))
