@@ -14,6 +14,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ifqa.errors import IfqaError
@@ -78,7 +79,9 @@ def make_app(service: Service, guard: Guard) -> ASGIApp:
     _add_api(app, service)
     _add_operation(app, service, guard)
     _add_page(app, Results(service.system.experiment.root))
-    app.router.routes.extend(mcp.routes)
+    [served_there] = [one for one in mcp.routes if isinstance(one, Route)]
+    # Without sessions there is nothing to listen to: GET would hold a stream open that says nothing
+    app.router.routes.append(Route(served_there.path, served_there.endpoint, methods=["POST"]))
     _add_problems(app)
     return Gate(app, guard, service.limits, service.metrics)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -80,10 +81,9 @@ def test_a_system_without_a_reader_offers_no_answers(tmp_path):
 
 @pytest.mark.parametrize("token", ["", TOKEN])
 def test_the_server_has_the_tools_over_http(token, experiment):
-    import httpx2
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     async def over_http(url):
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
         async with (
             httpx2.AsyncClient(headers=headers, trust_env=False) as web,
             Client(streamable_http_client(f"{url}/mcp", http_client=web)) as client,
@@ -91,4 +91,5 @@ def test_the_server_has_the_tools_over_http(token, experiment):
             return await uses(client)
 
     with on_loopback(experiment, Guard(token=token)) as (_, url):
+        assert httpx2.get(f"{url}/mcp", headers=headers, trust_env=False, verify=False).status_code == 405
         check(*asyncio.run(over_http(url)))
