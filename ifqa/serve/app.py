@@ -36,6 +36,7 @@ _RESULTS_POLICY = "frame-ancestors 'none'"  # the page has a stricter policy of 
 _FAULTS: dict[int | str, dict[str, Any]] = {
     status: {"description": what, "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     for status, what in {
+        400: "the body is no JSON in UTF-8",
         401: "no token, or a wrong one",
         413: "the body is too large",
         415: "the body is not JSON",
@@ -139,7 +140,7 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
         """Counts in Prometheus's text format."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
-    @app.post("/v1/session", status_code=204, responses={401: _problem("the token is wrong"), 422: _FAULTS[422]})
+    @app.post("/v1/session", status_code=204, responses={one: _FAULTS[one] for one in (400, 401, 413, 415, 422)})
     async def sign_in(form: TokenForm, request: Request) -> Response:
         """Show the token once; the browser then has a cookie."""
         if not guard.is_token(form.token):
