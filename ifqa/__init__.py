@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
     from ifqa.report.compare import Comparison
     from ifqa.report.scores import Scores
+    from ifqa.serve.client import Client
 
 __all__ = [
     "Answer",
     "Calculation",
+    "Client",
     "Comparison",
     "Corpus",
     "Hit",
@@ -55,6 +57,7 @@ _HOMES = {
     "ifqa.records": ("Answer", "Hit", "Passage", "Prediction", "Question", "Ranking"),
     "ifqa.report.compare": ("Comparison",),
     "ifqa.report.scores": ("Scores",),
+    "ifqa.serve.client": ("Client",),
 }
 
 

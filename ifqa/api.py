@@ -7,14 +7,16 @@ The keyword arguments of `open`, `ask` and `run` are the command line's flags (`
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
+from ifqa.config.arguments import Settings, experiment_from, existing_folder
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, load_experiment
-from ifqa.config.variants import FLAGS, Changes, override
+from ifqa.config.experiment import load_experiment
+from ifqa.config.variants import Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
+from ifqa.pipeline.documents import corpus_of
 from ifqa.pipeline.provenance import inputs_of_score, require_finished, up_to_date_passages
 from ifqa.pipeline.system import System
 from ifqa.pipeline.upstream import answers_of, prediction_for_each
@@ -27,17 +29,22 @@ from ifqa.scoring.collected import summarise
 from ifqa.scoring.declared import declared
 from ifqa.storage.artifacts import lock
 
-Settings = Mapping[str, Any]
 #: Answers to score: question id -> answer; predictions; or a function that answers a question.
 Answers = Mapping[str, str] | Iterable[Prediction] | Callable[[Question], str | Prediction]
 
 
 def open(
-    experiment: str = "sample", *, root: str | Path = ".", settings: Settings | None = None, **changes: Unpack[Changes]
+    experiment: str = "sample",
+    *,
+    docs: str | Path | None = None,
+    root: str | Path = ".",
+    settings: Settings | None = None,
+    **changes: Unpack[Changes],
 ) -> System:
     """Open a system: a retriever and a reader in memory, for any number of questions, from several threads.
 
-    The corpus is built first if it is not there. A cap on a language model's cost holds for this system alone.
+    The corpus is built first if it is not there. `docs` is a folder of documents to search instead, as `ifqa ask --docs` does:
+    only files that changed are read again. A cap on a language model's cost holds for this system alone.
 
     Examples:
         >>> import ifqa
@@ -56,9 +63,14 @@ def open(
         ['306-1', '259-0', '306-4']
 
     Raises:
-        IfqaError: there is no such experiment, a setting is wrong, or its retriever or reader cannot be opened.
+        IfqaError: there is no such experiment or folder, a setting is wrong, or its retriever or reader cannot be opened.
     """
-    return stages.open_system(_experiment(experiment, root, settings, changes)).open()
+    chosen = experiment_from(experiment, root, settings, changes)
+    if docs is not None:
+        if "corpus" in changes:
+            raise IfqaError("docs and corpus are given; wanted one of them")
+        chosen = override(chosen, {"corpus": corpus_of(docs, chosen)})
+    return stages.open_system(chosen).open()
 
 
 def ask(
@@ -75,7 +87,7 @@ def ask(
     Raises:
         IfqaError: as `open`; or the question is empty, or the experiment has no reader.
     """
-    with stages.open_system(_experiment(experiment, root, settings, changes)) as system:
+    with stages.open_system(experiment_from(experiment, root, settings, changes)) as system:
         return system.ask(question, threshold)
 
 
@@ -102,7 +114,7 @@ def run(
     Raises:
         IfqaError: as `open`; or a stage fails.
     """
-    chosen = _experiment(experiment, root, settings, changes)
+    chosen = experiment_from(experiment, root, settings, changes)
     return scores_of(chosen, stages.run(chosen))
 
 
@@ -137,7 +149,10 @@ def evaluate(
     """
     if not (callable(answers) or isinstance(answers, Iterable)) or isinstance(answers, str):
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
-    asked, by = questions(benchmark, split, root=root), declared(benchmark, tuple(measures), _folder(root), split)
+    asked, by = (
+        questions(benchmark, split, root=root),
+        declared(benchmark, tuple(measures), existing_folder(root), split),
+    )
     found: dict[str, Prediction] = {}
     for one in _predictions(answers, asked):
         if not isinstance(one, Prediction) or not isinstance(one.answer, str):
@@ -167,7 +182,7 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
         IfqaError: there is no such experiment, it has no reader, it was not run, or its settings, passages or weights have
             changed since.
     """
-    chosen = load_experiment(experiment, _folder(root))
+    chosen = load_experiment(experiment, existing_folder(root))
     if chosen.reader is None:
         raise IfqaError(f"experiment {experiment} has no [reader]")
     require_finished(chosen.folder / "read", f"ifqa run {experiment}")
@@ -197,7 +212,7 @@ def compare(
     Raises:
         IfqaError: one of them is not scored, their questions are not the same, or they share no measure.
     """
-    both = [load_experiment(one, _folder(root)) for one in (first, second)]
+    both = [load_experiment(one, existing_folder(root)) for one in (first, second)]
     return comparison(both[0], both[1], measure, count, common)
 
 
@@ -212,7 +227,7 @@ def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path
     Raises:
         IfqaError: there is no such benchmark or split, or its file is not there.
     """
-    return open_benchmark(benchmark, _folder(root)).questions(split)
+    return open_benchmark(benchmark, existing_folder(root)).questions(split)
 
 
 class Corpus:
@@ -231,7 +246,7 @@ class Corpus:
         Raises:
             IfqaError: there is no such file, or something in it is wrong.
         """
-        self.settings = load_corpus(name, _folder(root))
+        self.settings = load_corpus(name, existing_folder(root))
         self.name = name
 
     def build(self) -> Self:
@@ -270,23 +285,6 @@ class Corpus:
         """
         up_to_date_passages(self.settings)
         return PassageStore(self.settings.folder / "passages")
-
-
-def _experiment(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Experiment:
-    if strange := changes.keys() - FLAGS:
-        raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
-    if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
-        raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
-    given = {FLAGS[flag]: value for flag, value in changes.items() if value is not None}
-    return override(load_experiment(name, _folder(root)), given | dict(settings or {}))
-
-
-def _folder(root: str | Path) -> Path:
-    if not isinstance(root, str | Path):
-        raise IfqaError(f"root: wanted the path of a folder, found {root!r:.80}")
-    if not Path(root).is_dir():
-        raise IfqaError(f"root {str(root)!r}: no such folder; make it first")
-    return Path(root)
 
 
 def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction]:

@@ -25,6 +25,11 @@ def be_quiet(quiet: bool) -> None:
     _quiet = quiet
 
 
+def is_quiet() -> bool:
+    """Whether progress is off in this process."""
+    return _quiet
+
+
 def say(message: str) -> None:
     """One line on stderr."""
     if not _quiet:

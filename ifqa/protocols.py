@@ -136,6 +136,7 @@ class LanguageModel(Plugin):
     server: str = ""  # scheme, host and port of the server that is asked; goes into the record
     chat: bool = True  # whether it takes messages; else it takes a text and continues it
     concurrent: bool = False  # whether several threads may call `complete` at once
+    streams: bool = False  # whether `ifqa.llms.hearing.listener()` hears a completion while it is generated
     window: int = 4096  # tokens of prompt and answer together
 
     @property

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ifqa.cli.options import Json, changed_experiment, changing, print_json
+from ifqa.cli.options import (
+    Docs,
+    Exclude,
+    Include,
+    Json,
+    changed_experiment,
+    changing,
+    over_documents,
+    print_json,
+    refuse_documents,
+)
 from ifqa.cli.process import in_words, refuse
 from ifqa.errors import IfqaError
 
@@ -29,15 +39,9 @@ def ask(
     experiment: Annotated[
         str, typer.Option("--experiment", "-e", help="Whose retriever and reader answer.")
     ] = "sample",
-    docs: Annotated[
-        Path | None, typer.Option("--docs", help="A folder of your documents, or a file, to search instead.")
-    ] = None,
-    include: Annotated[
-        list[str] | None, typer.Option("--include", help="With --docs: only files of this pattern. Repeatable.")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", help="With --docs: no files of this pattern. Repeatable.")
-    ] = None,
+    docs: Docs = None,
+    include: Include = None,
+    exclude: Exclude = None,
     questions: Annotated[
         Path | None, typer.Option("--questions", help="Answer the questions of this file: .txt, .csv or .jsonl.")
     ] = None,
@@ -51,13 +55,9 @@ def ask(
     json: Json = False,
 ) -> None:
     """Answer a question, and show the passages with the facts; or answer many."""
-    _check(question, docs, include, exclude, questions, out, changes)
-    chosen = changed_experiment(experiment, changes)
-    if docs is not None:
-        from ifqa.config.variants import override
-        from ifqa.pipeline.documents import corpus_of
-
-        chosen = override(chosen, {"corpus": corpus_of(docs, chosen, include or (), exclude or ())})
+    refuse_documents(changes, docs, include, exclude)
+    _check(question, questions, out)
+    chosen = over_documents(changed_experiment(experiment, changes), docs, include, exclude)
     from ifqa.pipeline.searched import searched_by
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions
@@ -94,25 +94,13 @@ def ask(
             _prompt(chosen.root / "indexes" / _HISTORY, lambda line: show(system.ask(line, threshold)))
 
 
-def _check(
-    question: str,
-    docs: Path | None,
-    include: list[str] | None,
-    exclude: list[str] | None,
-    questions: Path | None,
-    out: Path | None,
-    changes: dict[str, object],
-) -> None:
+def _check(question: str, questions: Path | None, out: Path | None) -> None:
     """Refuse options that do not go together, before anything is built."""
     if (questions is None) != (out is None):
         given, lacking = ("--out", "--questions") if questions is None else ("--questions", "--out")
         raise IfqaError(f"{given} is given without {lacking}; wanted: ifqa ask --questions FILE --out FILE")
     if question and questions is not None:
         raise IfqaError("a question and --questions are given; wanted one of them")
-    if docs is not None and "corpus" in changes:
-        raise IfqaError("--docs and --corpus are given; wanted one of them")
-    if docs is None and (include or exclude):
-        raise IfqaError("--include and --exclude are for --docs; wanted: ifqa ask --docs FOLDER --include PATTERN")
     if not question and questions is None and not (sys.stdin and sys.stdin.isatty()):
         raise IfqaError(
             'no question, and no terminal to ask for one; wanted: ifqa ask "If ..., ...?", or --questions FILE'

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
 import typer
@@ -182,6 +183,37 @@ def changed_experiment(name: str, changes: Mapping[str, object]) -> "Experiment"
             f"{', '.join(edited)}; for the base's settings of today, name the base and give the flags again"
         )
     return override(experiment, changes)
+
+
+Docs = Annotated[Path | None, typer.Option("--docs", help="A folder of your documents, or a file, to search instead.")]
+Include = Annotated[
+    list[str] | None, typer.Option("--include", help="With --docs: only files of this pattern. Repeatable.")
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", help="With --docs: no files of this pattern. Repeatable.")
+]
+
+
+def refuse_documents(
+    changes: Mapping[str, object], docs: Path | None, include: list[str] | None, exclude: list[str] | None
+) -> None:
+    """Refuse flags about documents that do not go together."""
+    if docs is not None and "corpus" in changes:
+        raise IfqaError("--docs and --corpus are given; wanted one of them")
+    if docs is None and (include or exclude):
+        raise IfqaError("--include and --exclude are for --docs; wanted: --docs FOLDER --include PATTERN")
+
+
+def over_documents(
+    experiment: "Experiment", docs: Path | None, include: list[str] | None, exclude: list[str] | None
+) -> "Experiment":
+    """The experiment with a folder of documents as its corpus, if one is named."""
+    if docs is None:
+        return experiment
+    from ifqa.config.variants import override
+    from ifqa.pipeline.documents import corpus_of
+
+    return override(experiment, {"corpus": corpus_of(docs, experiment, include or (), exclude or ())})
 
 
 def settings_of_flags(pairs: list[str] | None) -> dict[str, object]:

@@ -9,6 +9,7 @@ import typer
 
 from ifqa.cli.options import Json, print_json, print_line
 from ifqa.cli.process import in_words
+from ifqa.cli.serving import mcp, serve
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 
@@ -238,4 +239,6 @@ MORE: dict[str, Callable[..., None]] = {
     "convert": convert,
     "compare": compare,
     "report": report,
+    "serve": serve,
+    "mcp": mcp,
 }

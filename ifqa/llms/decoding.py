@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import content
+from ifqa.llms.hearing import Heard
 from ifqa.records import Completion, Request
 
 if TYPE_CHECKING:
@@ -23,13 +24,14 @@ class Rows:
         ends: tokens that end an answer.
         decode: turns tokens into text, without `ends`.
         piece: gives the text of one token.
+        heard: called with the first row's text after each of its tokens.
     """
 
     def __init__(
         self, requests: Sequence[Request], ends: frozenset[int], decode: Callable[[Sequence[int]], str],
-        piece: Callable[[int], str],
+        piece: Callable[[int], str], heard: Heard | None = None,
     ) -> None:  # fmt: skip
-        self._ends, self._decode, self._piece = ends, decode, piece
+        self._ends, self._decode, self._piece, self._heard = ends, decode, piece, heard
         self._stops = [[stop for stop in request.stop if stop] for request in requests]
         self._most = [request.max_tokens for request in requests]
         self._tokens: list[list[int]] = [[] for _ in requests]
@@ -41,13 +43,18 @@ class Rows:
             if not self._finish[row]:
                 self._tokens[row].append(token)
                 self._finish[row] = self._end(row, token)
+                if self._heard and row == 0:
+                    self._heard(self._text(row))
         return ids.new_tensor([bool(one) for one in self._finish]).bool()
 
     def completion(self, row: int, prompt_tokens: int) -> Completion:
         """A row's text up to its first stop string; its tokens are all that were computed, with the end token."""
+        return Completion(self._text(row), prompt_tokens, len(self._tokens[row]), self._finish[row])
+
+    def _text(self, row: int) -> str:
+        """A row's text so far, up to its first stop string."""
         text = self._decode(self._tokens[row])
-        cut = min((text.index(stop) for stop in self._stops[row] if stop in text), default=len(text))
-        return Completion(text[:cut], prompt_tokens, len(self._tokens[row]), self._finish[row])
+        return text[: min((text.index(stop) for stop in self._stops[row] if stop in text), default=len(text))]
 
     def _end(self, row: int, token: int) -> str:
         if token in self._ends:

@@ -9,6 +9,7 @@ from typing import Any
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import Store, check_store
 from ifqa.llms.decoding import Draws, Rows
+from ifqa.llms.hearing import Heard, listener
 from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.models.batches import out_of_memory
 from ifqa.models.hub import model_folder, quiet, weights_identity
@@ -49,6 +50,7 @@ class HF(LanguageModel):
     """
 
     version = 1
+    streams = True
     not_identity = ("device", "batch_tokens", "store")
 
     @checked("setting of llm 'hf'")
@@ -146,7 +148,7 @@ class HF(LanguageModel):
         todo.sort(key=lambda one: -len(one[1]) - one[0].max_tokens)
         while todo:
             group = todo[: self._together(todo)]
-            completions = self._generate(group)
+            completions = self._generate(group, listener() if group[0][0] == requests[0] else None)
             for (request, _), completion in zip(group, completions, strict=False):
                 if not completion.error:
                     self._store.put(self.name, request, completion)
@@ -212,14 +214,14 @@ class HF(LanguageModel):
                 return number
         return min(len(todo), _TOGETHER)
 
-    def _generate(self, group: Sequence[tuple[Request, list[int]]]) -> list[Completion]:
-        """Completions of a batch; none if the memory was too small for several requests: the next batch is smaller."""
+    def _generate(self, group: Sequence[tuple[Request, list[int]]], heard: Heard | None) -> list[Completion]:
+        """Completions of a batch, the first one heard; none if the memory was too small for several: the next is smaller."""
         import torch
 
         width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
         device = self.model.device
         requests = [request for request, _ in group]
-        rows = Rows(requests, self._ends, self._decode, self._piece)
+        rows = Rows(requests, self._ends, self._decode, self._piece, heard)
         padded = torch.tensor([[self._pad] * (width - len(ids)) + ids for _, ids in group], device=device)
         mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for _, ids in group], device=device)
         try:

@@ -14,6 +14,7 @@ from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
 from ifqa.llms.completions import Store, check_store
 from ifqa.llms.failures import Failure, blot, of_status, scrub
+from ifqa.llms.hearing import Heard, heard_body, listener
 from ifqa.llms.keeping import Keeper
 from ifqa.llms.keys import NO_KEY, address_of, check_address, is_local, is_openai, is_own, key_for, server_of
 from ifqa.llms.money import Account, Budget, price_of
@@ -68,6 +69,7 @@ class OpenAI(LanguageModel):
 
     version = 1
     concurrent = True
+    streams = True
     not_identity = (
         "base_url", "concurrency", "requests_per_minute", "timeout", "retries", "max_cost", "max_total_tokens", "store",
     )  # fmt: skip
@@ -187,12 +189,14 @@ class OpenAI(LanguageModel):
             # Each worker has at most one request in flight and one completion being written
             with Keeper(self._store, self.name, missing, 2 * self._concurrency) as keeper:
                 self._say_host()
-                run(self._ask(missing, key, keeper, arrived))
+                heard = listener() if missing[0] == requests[0] else None
+                run(self._ask(missing, key, keeper, arrived, heard))
         return [done[request] for request in requests]
 
     async def _ask(
-        self, missing: list[Request], key: str, keeper: Keeper, arrived: Callable[[int, Completion], None]
-    ) -> None:
+        self, missing: list[Request], key: str, keeper: Keeper, arrived: Callable[[int, Completion], None],
+        heard: Heard | None,
+    ) -> None:  # fmt: skip
         import openai
 
         from ifqa.llms.bodies import PLAIN, bare, bound
@@ -212,7 +216,9 @@ class OpenAI(LanguageModel):
                 client.organization = client.project = None  # the library takes both from the environment
             asking = Round(
                 name=f"{self.model} at {urlsplit(self.url).netloc}",
-                send=lambda request: self._send(client, request, "" if key == NO_KEY else key),
+                send=lambda request: self._send(
+                    client, request, "" if key == NO_KEY else key, heard if request == missing[0] else None
+                ),
                 keeper=keeper,
                 room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
                 account=self._account,
@@ -222,18 +228,24 @@ class OpenAI(LanguageModel):
             )
             await asking.ask(missing, self._concurrency)
 
-    async def _send(self, client: "openai.AsyncOpenAI", request: Request, key: str) -> Completion | Failure:
+    async def _send(
+        self, client: "openai.AsyncOpenAI", request: Request, key: str, heard: Heard | None
+    ) -> Completion | Failure:
         """Send a request once. `key` is blotted out of what comes back; "" if none was sent."""
         import httpx2
         import openai
 
         from ifqa.llms.bodies import BodyRefused
 
-        path = "/chat/completions" if request.messages else "/completions"
         try:
             async with asyncio.timeout(self._timeout):  # the library's own timeout restarts with every byte
-                # Not the method for the endpoint: it spends more time on checking types than all the rest takes
-                answer = await client.post(path, body=self._arguments(request), cast_to=httpx2.Response)
+                # Not the methods for the endpoints: they spend more time on checking types than all the rest takes
+                path, arguments = "/chat/completions" if request.messages else "/completions", self._arguments(request)
+                if heard:
+                    secret = key if len(key) >= _SHORTEST_KEY else ""
+                    body = await heard_body(client, path, arguments, bool(request.messages), heard, secret)
+                else:
+                    body = (await client.post(path, body=arguments, cast_to=httpx2.Response)).content
         except openai.APIStatusError as error:
             return of_status(error, key)
         except (openai.APIConnectionError, TimeoutError) as error:
@@ -245,7 +257,9 @@ class OpenAI(LanguageModel):
             if isinstance(error, openai.APITimeoutError | TimeoutError):
                 return Failure("again", f"no answer within {self._timeout:g} s", used=None)
             return Failure("again", scrub(f"connection lost ({cause or type(cause).__name__})", key), used=None)
-        got = read_answer(answer.content, bool(request.messages), request.stop)
+        except openai.APIError as error:  # the server says within a stream that it failed
+            return Failure("again", scrub(f"the answer broke off: {error}", key), used=None)
+        got = read_answer(body, bool(request.messages), request.stop)
         if isinstance(got, Completion) and len(key) >= _SHORTEST_KEY:
             return replace(got, text=blot(got.text, key))  # from a server that repeats its headers
         return got

@@ -8,8 +8,9 @@ from types import TracebackType
 from typing import Self
 
 from ifqa.config.experiment import Experiment
-from ifqa.corpus.store import PassageStore, Store, fetch
+from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError
+from ifqa.llms.hearing import Heard, listening
 from ifqa.pipeline.opening import Session, open_reader, open_retriever
 from ifqa.pipeline.returned import check_predictions, check_rankings
 from ifqa.pipeline.upstream import answer_of, queries_of
@@ -71,7 +72,7 @@ class System:
         return open_reader(self.experiment, self.session)
 
     @cached_property
-    def _store(self) -> list[Store]:
+    def _store(self) -> list[PassageStore]:
         return [PassageStore(self.experiment.corpus_folder / "passages")] if self.experiment.corpus else []
 
     def open(self) -> Self:
@@ -125,11 +126,14 @@ class System:
             passages = self._passages(asked, rankings)
         return [Ranking(*one) for one in zip(asked, map(tuple, rankings), map(tuple, passages), strict=True)]
 
-    def answer(self, questions: Sequence[str | Question], threshold: float | None = None) -> list[Answer]:
+    def answer(
+        self, questions: Sequence[str | Question], threshold: float | None = None, heard: Heard | None = None
+    ) -> list[Answer]:
         """Each question's answer, and the passages it was read from, most important first.
 
         An answer of less confidence than `threshold` is not given: its text is then the `candidate`. None is the reader's own
-        threshold, 0 gives every answer. A reader without confidences always answers.
+        threshold, 0 gives every answer. A reader without confidences always answers. While a language model that `streams`
+        writes the first question's completion, `heard` is called with its text so far.
 
         Raises:
             IfqaError: a question is empty, the threshold is not from 0 to 1, there is no reader, or a part breaks its
@@ -144,14 +148,27 @@ class System:
             with self._searching:
                 top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
                 passages = self._passages(asked, top)
-        predictions = self.read(asked, passages)
+        with listening(heard):
+            predictions = self.read(asked, passages)
         least = self.reader.doubtful if threshold is None else threshold
         predictions = [one.below(least) for one in predictions]
         return [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
 
-    def ask(self, question: str | Question, threshold: float | None = None) -> Answer:
+    def ask(self, question: str | Question, threshold: float | None = None, heard: Heard | None = None) -> Answer:
         """The answer to a question, as `answer` gives it."""
-        return self.answer([question], threshold)[0]
+        return self.answer([question], threshold, heard)[0]
+
+    def passage(self, passage_id: str) -> Passage | None:
+        """The corpus's passage of an id; None if there is no such passage, or no corpus."""
+        with self._searching:
+            found = [store.find([passage_id]) for store in self._store]
+        return next((one[passage_id] for one in found if passage_id in one), None)
+
+    @property
+    def size(self) -> int:
+        """The number of passages of the corpus; 0 if there is no corpus."""
+        with self._searching:
+            return sum(len(store) for store in self._store)
 
     def _passages(self, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]]) -> list[list[Passage]]:
         """The passages of each ranking, from those that the retriever made or from the corpus."""

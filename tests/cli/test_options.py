@@ -43,8 +43,11 @@ FLAGS = {
     "--set": ("retriever.k1=1.5", ("retriever", "k1"), 1.5),
 }
 #: Of a verb, not of an experiment.
-OTHERS = {"--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold",
-          "--docs", "--include", "--exclude", "--questions", "--out"}  # fmt: skip
+OTHERS = {
+    "--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold",
+    "--docs", "--include", "--exclude", "--questions", "--out",
+    "--host", "--port", "--token-file", "--allow-host", "--allow-origin", "--queue", "--timeout",
+}  # fmt: skip
 VERBS = {
     "ask": ["If?", "-e", "mine"],
     "retrieve": ["mine"],
@@ -53,6 +56,8 @@ VERBS = {
     "run": ["mine"],
     "check": ["mine"],
     "probe": ["mine"],
+    "serve": ["mine", "--port", "0"],
+    "mcp": ["mine"],
 }
 
 

@@ -9,6 +9,7 @@ runs it in a thread; a plan gives its reply to the n-th request of a prompt.
 import argparse
 import asyncio
 import json
+import re
 import threading
 from collections import Counter
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ class Reply:
     text: str | None = "answer"  # of the completion
     finish: str = "stop"
     usage: tuple[int, int] | None = (7, 3)
+    pace: float = 0.0  # seconds between the pieces of a streamed completion
+    pieces: list | None = None  # of a streamed completion, as bytes; None for one a word
 
 
 def error(status, message, code=None, headers=None, **more):
@@ -73,13 +76,21 @@ class Server:
                     reply = await self.answer(first.split()[1], json.loads(body))
                 data = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
                 lines = {"content-type": "application/json", **reply.headers}
+                if reply.pieces is not None:
+                    lines |= {"content-type": "text/event-stream"}
+                    data = b"".join(reply.pieces)
                 if reply.forever is None:
                     lines["content-length"] = str(len(data))
                 if reply.cut == "before":
                     return
                 writer.write(f"HTTP/1.1 {reply.status} X\r\n".encode())
                 writer.write("".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode() + b"\r\n")
-                writer.write(data[: len(data) // 2] if reply.cut else data)
+                for piece in [] if reply.cut else reply.pieces or []:
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(reply.pace)
+                if reply.cut or reply.pieces is None:
+                    writer.write(data[: len(data) // 2] if reply.cut else data)
                 await writer.drain()
                 while reply.forever is not None:
                     await asyncio.sleep(reply.forever)
@@ -107,7 +118,9 @@ class Server:
             await asyncio.sleep(reply.latency or self.latency)
         finally:
             self.now -= 1
-        if reply.body is None:
+        if reply.body is None and body.get("stream"):
+            reply.pieces = reply.pieces or list(streamed(reply, chat))
+        elif reply.body is None:
             choice = {"index": 0, "finish_reason": reply.finish}
             choice |= {"message": {"role": "assistant", "content": reply.text}} if chat else {"text": reply.text}
             reply.body = {"id": "1", "object": "chat.completion", "model": body["model"], "choices": [choice]}
@@ -119,6 +132,22 @@ class Server:
                     "total_tokens": prompt_tokens + completion_tokens,
                 }
         return reply
+
+
+def streamed(reply, chat):
+    """A completion as OpenAI's API streams it, a word a piece."""
+
+    def event(**more):
+        return b"data: " + json.dumps({"id": "1", "model": "m", "usage": None, **more}).encode() + b"\n\n"
+
+    for word in re.findall(r"\S+\s*|\s+", reply.text or ""):
+        said = {"delta": {"content": word}} if chat else {"text": word}
+        yield event(choices=[{"index": 0, "finish_reason": None, **said}])
+    yield event(choices=[{"index": 0, "finish_reason": reply.finish, **({"delta": {}} if chat else {"text": ""})}])
+    if reply.usage:
+        prompt_tokens, completion_tokens = reply.usage
+        yield event(choices=[], usage={"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens})
+    yield b"data: [DONE]\n\n"
 
 
 @contextmanager

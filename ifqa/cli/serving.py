@@ -1,0 +1,78 @@
+"""`ifqa serve` and `ifqa mcp`: one opened system for many who ask."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ifqa.cli.options import (
+    Docs,
+    Exclude,
+    ExperimentName,
+    Include,
+    changed_experiment,
+    changing,
+    over_documents,
+    refuse_documents,
+)
+from ifqa.progress import is_quiet
+
+_CHANGED = ("corpus", "retriever", "k", "reader", "passages", "checkpoint", "prompt", "model", "max_cost", "max_tokens")
+
+
+@changing(*_CHANGED)
+def serve(
+    changes: dict[str, object],
+    experiment: ExperimentName = "sample",
+    docs: Docs = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; any but loopback needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any free one.")] = 8017,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="File with the token; else IFQA_TOKEN of the environment.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", help="A name by which others call this machine. Repeatable.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option("--allow-origin", help="A site whose pages may ask: https://example.org. Repeatable."),
+    ] = None,
+    queue: Annotated[int, typer.Option("--queue", help="Questions that may wait; further ones get 503.")] = 256,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")
+    ] = 60.0,
+) -> None:
+    """Serve a page to ask on, the results, a JSON API and MCP tools, on this machine alone."""
+    from ifqa.serve.limits import Limits
+    from ifqa.serve.running import Address, capped
+    from ifqa.serve.running import serve as run
+
+    refuse_documents(changes, docs, include, exclude)
+    searched = over_documents(changed_experiment(experiment, changes), docs, include, exclude)
+    chosen = capped(searched, [*changes])
+    address = Address(host, port, token_file, allow_host or (), allow_origin or ())
+    run(chosen, address, Limits(queue, timeout), is_quiet())
+
+
+@changing(*_CHANGED)
+def mcp(
+    changes: dict[str, object],
+    experiment: ExperimentName = "sample",
+    docs: Docs = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, max=3600, help="Seconds that an answer may take.")
+    ] = 60.0,
+) -> None:
+    """Serve the MCP tools ask, retrieve and get_passage over stdin and stdout, for an assistant that starts this command."""
+    from ifqa.serve.limits import Limits
+    from ifqa.serve.running import capped, serve_tools
+
+    refuse_documents(changes, docs, include, exclude)
+    searched = over_documents(changed_experiment(experiment, changes), docs, include, exclude)
+    serve_tools(capped(searched, [*changes]), Limits(seconds=timeout), is_quiet())

@@ -1,0 +1,203 @@
+"""`Client`: a server's system, asked over HTTP with the methods of an opened system."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import quote, urlsplit
+
+from pydantic import ValidationError
+
+from ifqa.errors import IfqaError
+from ifqa.llms.hearing import Heard
+from ifqa.pipeline.system import as_questions
+from ifqa.records import Answer, Passage, Question, Ranking
+from ifqa.serve.answers import answer_of_form, ranking_of_form
+from ifqa.serve.forms import About, AnswerForm, Answers, PassageForm, Problem, Rankings
+from ifqa.serve.safety import is_loopback
+
+if TYPE_CHECKING:
+    import httpx2
+
+_T = TypeVar("_T", About, Answers, Rankings, PassageForm)
+_SLACK = 30.0  # seconds above the server's own time limit
+
+
+class Client:
+    """A system that `ifqa serve` holds open. Several threads may use a client at once.
+
+    A server whose queue is full is asked again when it says so. Of a question its text, id, choices and context are sent.
+
+    Args:
+        url: the server's address, as it prints it: "http://127.0.0.1:8017".
+        token: what the server wants from other machines; "" for the environment's IFQA_TOKEN.
+        patience: seconds to ask again while the queue is full.
+
+    Raises:
+        IfqaError: the address is none, or nobody answers there.
+    """
+
+    def __init__(self, url: str, *, token: str = "", patience: float = 60.0) -> None:
+        import httpx2
+
+        host = urlsplit(url).hostname if url.startswith(("http://", "https://")) else None
+        if not host:
+            raise IfqaError(f"server {url!r:.80}: wanted an address, as in http://127.0.0.1:8017")
+        self.url, self._patience = url.rstrip("/"), patience
+        token = token or os.environ.get("IFQA_TOKEN", "")
+        self._web = httpx2.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            trust_env=not is_loopback(host),
+            verify=url.startswith("https"),  # for plain HTTP no certificates need be read; redirects are not followed
+            timeout=httpx2.Timeout(_SLACK),
+        )
+        self._about: About | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self) -> Self:
+        """Check that the server answers."""
+        _ = self.about
+        return self
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._web.close()
+
+    @property
+    def about(self) -> About:
+        """What the server searches, who reads, and what it takes at most; asked for once."""
+        with self._lock:
+            if self._about is None:
+                self._about = self._get("/v1/about", About)
+            return self._about
+
+    def ask(self, question: str | Question, threshold: float | None = None, heard: Heard | None = None) -> Answer:
+        """The answer to a question, as `System.ask` gives it."""
+        if heard is None:
+            return self.answer([question], threshold)[0]
+        [asked] = as_questions([question])
+        return answer_of_form(self._heard({"question": _sent(question, asked), "threshold": threshold}, heard), asked)
+
+    def answer(self, questions: Sequence[str | Question], threshold: float | None = None) -> list[Answer]:
+        """Each question's answer, as `System.answer` gives it.
+
+        Raises:
+            IfqaError: a question is empty or too long, the server refuses or cannot answer, or nobody answers there.
+        """
+        found: list[Answer] = []
+        for several, sent in self._parts(questions):
+            forms = self._post("/v1/ask", {"questions": sent, "threshold": threshold}, Answers).answers
+            found += [answer_of_form(form, one) for form, one in zip(forms, several, strict=True)]
+        return found
+
+    def retrieve(self, questions: Sequence[str | Question], k: int = 0) -> list[Ranking]:
+        """The best `k` passages of each question, as `System.retrieve` gives them.
+
+        Raises:
+            IfqaError: as `answer`.
+        """
+        found: list[Ranking] = []
+        for several, sent in self._parts(questions):
+            forms = self._post("/v1/retrieve", {"questions": sent, "k": k}, Rankings).rankings
+            found += [ranking_of_form(form, one) for form, one in zip(forms, several, strict=True)]
+        return found
+
+    def passage(self, passage_id: str) -> Passage | None:
+        """The corpus's passage of an id; None if there is no such passage."""
+        response = self._send("GET", f"/v1/passages/{quote(passage_id, safe='')}")
+        if response.status_code == 404:
+            return None
+        found = self._read(response, PassageForm)
+        return Passage(found.id, found.title, found.text)
+
+    def _parts(self, questions: Sequence[str | Question]) -> Iterator[tuple[list[Question], list[dict[str, Any]]]]:
+        """The questions, as many at a time as the server takes, and what is sent of them."""
+        asked, most = as_questions(questions), self.about.limits.questions
+        sent = [_sent(one, question) for one, question in zip(questions, asked, strict=True)]
+        for start in range(0, len(asked), most):
+            yield asked[start : start + most], sent[start : start + most]
+
+    def _get(self, path: str, form: type[_T]) -> _T:
+        return self._read(self._send("GET", path), form)
+
+    def _post(self, path: str, body: Mapping[str, object], form: type[_T]) -> _T:
+        return self._read(self._send("POST", path, body), form)
+
+    def _send(self, method: str, path: str, body: Mapping[str, object] | None = None) -> "httpx2.Response":
+        """The response; a full queue is asked again."""
+        import httpx2
+
+        end = time.monotonic() + self._patience
+        timeout = _SLACK + (self._about.limits.seconds if self._about else 0)
+        while True:
+            try:
+                response = self._web.request(method, path, json=body, timeout=timeout)
+            except httpx2.TransportError as error:
+                raise self._nobody(error) from error
+            wait = response.headers.get("retry-after", "")
+            if response.status_code != 503 or not wait.isdecimal() or time.monotonic() + int(wait) > end:
+                return response
+            time.sleep(int(wait))
+
+    def _heard(self, body: Mapping[str, object], heard: Heard) -> AnswerForm:
+        import httpx2
+
+        timeout = _SLACK + self.about.limits.seconds
+        headers = {"Accept": "text/event-stream"}
+        try:
+            with self._web.stream("POST", "/v1/ask", json=body, headers=headers, timeout=timeout) as response:
+                if response.status_code != 200:
+                    response.read()
+                    raise self._refused(response)
+                name, text = "", ""
+                for line in response.iter_lines():
+                    field, _, value = line.partition(": ")
+                    if field == "event":
+                        name = value
+                    elif field == "data" and name == "text":
+                        piece = json.loads(value)
+                        text = text[: piece["at"]] + piece["text"]
+                        heard(text)
+                    elif field == "data" and name == "answer":
+                        return AnswerForm.model_validate_json(value)
+                    elif field == "data" and name == "problem":
+                        raise IfqaError(f"{self.url}: {Problem.model_validate_json(value).detail}")
+        except httpx2.TransportError as error:
+            raise self._nobody(error) from error
+        raise IfqaError(f"{self.url}: the connection broke before the answer; ask again")
+
+    def _read(self, response: "httpx2.Response", form: type[_T]) -> _T:
+        if response.status_code != 200:
+            raise self._refused(response)
+        try:
+            return form.model_validate_json(response.content)
+        except ValidationError as error:
+            raise IfqaError(f"{self.url} answers, but not as ifqa serve does; is it another server?") from error
+
+    def _refused(self, response: "httpx2.Response") -> IfqaError:
+        try:
+            detail = Problem.model_validate_json(response.content).detail
+        except ValidationError:
+            detail = f"HTTP {response.status_code}, not as ifqa serve answers; is it another server?"
+        return IfqaError(f"{self.url}: {detail}")
+
+    def _nobody(self, error: Exception) -> IfqaError:
+        return IfqaError(f"{self.url}: {error or type(error).__name__}; is the server up? Start it with: ifqa serve")
+
+
+def _sent(given: str | Question, asked: Question) -> dict[str, Any]:
+    """What is sent of a question; the server names those that were given as texts."""
+    sent: dict[str, Any] = {"text": asked.text, "choices": list(asked.choices), "context": asked.context}
+    return sent if isinstance(given, str) else sent | {"id": asked.id}

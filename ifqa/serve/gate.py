@@ -1,0 +1,120 @@
+"""What every request passes first: its id, the checks of `safety`, the limit on its body, and the headers of every response."""
+
+import time
+from collections.abc import MutableMapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ifqa.serve.limits import Limits
+from ifqa.serve.log import begin_request, log
+from ifqa.serve.metrics import Metrics
+from ifqa.serve.problems import GONE, problem, response
+from ifqa.serve.safety import HEADERS, Guard, TooLarge, read_body
+
+_CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+_LONGEST_PATH = 200  # characters of a path in the log
+
+
+class Gate:
+    """An ASGI application in front of another one."""
+
+    def __init__(self, app: ASGIApp, guard: Guard, limits: Limits, metrics: Metrics) -> None:
+        self._app, self._guard, self._limits, self._metrics = app, guard, limits, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; the lifespan passes through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers, began, status = Headers(scope=scope), time.monotonic(), GONE
+        own = begin_request(headers.get("x-request-id", ""))
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._add(MutableHeaders(raw=message.setdefault("headers", [])), headers, own)
+            await send(message)
+
+        try:
+            if refusal := self._refusal(scope, headers):
+                await refusal(scope, receive, sending)
+            else:
+                await self._pass_on(scope, headers, receive, sending)
+        finally:
+            self._note(scope, status, time.monotonic() - began)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        path, method = scope["path"], scope["method"]
+        if not self._guard.calls_us(headers, path):
+            return response(
+                problem(421, "this server is not called by the name in Host; start it with --allow-host NAME")
+            )
+        if self._guard.is_foreign(headers):
+            return response(
+                problem(403, "pages of another origin may not ask; start the server with --allow-origin ORIGIN")
+            )
+        if method == "OPTIONS" and "origin" in headers and "access-control-request-method" in headers:
+            return Response(None, 204, {"Access-Control-Max-Age": "600"})
+        if not self._guard.admits(headers, path):
+            if path == "/results":
+                return Response(None, 303, {"Location": "/"})
+            shown = {"WWW-Authenticate": 'Bearer realm="ifqa"'}
+            return response(problem(401, "wanted the server's token: Authorization: Bearer TOKEN"), shown)
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if method == "POST" and kind != "application/json":
+            return response(problem(415, "wanted Content-Type: application/json"))
+        return None
+
+    async def _pass_on(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        """Give the request to the application, its body read and bounded."""
+        if scope["method"] not in _CHANGING:
+            await self._app(scope, receive, send)
+            return
+        try:
+            messages = await read_body(receive, headers, self._limits.seconds)
+        except TooLarge:
+            await response(problem(413, "the body is too large; send fewer questions"), {"Connection": "close"})(
+                scope, receive, send
+            )
+            return
+        except TimeoutError:
+            await response(problem(408, "the body did not come in time"), {"Connection": "close"})(scope, receive, send)
+            return
+        messages.reverse()
+
+        async def again() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self._app(scope, again, send)
+
+    def _add(self, found: MutableHeaders, asked: Headers, own: str) -> None:
+        """Add the headers of every response; those that the application has set stay."""
+        for name, value in HEADERS.items():
+            found.setdefault(name, value)
+        found["X-Request-Id"] = own
+        if self._guard.origins:
+            found.add_vary_header("Origin")
+        if (origin := asked.get("origin")) in self._guard.origins:
+            found["Access-Control-Allow-Origin"] = origin or ""
+            found["Access-Control-Allow-Headers"] = "Authorization, Content-Type, X-Request-Id"
+            found["Access-Control-Allow-Methods"] = "GET, POST, DELETE"
+            found["Access-Control-Expose-Headers"] = "Retry-After, X-Request-Id"
+            found["Cross-Origin-Resource-Policy"] = "cross-origin"
+
+    def _note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "")  # the route's pattern: paths from outside would be endless
+        self._metrics.requests.labels(scope["method"] if route else "", route, str(status)).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        client = scope.get("client") or ("",)
+        fields = {
+            "method": scope["method"][:20],
+            "path": scope["path"][:_LONGEST_PATH],
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "client": client[0],
+        }
+        log.info("request", extra={"fields": fields})

@@ -1,0 +1,28 @@
+"""What a server takes at most: fixed sizes of a request, and what `ifqa serve` may set."""
+
+from dataclasses import dataclass
+
+BODY = 1 << 20  # bytes of a request's body
+DISCARDED = 32 << 20  # bytes of a larger body that are read and dropped, so that its sender reads the refusal
+QUESTION = 2_000  # characters
+CONTEXT = 20_000  # characters of a question's context
+CHOICES = 32  # of a question
+QUESTIONS = 64  # of a request
+K = 100  # passages to retrieve
+ID = 200  # characters of a question's or a passage's id
+HEADERS = 32 << 10  # bytes of a request's line and headers
+BATCH = 32  # questions read at once, or fewer if the reader's `chunk` is smaller
+THREADS = 8  # questions read side by side by a reader that is `concurrent`
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What `ifqa serve` may set.
+
+    Attributes:
+        waiting: questions that may wait; further ones are refused with 503.
+        seconds: from a question's arrival to its answer; then 504. A body must arrive within the same time.
+    """
+
+    waiting: int = 256
+    seconds: float = 60.0

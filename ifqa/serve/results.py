@@ -1,0 +1,30 @@
+"""The page of results, written again when an experiment has been scored since."""
+
+import asyncio
+from pathlib import Path
+
+
+class Results:
+    """The results of the experiments below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._lock = asyncio.Lock()
+        self._state: object = None
+        self._text = ""
+
+    async def page(self) -> str:
+        """The page's HTML; one call at a time writes it, in a thread."""
+        from ifqa.report.results_page import results_page
+
+        async with self._lock:
+            state = await asyncio.to_thread(self._scored)
+            if state != self._state:
+                self._text = await asyncio.to_thread(results_page, self._root, served=True)
+                self._state = state
+        return self._text
+
+    def _scored(self) -> object:
+        """What the page depends on: each finished experiment, and when it was scored."""
+        found = sorted((self._root / "experiments").glob("*/score/manifest.json"))
+        return [(str(one), one.stat().st_mtime_ns) for one in found]

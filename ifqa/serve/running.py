@@ -1,0 +1,175 @@
+"""Runs a server: takes the address, opens the system, answers until it is told to stop, and lets what runs end."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ifqa.config.experiment import Experiment
+from ifqa.config.variants import override
+from ifqa.errors import IfqaError
+from ifqa.progress import say
+from ifqa.serve.limits import HEADERS, QUESTIONS, Limits
+from ifqa.serve.safety import Guard, check_token, host_name, is_loopback
+
+TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
+DOLLARS = 1.0  # the cap on a language model's cost where nobody sets one
+_NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
+_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - addresses that need a token and names
+_CONNECTIONS = 1024  # beyond it a plain 503
+_GRACE = 5.0  # seconds above the time limit that requests get after a stop
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server listens, and whom it lets in, as `ifqa serve` takes it.
+
+    Attributes:
+        host, port: port 0 takes any free one.
+        token_file: a file with the token; None for the environment's IFQA_TOKEN.
+        allow_hosts: names by which others call this machine.
+        allow_origins: pages of other origins that may ask.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8017
+    token_file: Path | None = None
+    allow_hosts: Sequence[str] = ()
+    allow_origins: Sequence[str] = ()
+
+    def guard(self) -> Guard:
+        """Whom the server lets in.
+
+        Raises:
+            IfqaError: the address can be reached from elsewhere and there is no token, or nobody would be let in; or a name
+                or an origin is none.
+        """
+        token = self._token()
+        if not token and not is_loopback(self.host):
+            raise IfqaError(
+                f"{self.host} can be reached from other machines, so requests must show a token: put one into a file and "
+                f"name it with --token-file, or set {TOKEN}; or listen on 127.0.0.1"
+            )
+        if self.host in _ANY and not self.allow_hosts:
+            raise IfqaError(f"--host {self.host} wants --allow-host NAME, the name by which others call this machine")
+        hosts = {one.lower().rstrip(".") for one in (*self.allow_hosts, self.host)} - set(_ANY)
+        if wrong := [one for one in hosts if host_name(f"[{one}]" if ":" in one else one) != one]:
+            raise IfqaError(f"--allow-host {wrong[0]!r:.80}: wanted a name or an address alone, as in ifqa.example.org")
+        for one in self.allow_origins:
+            if f"{urlsplit(one).scheme}://{urlsplit(one).netloc}" != one or urlsplit(one).scheme not in (
+                "http",
+                "https",
+            ):
+                raise IfqaError(f"--allow-origin {one!r:.80}: wanted an origin, as in https://example.org")
+        return Guard(frozenset(hosts), frozenset(self.allow_origins), token)
+
+    def _token(self) -> str:
+        if self.token_file:
+            return check_token(self.token_file.read_text(encoding="utf-8", errors="replace"), str(self.token_file))
+        return check_token(os.environ[TOKEN], TOKEN) if os.environ.get(TOKEN) else ""
+
+    def listen(self) -> socket.socket:
+        """A socket that has taken the address; nothing is accepted yet.
+
+        Raises:
+            IfqaError: the address is taken or is not this machine's.
+        """
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM)
+        if os.name != "nt":  # there it would let two servers share an address
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((self.host, self.port))
+        except (OSError, OverflowError) as error:
+            found.close()
+            raise IfqaError(f"cannot listen on {self.host} port {self.port}: {error}; choose another --port") from error
+        return found
+
+
+def capped(experiment: Experiment, given: Sequence[str] = ()) -> Experiment:
+    """The experiment with a cap on what its language model may cost, if it asks one and nobody has set a cap.
+
+    Args:
+        experiment: what is served.
+        given: the settings that flags name; a cap of 0 among them is meant.
+    """
+    caps = ("max_cost", "max_total_tokens")
+    llm: Mapping[str, object] = experiment.llm or {}
+    asks = experiment.asks_llm("reader") or experiment.asks_llm("retriever")
+    if not asks or not all(one in llm for one in caps) or any(llm[one] or f"llm.{one}" in given for one in caps):
+        return experiment
+    say(f"the language model may cost ${DOLLARS:g} until this server ends; --max-cost sets another cap, 0 none")
+    return override(experiment, {"llm.max_cost": DOLLARS})
+
+
+def require_extra() -> None:
+    """Check that the extra is installed.
+
+    Raises:
+        IfqaError: a package of it is missing.
+    """
+    for one in _NEEDED:
+        if find_spec(one) is None:
+            raise IfqaError(f"the server needs {one}; install it with: pip install 'ifqa[serve]'")
+
+
+def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool) -> None:
+    """Serve an experiment's system until SIGTERM or Ctrl-C; prints the address on stdout once questions are taken.
+
+    Raises:
+        IfqaError: the address cannot be had, or the system cannot be opened.
+    """
+    if limits.waiting < QUESTIONS:
+        raise IfqaError(f"--queue {limits.waiting}: wanted at least {QUESTIONS}, the questions of one request")
+    require_extra()
+    guard = address.guard()
+    import uvicorn
+
+    from ifqa.pipeline.stages import open_system
+    from ifqa.serve.app import make_app
+    from ifqa.serve.log import write_log
+    from ifqa.serve.metrics import Metrics
+    from ifqa.serve.service import Service
+
+    with closing(address.listen()) as listening, open_system(experiment) as system:
+        write_log(quiet)
+        service = Service(system.open(), limits, Metrics())
+        config = uvicorn.Config(
+            make_app(service, guard), http="h11", ws="none", lifespan="on", log_config=None, access_log=False,
+            server_header=False, limit_concurrency=_CONNECTIONS, h11_max_incomplete_event_size=HEADERS,
+            timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds + _GRACE), proxy_headers=False,
+        )  # fmt: skip
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+
+        class Server(uvicorn.Server):
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                if self.started:
+                    print(f"http://{shown}:{port}", flush=True)
+
+        with suppress(KeyboardInterrupt):  # the server has ended its work; the signal is raised once more after it
+            Server(config).run(sockets=[listening])
+
+
+def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
+    """Serve an experiment's system as MCP tools over stdin and stdout, until stdin ends.
+
+    Raises:
+        IfqaError: the system cannot be opened.
+    """
+    require_extra()
+    from ifqa.pipeline.stages import open_system
+    from ifqa.serve.log import write_log
+    from ifqa.serve.metrics import Metrics
+    from ifqa.serve.service import Service
+    from ifqa.serve.tools import serve_stdio
+
+    with open_system(experiment) as system, suppress(KeyboardInterrupt):
+        write_log(quiet)
+        asyncio.run(serve_stdio(Service(system.open(), limits, Metrics())))

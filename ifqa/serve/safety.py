@@ -1,0 +1,173 @@
+"""Who may ask: Host and Origin are checked, a token is compared in constant time, and bodies are bounded.
+
+A server on loopback needs no token, because only this machine reaches it. A web page in this machine's browser does too, so
+the names by which the server is called (Host) and the pages that call it (Origin) are checked there as everywhere.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import Message, Receive
+
+from ifqa.errors import IfqaError
+from ifqa.serve.limits import BODY, DISCARDED
+
+COOKIE = "ifqa-session"
+_SHORTEST_TOKEN = 16  # characters
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_OPEN = ("/", "/healthz", "/readyz", "/v1/session")  # they need no token: nothing of the system is in them
+_PROBES = ("/healthz", "/readyz")  # a cluster calls them by any name
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
+    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine's own, which no other machine reaches."""
+    if host in _LOOPBACK:
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Whom a server lets in.
+
+    Attributes:
+        hosts: names and addresses by which it may be called, besides those of loopback.
+        origins: pages of other origins that may call it ("https://example.org").
+        token: what a request must show; empty on loopback alone.
+    """
+
+    hosts: Collection[str] = ()
+    origins: Collection[str] = ()
+    token: str = field(default="", repr=False)
+    _session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+    def calls_us(self, headers: Headers, path: str) -> bool:
+        """Whether the header Host names this server."""
+        if path in _PROBES:
+            return True
+        host = host_name(headers.get("host", ""))
+        return bool(host) and (is_loopback(host) or host in self.hosts)
+
+    def is_foreign(self, headers: Headers) -> bool:
+        """Whether a page of an origin that is not allowed sends the request."""
+        origin = headers.get("origin")
+        if origin is None or origin in self.origins:
+            return False
+        return _place(origin) != headers.get("host", "").lower()
+
+    def admits(self, headers: Headers, path: str) -> bool:
+        """Whether the request shows the token, or the cookie that a page got for it, or needs neither."""
+        if not self.token or path in _OPEN or path.startswith("/static/"):
+            return True
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return self.is_token(given.strip())
+        return _same(_cookie(headers), self._session)
+
+    def is_token(self, given: str) -> bool:
+        """Whether this is the token."""
+        return bool(self.token) and _same(given, self.token)
+
+    @property
+    def session(self) -> str:
+        """The cookie of a page that has shown the token; another one after each start."""
+        return self._session
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an origin, in lower case; None if it is no address of a page."""
+    try:
+        found = urlsplit(origin)
+    except ValueError:
+        return None
+    return found.netloc.lower() if found.scheme in ("http", "https") and found.netloc else None
+
+
+def host_name(place: str) -> str:
+    """The name or address in "name", "name:port" or "[address]:port"; empty if it is none of these."""
+    try:
+        return (urlsplit(f"//{place}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""
+
+
+def _same(given: str, wanted: str) -> bool:
+    """Whether two texts are the same, in a time that does not depend on where they differ, nor on their lengths."""
+    digests = (hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest() for one in (given, wanted))
+    return hmac.compare_digest(*digests)
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def check_token(token: str, source: str) -> str:
+    """The token without the blanks around it.
+
+    Raises:
+        IfqaError: it is short, or holds what no header can.
+    """
+    token = token.strip()
+    if len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable() and " " not in token):
+        raise IfqaError(
+            f"{source}: wanted a token of at least {_SHORTEST_TOKEN} ASCII characters without blanks; make one with: "
+            "python -c 'import secrets; print(secrets.token_urlsafe())'"
+        )
+    return token
+
+
+class TooLarge(Exception):
+    """The body has more bytes than a request may have."""
+
+
+async def read_body(receive: Receive, headers: Headers, seconds: float) -> list[Message]:
+    """The messages of a request's body, all of it.
+
+    Raises:
+        TooLarge: it is too large; it was read to its end, within reason, so that its sender reads the refusal.
+        TimeoutError: it did not arrive in time.
+    """
+    declared = headers.get("content-length", "")
+    found: list[Message] = []
+    size, large = 0, declared.isdecimal() and int(declared[:20]) > BODY
+    async with asyncio.timeout(seconds):
+        while size <= DISCARDED:
+            message = await receive()
+            found.append(message)
+            size += len(message.get("body", b""))
+            large = large or size > BODY
+            if large:
+                found.clear()
+            if message["type"] != "http.request" or not message.get("more_body"):
+                break
+    if large:
+        raise TooLarge
+    return found

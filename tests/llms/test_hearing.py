@@ -1,0 +1,109 @@
+"""A completion is heard while it is generated, and is the same as one that nobody heard."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
+from openai_server import Reply, error, serving, streamed
+
+from ifqa.llms.hearing import Pieces, listening
+from ifqa.llms.responses import read_answer
+
+
+def heard_of(asked, requests):
+    said = []
+    with listening(said.append):
+        done = asked.complete(requests)
+    return said, done
+
+
+def test_text_is_heard_piece_by_piece_and_then_kept():
+    with serving(lambda *_: Reply(text="the stationary engines")) as server:
+        asked = model(server)
+        said, (done,) = heard_of(asked, ask("a"))
+        unheard = model(server, store="elsewhere").complete(ask("a"))
+        assert said == ["", "the ", "the stationary ", "the stationary engines"]
+        assert [done] == unheard
+        assert asked.spent == model(server).spent.__class__(1, 0, 7, 3, 0.0)
+        assert [one.get("stream", False) for one in server.bodies] == [True, False]
+        assert heard_of(asked, ask("a"))[0] == []  # it is stored
+
+
+def test_only_the_first_request_is_heard():
+    with serving() as server:
+        said, done = heard_of(model(server), ask("a", "b"))
+        assert sorted(one.get("stream", False) for one in server.bodies) == [False, True]
+    assert (said[-1], texts(done)) == ("to a", ["to a", "to b"])
+
+
+def test_a_text_model_is_heard_too():
+    with serving() as server:
+        said, (done,) = heard_of(model(server, form="completion"), [_text("once upon")])
+    assert (said, done.text) == (["", "to ", "to once ", "to once upon"], "to once upon")
+
+
+def _text(text):
+    from ifqa.records import Request
+
+    return Request(text=text)
+
+
+BROKEN = {
+    "cut within": lambda: Reply(text="half an answer", cut="within"),
+    "no JSON": lambda: Reply(pieces=[b"data: {\n\n"]),
+    "no end": lambda: Reply(pieces=list(streamed(Reply(text="half an"), True))[:2]),
+    "an error within": lambda: Reply(pieces=[b'data: {"error": {"message": "overloaded"}}\n\n']),
+    "other JSON": lambda: Reply(pieces=[b"data: [1]\n\n", b'data: {"choices": [7]}\n\n', b"data: [DONE]\n\n"]),
+    "503": lambda: error(503, "overloaded", None, {"retry-after": "0"}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_stream_that_breaks_is_begun_again(name):
+    with serving(first(BROKEN[name], then=lambda: Reply(text="whole answer"))) as server:
+        said, (done,) = heard_of(model(server), ask("a"))
+    assert (done.text, done.error) == ("whole answer", "")
+    assert said[-3:] == ["", "whole ", "whole answer"]
+
+
+def test_a_server_that_does_not_stream_is_taken_at_its_whole_word():
+    whole = {"choices": [{"message": {"content": "all at once"}, "finish_reason": "stop"}]}
+    with serving(lambda *_: Reply(body=whole)) as server:
+        said, (done,) = heard_of(model(server), ask("a"))
+    assert (said, done.text) == ([], "all at once")
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 12, len(KEY) - 1])
+def test_no_part_of_the_key_is_heard(cut):
+    said = []
+    pieces = Pieces(True, said.append, KEY)
+    for text in ("I was sent ", KEY[:cut], KEY[cut:], " as key"):
+        pieces.add({"choices": [{"delta": {"content": text}}]})
+    assert not [one for one in said if KEY[:4] in one]
+    assert said[-1] == "I was sent [key] as key"
+
+
+@settings(max_examples=20)
+@given(st.text(max_size=20), st.booleans(), st.sampled_from(["stop", "length"]))
+def test_the_pieces_add_up_to_the_whole_answer(text, chat, finish):
+    reply = Reply(text=text, finish=finish)
+    pieces = Pieces(chat, lambda text: None)
+    pieces.add({"choices": [{"delta": {"content": ""}} if chat else {"text": ""}]})
+    for one in streamed(reply, chat):
+        if one != b"data: [DONE]\n\n":
+            pieces.add(json.loads(one.removeprefix(b"data: ")))
+    said = {"message": {"content": text}} if chat else {"text": text}
+    whole = {"choices": [said | {"finish_reason": finish}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+    assert read_answer(json.dumps(pieces.whole()).encode(), chat) == read_answer(json.dumps(whole).encode(), chat)
+
+
+@settings(max_examples=20)
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(
+    st.sampled_from(["choices", "delta", "content", "usage", "index", "refusal"]), one), max_leaves=12))  # fmt: skip
+def test_no_piece_of_another_shape_does_harm(piece):
+    pieces = Pieces(True, lambda text: None)
+    pieces.add(piece)
+    pieces.add({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})
+    read_answer(json.dumps(pieces.whole()).encode(), True)

@@ -1,0 +1,247 @@
+"""The JSON API: answers equal those in process, events, problems, and no request that ends in a 5xx."""
+
+import json
+from urllib.parse import quote
+
+import held_reader
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openai_server import Reply
+from openai_server import serving as language_model
+from served import HOSTILE, on_loopback, service, small
+from starlette.testclient import TestClient
+
+import ifqa
+from ifqa.pipeline.stages import open_system
+from ifqa.serve.app import make_app
+from ifqa.serve.forms import Answers, Rankings
+from ifqa.serve.safety import Guard
+
+PLAIN = "If Ada had not come, who would have built it?"
+LATER = "If it had been ten years later, in what year?"
+UNSURE = "If unsure, who?"
+QUESTIONS = [PLAIN, LATER, UNSURE, "If it fails, who?", "Who?"]
+
+
+def ask(web, **body):
+    return web.post("/v1/ask", json=body)
+
+
+def test_a_client_gives_what_the_opened_system_gives(experiment):
+    known = ifqa.Question("mine/7", "If you choose, which?", choices=("one", "two"))
+    with on_loopback(experiment) as (_, url), ifqa.Client(url) as client, open_system(experiment) as system:
+        there, here = client.answer([*QUESTIONS, known]), system.answer([*QUESTIONS, known])
+        assert there == here
+        assert [one.text for one in there] == ["Ada Stone", "1859", "", "", "Ada Stone", "two"]
+        assert (there[1].how.calculation.result, there[2].candidate) == ("1859", "Ada Stone")
+        assert there[3].why_not == "no answer: cut off"
+        assert client.ask(UNSURE, threshold=0) == system.ask(UNSURE, threshold=0)
+        assert client.retrieve(QUESTIONS[:2], k=2) == system.retrieve(QUESTIONS[:2], k=2)
+        assert client.retrieve([PLAIN]) == system.retrieve([PLAIN])
+        assert (client.passage("p/3"), client.passage("p/9")) == (system.passage("p/3"), None)
+        many = [f"If {n}, who?" for n in range(130)]  # more than one request takes
+        assert client.answer(many) == system.answer(many)
+        heard = []
+        assert client.ask(LATER, heard=heard.append) == system.ask(LATER)
+        assert heard == []  # this reader asks no language model
+
+
+def test_an_answer_has_its_parts_marked(web):
+    [answer] = ask(web, question=LATER).json()["answers"]
+    assert answer["supposed"]["pieces"] == ["", "If it had been ten years later", ", in what year?"]
+    assert (answer["outcome"], answer["how"]["pieces"]) == (
+        "answered",
+        ["It was finished in ", "1849", " by Ada Stone."],
+    )
+    assert answer["how"]["calculation"]["line"] == '1859 = 1849 (passage) + 10 (question: "ten")'
+    assert [len(one["pieces"]) for one in answer["evidence"]] == [3, 1]
+    assert ["".join(one["pieces"]) for one in answer["evidence"]] == [one["text"] for one in answer["evidence"]]
+    outcomes = [one["outcome"] for one in ask(web, questions=QUESTIONS).json()["answers"]]
+    assert outcomes == ["answered", "answered", "abstained", "failed", "answered"]
+
+
+def test_one_request_takes_a_text_an_object_or_several(web):
+    for body in ({"question": PLAIN}, {"question": {"text": PLAIN}}, {"questions": [PLAIN]}):
+        assert [one["answer"] for one in ask(web, **body).json()["answers"]] == ["Ada Stone"]
+    [ranking] = web.post("/v1/retrieve", json={"question": {"text": PLAIN, "id": "x"}, "k": 2}).json()["rankings"]
+    assert (ranking["id"], [one["rank"] for one in ranking["passages"]]) == ("x", [1, 2])
+
+
+WRONG = {
+    "nothing": (b"", 422, "body"),
+    "no JSON": (b"{", 422, "JSON"),
+    "invalid UTF-8": (b'{"question": "\xff"}', 400, ""),
+    "half a character": (b'{"question": "\\ud800?"}', 422, "question"),
+    "no question": (b"{}", 422, 'wanted either "question" or "questions"'),
+    "both": (b'{"question": "a?", "questions": ["b?"]}', 422, "wanted either"),
+    "blank": (b'{"question": "  \\n"}', 422, "the question is empty"),
+    "too long": (json.dumps({"question": "x" * 2001}).encode(), 422, "question: String should have at most 2000"),
+    "too many": (json.dumps({"questions": ["a?"] * 65}).encode(), 422, "questions: List should have at most 64"),
+    "a number": (b'{"question": 7}', 422, "question"),
+    "unknown key": (b'{"question": "a?", "thresold": 1}', 422, "thresold: Extra inputs are not permitted"),
+    "threshold": (b'{"question": "a?", "threshold": 1.5}', 422, "threshold"),
+    "NaN": (b'{"question": "a?", "threshold": NaN}', 422, "threshold"),
+    "blank in an id": (b'{"question": {"text": "a?", "id": "a b"}}', 422, "question.id"),
+    "deep": (b"[" * 100_000, 400, ""),
+    "large number": (b'{"question": "a?", "threshold": ' + b"9" * 5000 + b"}", 400, ""),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_request_is_a_problem_in_one_line(name, web):
+    body, status, words = WRONG[name]
+    refused = web.post("/v1/ask", content=body, headers={"content-type": "application/json", "x-request-id": "mine-1"})
+    told = refused.json()
+    assert (refused.status_code, refused.headers["content-type"]) == (status, "application/problem+json")
+    assert (told["status"], told["request_id"], words in told["detail"]) == (status, "mine-1", True)
+    assert "\n" not in told["detail"]
+    assert held_reader.BATCHES == []
+
+
+def test_other_refusals_are_problems_too(web):
+    def told(answer):
+        return answer.status_code, answer.json()["title"]
+
+    assert told(web.get("/v1/ask")) == (405, "Method Not Allowed")
+    assert told(web.get("/nothing")) == (404, "Not Found")
+    assert told(web.get("/v1/passages/p%2F99")) == (404, "Not Found")
+    assert told(web.get("/v1/passages/" + "..%2F" * 100)) == (404, "Not Found")
+    assert told(web.get("/static/..%2F__init__.py")) == (404, "Not Found")
+    assert told(web.post("/v1/ask", content=b"question=a")) == (415, "Unsupported Media Type")
+    assert told(web.post("/v1/ask", content="x" * 1_050_000, headers={"content-type": "application/json"}))[0] == 413
+    assert told(ask(web, question="refused?")) == (503, "Service Unavailable")
+
+
+def test_a_bug_is_a_500_without_its_words_and_others_are_answered(experiment, caplog):
+    with service(experiment) as one, TestClient(
+        make_app(one, Guard()), "http://localhost", raise_server_exceptions=False
+    ) as web:  # fmt: skip
+        refused = ask(web, questions=["a bug?", PLAIN])
+        assert refused.status_code == 500
+        assert "secret" not in refused.text
+        assert ask(web, question=PLAIN).json()["answers"][0]["answer"] == "Ada Stone"
+
+
+def test_the_queue_refuses_what_does_not_fit_and_takes_it_later(experiment):
+    with service(experiment, waiting=64) as one, TestClient(make_app(one, Guard()), "http://localhost") as web:
+        put, one.asking._most = one.asking.put, 2
+        refused = ask(web, questions=["a?", "b?", "c?"])
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert ask(web, questions=["a?", "b?"]).status_code == 200
+        assert put
+
+
+def test_an_answer_that_takes_too_long_is_a_504(experiment):
+    with service(experiment, seconds=0.05) as one, TestClient(make_app(one, Guard()), "http://localhost") as web:
+        held_reader.OPEN.clear()
+        assert ask(web, question=PLAIN).status_code == 504
+        assert ask(web, question="If another, who?").status_code == 504
+        held_reader.OPEN.set()
+        assert web.get("/readyz").status_code == 200
+    assert held_reader.BATCHES == [[PLAIN]]  # the second was withdrawn while it waited
+
+
+def events(answer):
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in (one.split("\n") for one in answer.text.split("\n\n") if one and not one.startswith(":"))
+    ]
+
+
+def test_events_end_with_the_answer_or_a_problem(web):
+    stream = {"accept": "text/event-stream"}
+    told = events(web.post("/v1/ask", json={"question": PLAIN}, headers=stream))
+    assert [name for name, _ in told][-2:] == ["reading", "answer"]
+    [plain] = ask(web, question=PLAIN).json()["answers"]
+    assert told[-1][1] | {"seconds": 0, "id": ""} == plain | {"seconds": 0, "id": ""}
+    told = events(web.post("/v1/ask", json={"question": "refused?"}, headers=stream))
+    assert (told[-1][0], told[-1][1]["status"]) == ("problem", 503)
+    assert web.post("/v1/ask", json={"questions": [PLAIN]}, headers=stream).status_code == 422
+
+
+def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-3f9c1e77a0b2")
+    (tmp_path / "prompts").mkdir()
+    (tmp_path / "prompts/short.toml").write_text(
+        'about = "Short."\nsource = "here"\nreads_passages = false\nmax_tokens = 9\nstop = ["\\n"]\n'
+        'user = "{question}"\nassistant = "Answer: {answer}"\nparse = { rule = "first line", answer = "Answer:" }\n'
+    )
+    reader = {"name": "llm", "prompt": "short"}
+    reply = Reply(text="Answer: the stationary {passages} engines", pace=0.02)
+    with language_model(lambda *_: reply) as server:
+        llm = {"name": "openai", "model": "m", "base_url": server.url, "window": 4096}
+        with on_loopback(small(tmp_path, reader=reader, llm=llm)) as (_, url), ifqa.Client(url) as client:
+            assert (client.about.reader.streams, client.about.reader.model[:1]) == (True, "m")
+            heard = []
+            answer = client.ask("If {question} {passages}, what?", heard=heard.append)
+    assert answer.text == "the stationary {passages} engines"
+    assert heard[-1] == "Answer: the stationary {passages} engines"
+    assert len(heard) > 2
+    assert server.bodies[0]["messages"][-1]["content"].endswith("If {question} {passages}, what?")
+
+
+def test_the_schema_describes_what_comes(web):
+    schema = web.get("/openapi.json").json()
+    for path in ("/v1/ask", "/v1/retrieve"):
+        body = schema["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        form = schema["components"]["schemas"][body["$ref"].rpartition("/")[2]]
+        for example in form["examples"]:
+            assert web.post(path, json=example).status_code == 200
+    assert Answers.model_validate(ask(web, question=PLAIN).json())
+    assert Rankings.model_validate(web.post("/v1/retrieve", json={"question": PLAIN}).json())
+    about = web.get("/v1/about").json()
+    assert (about["corpus"], about["passages_read"], about["reader"]["abstains_below"]) == (
+        {"name": "few", "passages": 5}, 2, 0.5,
+    )  # fmt: skip
+    assert len(about["examples"]) == 3
+
+
+def test_counts_are_kept_by_route_and_outcome(web):
+    ask(web, questions=QUESTIONS)
+    web.get("/v1/passages/" + quote(HOSTILE))
+    text = web.get("/metrics").text
+    assert 'ifqa_answers_total{outcome="abstained"} 1.0' in text
+    assert 'route="/v1/passages/{passage_id:path}",status="404"} 1.0' in text
+    assert "<script>" not in text
+    assert "ifqa_waiting" in text
+
+
+def test_markup_of_passages_and_questions_stays_text(web):
+    found = ask(web, question=f"If {HOSTILE}, who?")
+    assert (found.headers["content-type"], found.headers["x-content-type-options"]) == ("application/json", "nosniff")
+    assert found.json()["answers"][0]["evidence"][0]["title"] == f"Mill 0 {HOSTILE}"
+    page = web.get("/")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "unsafe" not in page.headers["content-security-policy"]
+
+
+def test_a_system_without_a_reader_retrieves_and_says_so(tmp_path):
+    with service(small(tmp_path, reader=None)) as one, TestClient(make_app(one, Guard()), "http://localhost") as web:
+        assert ask(web, question=PLAIN).status_code == 404
+        assert web.get("/v1/about").json()["reader"] is None
+        assert len(web.post("/v1/retrieve", json={"question": PLAIN}).json()["rankings"][0]["passages"]) == 3
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda one: (
+        st.lists(one, max_size=3)
+        | st.dictionaries(st.sampled_from(["question", "questions", "text", "id", "choices", "k", "threshold"]), one)
+    ),
+    max_leaves=8,
+)
+
+
+def test_no_request_ends_in_a_5xx(web):
+    routes = [("POST", "/v1/ask"), ("POST", "/v1/retrieve"), ("POST", "/v1/session"), ("POST", "/mcp")]
+    routes += [(one, f"/v1/passages/{n}") for one in ("GET", "PUT") for n in ("p%2F1", "%00", "%ff%fe", "..%2F..", "🜚")]
+
+    @settings(max_examples=60)
+    @given(st.sampled_from(routes), _JSON, st.sampled_from(["application/json", "text/plain", ""]))
+    def holds(route, body, kind):
+        headers = {"content-type": kind} if kind else {}
+        found = web.request(*route, content=json.dumps(body).encode(), headers=headers)
+        assert found.status_code < 500, found.text
+
+    holds()

@@ -1,0 +1,130 @@
+"""The queue: batches of what waits, no more than fit, and nothing that nobody waits for."""
+
+import asyncio
+import threading
+
+import pytest
+
+from ifqa.records import Question
+from ifqa.serve.desk import Desk, Full, Progress
+
+
+def asked(*names):
+    return [Question(name, f"If {name}?") for name in names]
+
+
+class Work:
+    """Answers with the id in capitals, when it may; a question "bad" is a bug."""
+
+    def __init__(self):
+        self.batches, self.may, self.begun = [], threading.Event(), threading.Event()
+
+    def __call__(self, questions, key, heard):
+        self.batches.append(("".join(one.id for one in questions), key))
+        self.begun.set()
+        assert self.may.wait(30)
+        if any(one.id == "bad" for one in questions):
+            raise RuntimeError("a bug")
+        if heard:
+            heard("half")
+        return [one.id.upper() for one in questions]
+
+
+def with_desk(scenario, **settings):
+    async def run():
+        work = Work()
+        desk = Desk(work, **{"waiting": 4, "batch": 3, **settings})
+        desk.open()
+        first = desk.put(asked("0"), None)
+        await asyncio.to_thread(work.begun.wait, 30)  # the thread is busy now
+        try:
+            await scenario(desk, work)
+        finally:
+            work.may.set()
+            await asyncio.gather(*(one.result for one in first))
+            await desk.close()
+        return work
+
+    return asyncio.run(run())
+
+
+async def answers(*tickets):
+    return await asyncio.gather(*(one.result for several in tickets for one in several), return_exceptions=True)
+
+
+def test_what_waits_is_read_together_by_key():
+    async def scenario(desk, work):
+        tickets = [desk.put(asked(*names), key) for names, key in (("a", None), ("b", 0.5), ("cd", None))]
+        work.may.set()
+        assert await answers(*tickets) == ["A", "B", "C", "D"]
+
+    work = with_desk(scenario)
+    assert work.batches == [("0", None), ("acd", None), ("b", 0.5)]
+
+
+def test_a_batch_has_no_more_than_it_may_and_no_id_twice():
+    async def scenario(desk, work):
+        tickets = desk.put(asked("a", "a", "b", "c"), None)
+        work.may.set()
+        assert await answers(tickets) == ["A", "A", "B", "C"]
+
+    assert with_desk(scenario).batches[1:] == [("abc", None), ("a", None)]
+
+
+def test_beyond_the_queue_all_of_a_request_is_refused():
+    async def scenario(desk, work):
+        desk.put(asked("a", "b", "c"), None)
+        with pytest.raises(Full, match="3 questions wait already; ask again in 1 s"):
+            desk.put(asked("d", "e"), None)
+        assert len(desk) == 3
+        assert len(desk.put(asked("d"), None)) == 1
+
+    with_desk(scenario)
+
+
+def test_a_withdrawn_question_is_not_computed_and_makes_room():
+    async def scenario(desk, work):
+        for one in desk.put(asked("a", "b", "c", "d"), None)[:3]:
+            one.result.cancel()
+        assert len(desk) == 1
+        more = desk.put(asked("e", "f", "g"), None)
+        work.may.set()
+        await answers(more)
+
+    assert with_desk(scenario).batches == [("0", None), ("def", None), ("g", None)]
+
+
+def test_a_bug_in_one_question_fails_that_one_alone():
+    async def scenario(desk, work):
+        tickets = desk.put(asked("a", "bad", "b"), None)
+        work.may.set()
+        first, second, third = await answers(tickets)
+        assert (first, third) == ("A", "B")
+        assert isinstance(second, RuntimeError)
+        assert desk.alive
+
+    with_desk(scenario)
+
+
+def test_a_waiting_question_is_told_its_place_and_what_is_written():
+    async def scenario(desk, work):
+        desk.put(asked("a"), 0.5)
+        seen, progress = [], Progress()
+        tickets = desk.put(asked("b"), None, progress)
+        seen.append(progress.ahead)
+        work.may.set()
+        await answers(tickets)
+        await asyncio.sleep(0.01)
+        assert (seen, progress.ahead, progress.text) == ([1], None, "half")
+
+    with_desk(scenario)
+
+
+def test_several_threads_work_side_by_side():
+    async def scenario(desk, work):
+        desk.put(asked("a", "b"), None)
+        while len(work.batches) < 3:
+            await asyncio.sleep(0.01)
+        assert desk.busy == 3
+
+    with_desk(scenario, batch=1, threads=3)

@@ -1,0 +1,172 @@
+"""Who may ask: foreign names, foreign pages, no token and a wrong token are refused; nothing secret is said."""
+
+import json
+import logging
+
+import pytest
+from held_reader import BATCHES
+from served import HOSTILE, service
+from starlette.testclient import TestClient
+
+from ifqa.errors import IfqaError
+from ifqa.serve.app import make_app
+from ifqa.serve.log import Lines
+from ifqa.serve.running import Address, capped
+from ifqa.serve.safety import POLICY, Guard, check_token, is_loopback
+
+TOKEN = "canary-token-5c1f77e09b"
+PAGE = "https://app.example.org"
+QUESTION = {"question": "If Ada had not come, who?"}
+
+
+@pytest.fixture
+def guarded(experiment):
+    """A client of an application that wants a token, is called mill.example.org, and lets one foreign page ask."""
+    guard = Guard(hosts={"mill.example.org"}, origins={PAGE}, token=TOKEN)
+    with service(experiment) as one, TestClient(make_app(one, guard), "http://mill.example.org") as client:
+        yield client
+
+
+def bearer(token):
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "", "127.0.0.1.evil.example", "[::1", "x@y"]
+)
+def test_a_foreign_host_is_refused(host, web):
+    assert web.post("/v1/ask", json=QUESTION, headers={"host": host}).status_code == 421
+    assert web.get("/", headers={"host": host}).status_code == 421
+    assert web.get("/healthz", headers={"host": host}).status_code == 200
+    assert BATCHES == []
+
+
+@pytest.mark.parametrize("host", ["localhost:8017", "LOCALHOST", "127.0.0.1:80", "[::1]:8017", "localhost."])
+def test_loopback_is_known_by_its_names(host, web):
+    assert web.post("/v1/ask", json=QUESTION, headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://localhost:9999", "http://localhost.evil", "x"]
+)
+def test_a_foreign_page_is_refused(origin, web):
+    refused = web.post("/v1/ask", json=QUESTION, headers={"origin": origin})
+    assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (403, False)
+    assert web.post("/mcp", json={}, headers={"origin": origin}).status_code == 403
+    assert BATCHES == []
+
+
+def test_the_servers_own_page_may_ask_over_http_or_a_proxys_https(web):
+    for origin in ("http://localhost", "https://localhost"):
+        assert web.post("/v1/ask", json=QUESTION, headers={"origin": origin}).status_code == 200
+
+
+def test_a_named_page_may_ask_with_the_token_alone(guarded):
+    asked = {"origin": PAGE, "access-control-request-method": "POST"}
+    before = guarded.options("/v1/ask", headers=asked)
+    assert (before.status_code, before.headers["access-control-allow-origin"]) == (204, PAGE)
+    assert "access-control-allow-credentials" not in before.headers
+    assert guarded.post("/v1/ask", json=QUESTION, headers={"origin": PAGE}).status_code == 401
+    found = guarded.post("/v1/ask", json=QUESTION, headers={"origin": PAGE, **bearer(TOKEN)})
+    assert (found.status_code, found.headers["access-control-allow-origin"]) == (200, PAGE)
+    assert "Origin" in found.headers["vary"]
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\xff" * 9])
+def test_no_token_and_a_wrong_token_are_refused(token, guarded):
+    headers = {} if token is None else {"authorization": f"Bearer {token}".encode("latin-1")}
+    for method, path in (
+        ("POST", "/v1/ask"), ("POST", "/v1/retrieve"), ("GET", "/v1/passages/p%2F1"), ("GET", "/v1/about"),
+        ("GET", "/metrics"), ("GET", "/openapi.json"), ("POST", "/mcp"), ("GET", "/nothing"),
+    ):  # fmt: skip
+        refused = guarded.request(method, path, json=QUESTION if method == "POST" else None, headers=headers)
+        assert refused.status_code == 401, path
+        assert refused.headers["www-authenticate"].startswith("Bearer")
+    assert guarded.get("/results", headers=headers, follow_redirects=False).headers["location"] == "/"
+    assert guarded.get("/").status_code == guarded.get("/healthz").status_code == 200
+    assert BATCHES == []
+
+
+def test_the_page_shows_the_token_once_and_has_a_cookie_then(guarded):
+    assert guarded.post("/v1/session", json={"token": TOKEN[:-1]}).status_code == 401
+    shown = guarded.post("/v1/session", json={"token": TOKEN}, headers={"origin": "https://mill.example.org"})
+    cookie = shown.headers["set-cookie"].lower()
+    assert shown.status_code == 204
+    assert all(one in cookie for one in ("httponly", "samesite=strict", "secure"))
+    assert TOKEN not in cookie
+    value = shown.headers["set-cookie"].partition(";")[0]
+    assert guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value}).status_code == 200
+    assert guarded.post("/v1/ask", json=QUESTION, headers={"cookie": value + "x"}).status_code == 401
+    assert guarded.delete("/v1/session").status_code == 204
+
+
+def test_every_response_has_the_headers_of_safety(guarded):
+    for found in (guarded.get("/"), guarded.get("/v1/about"), guarded.get("/x", headers={"host": "evil.example"})):
+        assert found.headers["content-security-policy"] == POLICY
+        assert found.headers["x-content-type-options"] == "nosniff"
+        assert found.headers["x-request-id"]
+    assert "no-store" in guarded.get("/v1/about", headers=bearer(TOKEN)).headers["cache-control"]
+
+
+def test_the_log_has_no_question_no_token_and_nothing_raw(guarded, caplog):
+    caplog.set_level(logging.INFO, "ifqa.serve")
+    asked = {"question": f"If the canary had sung, who? {HOSTILE}"}
+    guarded.post("/v1/ask", json=asked, headers=bearer(TOKEN) | {"x-request-id": "mine\x1b[31m"})
+    guarded.post("/v1/session", json={"token": TOKEN})
+    guarded.get("/v1/passages/%1b%5b31m%0a%7f%c2%9b", headers=bearer(TOKEN), params={"q": "the canary"})
+    lines = [Lines().format(one) for one in caplog.records if one.name == "ifqa.serve"]
+    assert len(lines) == 3
+    assert not [one for one in lines if "canary" in one]
+    assert all(one.isascii() and one.isprintable() for one in lines)
+    told = [json.loads(one) for one in lines]
+    assert [(one["method"], one["status"]) for one in told] == [("POST", 200), ("POST", 204), ("GET", 404)]
+    assert TOKEN not in repr(Guard(token=TOKEN))
+
+
+def test_another_address_than_loopback_wants_a_token(monkeypatch, tmp_path):
+    monkeypatch.delenv("IFQA_TOKEN", raising=False)
+    assert Address().guard().token == Address(host="127.8.8.8").guard().token == ""
+    for host in ("192.168.1.5", "0.0.0.0", "::", "mill.example.org"):
+        with pytest.raises(IfqaError, match="can be reached from other machines, so requests must show a token"):
+            Address(host).guard()
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    guard = Address("192.168.1.5", token_file=tmp_path / "token").guard()
+    assert (guard.hosts, guard.is_token(TOKEN)) == ({"192.168.1.5"}, True)
+    monkeypatch.setenv("IFQA_TOKEN", TOKEN)
+    with pytest.raises(IfqaError, match="--allow-host NAME"):
+        Address("0.0.0.0").guard()
+    assert Address("0.0.0.0", allow_hosts=["Mill.example.org"]).guard().hosts == {"mill.example.org"}
+    for wrong in ({"allow_hosts": ["http://mill"]}, {"allow_origins": ["mill"]}, {"allow_origins": [PAGE + "/"]}):
+        with pytest.raises(IfqaError, match="wanted a"):
+            Address(**wrong).guard()
+
+
+@pytest.mark.parametrize("token", ["short", "with blanks in it, many", "\xe9" * 20, "\x00" * 20])
+def test_a_token_that_no_header_can_hold_is_refused_unsaid(token):
+    with pytest.raises(IfqaError, match="wanted a token of at least 16") as refused:
+        check_token(token, "IFQA_TOKEN")
+    assert token not in str(refused.value)
+
+
+def test_loopback_is_told_from_other_addresses():
+    assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.9.9.9", "::1")))
+    assert not any(map(is_loopback, ("0.0.0.0", "10.0.0.1", "localhost.evil", "::", "")))
+
+
+def test_a_taken_address_is_refused_in_one_line():
+    with Address(port=0).listen() as taken:
+        taken.listen()
+        with pytest.raises(IfqaError, match="cannot listen on"):
+            Address(port=taken.getsockname()[1]).listen()
+
+
+def test_a_paid_model_has_a_cap_that_nobody_needs_to_set(tmp_path, capsys):
+    from served import small
+
+    def cap(given=(), **settings):
+        llm = {"name": "openai", "model": "m", **settings}
+        return capped(small(tmp_path, reader={"name": "llm"}, llm=llm), given).llm["max_cost"]
+
+    assert (cap(), cap(max_cost=5.0), cap(max_total_tokens=9), cap(["llm.max_cost"])) == (1.0, 5.0, 0.0, 0.0)
+    assert "may cost $1 until this server ends" in capsys.readouterr().err
+    assert capped(small(tmp_path)).llm is None

@@ -1,0 +1,95 @@
+"""The MCP tools, used by the official client: in process, and over streamable HTTP with and without a token."""
+
+import asyncio
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from served import on_loopback, service, small
+
+from ifqa.serve.safety import Guard
+from ifqa.serve.tools import tools
+
+TOKEN = "canary-token-5c1f77e09b"
+
+
+def session(experiment, scenario):
+    async def run():
+        with service(experiment) as one:
+            one.open()
+            try:
+                async with Client(tools(one)) as client:
+                    return await scenario(client)
+            finally:
+                await one.close()
+
+    return asyncio.run(run())
+
+
+async def uses(client):
+    listed = {one.name: one for one in (await client.list_tools()).tools}
+    answer = await client.call_tool("ask", {"question": "If unsure, who?", "threshold": 0})
+    ranking = await client.call_tool("retrieve", {"question": "mill", "k": 2})
+    passage = await client.call_tool("get_passage", {"passage_id": "p/3"})
+    return listed, answer, ranking, passage
+
+
+def check(listed, answer, ranking, passage):
+    assert listed.keys() == {"ask", "retrieve", "get_passage"}
+    assert all(one.output_schema and one.annotations.read_only_hint for one in listed.values())
+    said = answer.structured_content
+    assert (said["outcome"], said["answer"], said["evidence"][0]["id"]) == ("answered", "Ada Stone", "p/0")
+    assert [one["id"] for one in ranking.structured_content["passages"]] == ["p/0", "p/1"]
+    assert passage.structured_content["title"].startswith("Mill 3")
+    assert not any(one.is_error for one in (answer, ranking, passage))
+
+
+def test_the_tools_give_typed_results_with_sources(experiment):
+    check(*session(experiment, uses))
+
+
+def test_what_a_caller_can_mend_is_the_tools_error(experiment):
+    async def errs(client):
+        return [
+            await client.call_tool(*one)
+            for one in (
+                ("get_passage", {"passage_id": "p/99"}),
+                ("ask", {"question": " "}),
+                ("ask", {"question": "x" * 2001}),
+                ("ask", {"question": "refused?"}),
+                ("ask", {"question": "Who?", "threshold": 7}),
+                ("retrieve", {"question": "mill", "k": 1000}),
+            )
+        ]
+
+    found = session(experiment, errs)
+    assert all(one.is_error for one in found)
+    words = [one.content[0].text for one in found]
+    assert "no passage 'p/99' in corpus few" in words[0]
+    assert "the question is empty" in words[1]
+    assert "the model refuses every request" in words[3]
+    assert not [one for one in words if "Traceback" in one]
+
+
+def test_a_system_without_a_reader_offers_no_answers(tmp_path):
+    async def names(client):
+        return {one.name for one in (await client.list_tools()).tools}
+
+    assert session(small(tmp_path, reader=None), names) == {"retrieve", "get_passage"}
+
+
+@pytest.mark.parametrize("token", ["", TOKEN])
+def test_the_server_has_the_tools_over_http(token, experiment):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    async def over_http(url):
+        async with (
+            httpx2.AsyncClient(headers=headers, trust_env=False) as web,
+            Client(streamable_http_client(f"{url}/mcp", http_client=web)) as client,
+        ):
+            return await uses(client)
+
+    with on_loopback(experiment, Guard(token=token)) as (_, url):
+        assert httpx2.get(f"{url}/mcp", headers=headers, trust_env=False, verify=False).status_code == 405
+        check(*asyncio.run(over_http(url)))

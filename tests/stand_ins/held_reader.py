@@ -1,0 +1,60 @@
+"""A retriever and a reader whose answers depend on words of the question alone, and who can be held up."""
+
+import threading
+
+from ifqa import Calculation, Hit, How, IfqaError, Prediction, Term
+
+OPEN = threading.Event()  # while it is not set, the reader waits
+BATCHES = []  # the questions of each call of the reader
+SEARCHED = []  # of the retriever
+FACT = "It was finished in 1849 by Ada Stone."  # every passage holds it
+
+
+class Found:
+    """The first k passages of a corpus, whatever is asked."""
+
+    def __init__(self, corpus) -> None:
+        self.ids = [one.id for one in corpus]
+
+    def search(self, questions, k):
+        SEARCHED.append([one.text for one in questions])
+        return [[Hit(one, 1 / (rank + 1)) for rank, one in enumerate(self.ids[:k])] for _ in questions]
+
+
+class Held:
+    """Reads up to four questions at once, when it may."""
+
+    chunk = 4
+    doubtful = 0.5
+
+    def __init__(self) -> None:
+        pass
+
+    def answer(self, questions, passages):
+        BATCHES.append([one.text for one in questions])
+        assert OPEN.wait(60)
+        return [self.one(*pair) for pair in zip(questions, passages, strict=True)]
+
+    def one(self, question, passages):
+        first, ids = passages[0], tuple(one.id for one in passages)
+        year, name = first.text.index("1849"), first.text.index("Ada Stone")
+        sentence = (first.text.index("It was"), first.text.index("Stone.") + len("Stone."))
+        if "bug" in question.text:
+            raise RuntimeError("an inner secret")
+        if "refused" in question.text:
+            raise IfqaError("the model refuses every request")
+        if "fails" in question.text:
+            return Prediction(question.id, "", passage_ids=ids, error="cut off")
+        if "choose" in question.text:
+            return Prediction(question.id, question.choices[-1], passage_ids=ids)
+        if "later" in question.text:
+            start = question.text.index("ten")
+            terms = (
+                Term("1849", "1849", "passage", year, year + 4),
+                Term("ten", "10", "question", start, start + 3),
+            )
+            how = How(first.id, sentence, (year, year + 4), Calculation("1859", "plus", terms))
+            return Prediction(question.id, "1859", passage_ids=ids, how=how, confidence=0.75)
+        how = How(first.id, sentence, (name, name + len("Ada Stone")))
+        sure = 0.1 if "unsure" in question.text else 0.9
+        return Prediction(question.id, "Ada Stone", passage_ids=ids, how=how, confidence=sure, factual="Bo")

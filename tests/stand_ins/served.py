@@ -1,0 +1,92 @@
+"""A small system behind the server's application: in a thread on loopback, or called without a network."""
+
+import asyncio
+import json
+import threading
+from contextlib import contextmanager
+
+import held_reader
+import uvicorn
+
+from ifqa.config.experiment import parse_experiment
+from ifqa.pipeline.stages import open_system
+from ifqa.serve.app import make_app
+from ifqa.serve.limits import HEADERS, Limits
+from ifqa.serve.metrics import Metrics
+from ifqa.serve.safety import Guard
+from ifqa.serve.service import Service
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b[31m"
+PASSAGES = [
+    {
+        "id": f"p/{n}",
+        "title": f"Mill {n} {HOSTILE}",
+        "contents": f"{HOSTILE} Mill {n} is old. {held_reader.FACT} \U0001f600",
+    }
+    for n in range(5)
+]
+HELD = {"name": "held_reader:Held", "passages": 2}
+FOUND = {"name": "held_reader:Found", "k": 3}
+
+
+def small(folder, **tables):
+    """An experiment of five passages below a folder, with the reader of `held_reader`."""
+    held_reader.OPEN.set()
+    held_reader.BATCHES.clear()
+    held_reader.SEARCHED.clear()
+    (folder / "indexes").mkdir(exist_ok=True)
+    (folder / "few.jsonl").write_text("".join(json.dumps(one) + "\n" for one in PASSAGES))
+    (folder / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
+    table = {"benchmark": "sample", "split": "dev", "corpus": "few", "retriever": FOUND, "reader": HELD, **tables}
+    return parse_experiment("small", {key: value for key, value in table.items() if value}, "small.toml", folder)
+
+
+@contextmanager
+def service(experiment, **limits):
+    """The opened system's service."""
+    with open_system(experiment) as system:
+        yield Service(system.open(), Limits(**limits), Metrics())
+
+
+class Uvicorn(uvicorn.Server):
+    """A server in a thread; `address` once it listens."""
+
+    def __init__(self, app):
+        super().__init__(
+            uvicorn.Config(
+                app, port=0, http="h11", ws="none", log_config=None, access_log=False, lifespan="on",
+                h11_max_incomplete_event_size=HEADERS, timeout_graceful_shutdown=20,
+            )
+        )  # fmt: skip
+        self.up = threading.Event()
+
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        self.up.set()
+
+    @property
+    def port(self):
+        return self.servers[0].sockets[0].getsockname()[1]
+
+
+@contextmanager
+def serving(app):
+    """The application on loopback; gives its port."""
+    server = Uvicorn(app)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
+    thread.start()
+    assert server.up.wait(60)
+    try:
+        yield server.port
+    finally:
+        held_reader.OPEN.set()
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def on_loopback(experiment, guard=None, **limits):
+    """The service of an experiment on loopback; gives the service and the server's address."""
+    with service(experiment, **limits) as one, serving(make_app(one, guard or Guard())) as port:
+        yield one, f"http://127.0.0.1:{port}"
