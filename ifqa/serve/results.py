@@ -25,6 +25,7 @@ class Results:
         return self._text
 
     def _scored(self) -> object:
-        """What the page depends on: each finished experiment, and when it was scored."""
-        found = sorted((self._root / "experiments").glob("*/score/manifest.json"))
+        """What the page depends on: each finished experiment and the records of others, and when they changed."""
+        folder = self._root / "experiments"
+        found = sorted([*folder.glob("*/score/manifest.json"), *folder.glob("RESULTS.jsonl")])
         return [(str(one), one.stat().st_mtime_ns) for one in found]
