@@ -56,6 +56,16 @@ def test_all_names_are_there_and_no_other():
         _ = ifqa.opne
 
 
+def test_a_folder_of_documents_is_opened_in_place_of_a_corpus(workplace):
+    Path("mill").mkdir()
+    Path("mill/handbook.md").write_text("# Safety\n\nIf the brake fails, the sluice is closed by Tom Ferris.\n")
+    with ifqa.open(docs="mill") as system:
+        [ranking] = system.retrieve(["If Tom Ferris had been away, who would have closed the sluice?"], k=1)
+    assert ranking.hits[0].passage_id.startswith("handbook.md")
+    with pytest.raises(ifqa.IfqaError, match="docs and corpus are given; wanted one of them"):
+        ifqa.open(docs="mill", corpus="sample")
+
+
 def test_a_wrong_argument_is_refused_with_the_nearest():
     with pytest.raises(ifqa.IfqaError, match="unknown argument 'modle'; did you mean 'model'"):
         ifqa.run("sample", modle="gpt")
