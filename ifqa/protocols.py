@@ -68,8 +68,7 @@ class Learned(Plugin):
 class Retriever(Learned):
     """Ranks passages."""
 
-    #: of a retriever over retrievers, if a file names no parts
-    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # of one over others, if a file names no parts
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """Up to `k` passages for each question, best first; one ranking a question, in their order."""

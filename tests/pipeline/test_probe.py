@@ -170,7 +170,7 @@ def test_the_verb_the_page_and_clean_know_of_probes(mine, capsys, monkeypatch):
     assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", shown)
     [grid] = losses_grid([mine, variant])
     assert grid.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
-    list(publish(None, (), False))
+    list(publish(None, (), False, limited=True))
     assert "What readers lose without the supposition" in PAGE.read_text()
     [found] = variants()
     assert found.kept == ""

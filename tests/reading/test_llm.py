@@ -272,6 +272,7 @@ def test_the_cost_is_estimated_without_sending_anything(closed):
         )
         assert server.requests == 0
         stages.run(chosen)
+        shutil.rmtree(chosen.folder / "read")
         assert "nothing to ask, 12 completions are kept" in "\n".join(one.line for one in check(chosen.name))
 
 

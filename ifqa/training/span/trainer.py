@@ -188,12 +188,12 @@ def _refuse(
         )
     resume.refuse_strangers(folder, CHECKPOINT)
     if start:
-        encoder_of(Path(start), encoder)
         family, _ = manifest_of(Path(start))["family"], identity_of(Path(start))
         if family not in ("", material.family):
             raise IfqaError(
                 f"{start} was trained on {family}; wanted a start that was not, or was on {material.family}"
             )
+        encoder_of(Path(start), encoder)
 
 
 def _reading_questions(files: Sequence[Path]) -> tuple[list[Question], int]:

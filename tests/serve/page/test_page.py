@@ -229,7 +229,7 @@ def test_a_streamed_answer_is_shown_while_it_is_written(page, server):
     server.released.set()
     assert text(chromium, ".big") == "Jim Lovell"
     assert chromium.value("document.querySelector('.draft')") is None
-    assert chromium.value("document.querySelector('#stop').hidden")
+    until(chromium, "document.querySelector('#stop').hidden")
     assert chromium.value("typeof window.hacked") == "undefined"
 
 
