@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self, Unpack
 
-from ifqa.config.arguments import Settings, experiment_from, existing_folder
+from ifqa.config.arguments import Settings, existing_folder, experiment_from
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import Changes, override

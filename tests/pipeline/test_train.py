@@ -20,7 +20,7 @@ def _nothing_is_built(tmp_path, monkeypatch):
     Path("reading.jsonl").write_text('{"question": "Who?", "context": "", "answers": ["x"]}\n')
     Path("answers.csv").write_text("question,answers\nIf so?,x\n")
     Path("other").mkdir()
-    Path("other/manifest.json").write_text('{"family": "another"}')
+    Path("other/manifest.json").write_text('{"family": "another", "encoder": {"name": "one", "sha256": "2"}}')
     Path("other/adapter.safetensors").touch()
     Path("other/heads.safetensors").touch()
     Path("t5").mkdir()
