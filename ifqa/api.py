@@ -48,19 +48,19 @@ def open(
 
     Examples:
         >>> import ifqa
-        >>> question = ifqa.questions("sample", "dev")[5]
+        >>> question = ifqa.questions("sample", "dev")[3]
         >>> print(question.text)
-        If Sega in Tokyo had not rejected the proposal favoured by Tom Kalinske, from what company would the chip set of the
-        Sega Saturn have come?
+        If Jane Austen had kept the title of the oldest version, written at Steventon in about 1795, by what name would "Sense
+        and Sensibility" be known?
         >>> with ifqa.open("sample") as system:
         ...     answer = system.ask(question)
         ...     [ranking] = system.retrieve([question], k=3)
         >>> print(answer)
-        Silicon Graphics
+        Elinor and Marianne
         >>> print(answer.evidence[0].title)
-        Sega Saturn
+        Sense and Sensibility
         >>> [hit.passage_id for hit in ranking.hits]
-        ['306-1', '259-0', '306-4']
+        ['141-0', '254-0', '254-4']
 
     Raises:
         IfqaError: there is no such experiment or folder, a setting is wrong, or its retriever or reader cannot be opened.
