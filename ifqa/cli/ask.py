@@ -13,11 +13,9 @@ from ifqa.cli.options import (
     Exclude,
     Include,
     Json,
-    changed_experiment,
     changing,
-    over_documents,
+    experiment_over,
     print_json,
-    refuse_documents,
 )
 from ifqa.cli.process import in_words, refuse
 from ifqa.errors import IfqaError
@@ -55,9 +53,8 @@ def ask(
     json: Json = False,
 ) -> None:
     """Answer a question, and show the passages with the facts; or answer many."""
-    refuse_documents(changes, docs, include, exclude)
     _check(question, questions, out)
-    chosen = over_documents(changed_experiment(experiment, changes), docs, include, exclude)
+    chosen = experiment_over(experiment, changes, docs, include, exclude)
     from ifqa.pipeline.searched import searched_by
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions

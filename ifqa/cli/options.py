@@ -194,20 +194,19 @@ Exclude = Annotated[
 ]
 
 
-def refuse_documents(
-    changes: Mapping[str, object], docs: Path | None, include: list[str] | None, exclude: list[str] | None
-) -> None:
-    """Refuse flags about documents that do not go together."""
+def experiment_over(
+    name: str,
+    changes: Mapping[str, object],
+    docs: Path | None,
+    include: list[str] | None,
+    exclude: list[str] | None,
+) -> "Experiment":
+    """The experiment of a name, changed by flags, with a folder of documents as its corpus if one is named."""
     if docs is not None and "corpus" in changes:
         raise IfqaError("--docs and --corpus are given; wanted one of them")
     if docs is None and (include or exclude):
         raise IfqaError("--include and --exclude are for --docs; wanted: --docs FOLDER --include PATTERN")
-
-
-def over_documents(
-    experiment: "Experiment", docs: Path | None, include: list[str] | None, exclude: list[str] | None
-) -> "Experiment":
-    """The experiment with a folder of documents as its corpus, if one is named."""
+    experiment = changed_experiment(name, changes)
     if docs is None:
         return experiment
     from ifqa.config.variants import override

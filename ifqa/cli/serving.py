@@ -10,10 +10,8 @@ from ifqa.cli.options import (
     Exclude,
     ExperimentName,
     Include,
-    changed_experiment,
     changing,
-    over_documents,
-    refuse_documents,
+    experiment_over,
 )
 from ifqa.progress import is_quiet
 
@@ -51,8 +49,7 @@ def serve(
     from ifqa.serve.running import Address, capped
     from ifqa.serve.running import serve as run
 
-    refuse_documents(changes, docs, include, exclude)
-    searched = over_documents(changed_experiment(experiment, changes), docs, include, exclude)
+    searched = experiment_over(experiment, changes, docs, include, exclude)
     chosen = capped(searched, [*changes])
     address = Address(host, port, token_file, allow_host or (), allow_origin or ())
     run(chosen, address, Limits(queue, timeout), is_quiet())
@@ -73,6 +70,5 @@ def mcp(
     from ifqa.serve.limits import Limits
     from ifqa.serve.running import capped, serve_tools
 
-    refuse_documents(changes, docs, include, exclude)
-    searched = over_documents(changed_experiment(experiment, changes), docs, include, exclude)
+    searched = experiment_over(experiment, changes, docs, include, exclude)
     serve_tools(capped(searched, [*changes]), Limits(seconds=timeout), is_quiet())

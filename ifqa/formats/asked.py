@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.formats.questions import read_questions
+from ifqa.formats.questions import distinct, read_questions
 from ifqa.records import Question
 from ifqa.storage.files import read_lines
 
@@ -19,14 +19,7 @@ def read_asked(path: Path) -> list[Question]:
     if path.suffix not in (".txt", ".csv"):
         return read_questions(path)
     found = list(_lines(path) if path.suffix == ".txt" else _rows(path))
-    if not found:
-        raise IfqaError(f"{path}: wanted questions, found none")
-    seen: set[str] = set()
-    for question in found:
-        if question.id in seen:
-            raise IfqaError(f"{path}: two questions have the id {question.id!r}; wanted an id of its own for each")
-        seen.add(question.id)
-    return found
+    return distinct(path, found)
 
 
 def _lines(path: Path) -> Iterator[Question]:

@@ -141,6 +141,15 @@ def read_questions(path: Path) -> list[Question]:
         questions = list(_json(path))
     else:
         raise IfqaError(f"{path}: wanted questions in a .tsv (topics), .json (SQuAD, IfQA) or .jsonl (lm-eval)")
+    return distinct(path, questions)
+
+
+def distinct(path: Path, questions: list[Question]) -> list[Question]:
+    """The questions of a file, once it is known that there are some and that each has an id of its own.
+
+    Raises:
+        IfqaError: there is none, or two have the same id.
+    """
     if not questions:
         raise IfqaError(f"{path}: wanted questions, found none")
     seen: set[str] = set()
