@@ -181,28 +181,45 @@ def convert(
 
 def compare(
     first: Annotated[str, typer.Argument(help="A scored experiment.")],
-    second: Annotated[
-        str, typer.Argument(help="Another, scored on the same questions, or with --common on some of them.")
+    others: Annotated[
+        list[str],
+        typer.Argument(help="Another, or several, scored on the same questions, or with --common on some of them."),
     ],
     measure: Annotated[
-        str, typer.Option(help="Measure by which questions differ most; none: the benchmark's headline.")
+        str,
+        typer.Option(
+            help="Measure by which questions differ most (none: the benchmark's headline); of several experiments, the "
+            "only one shown (none: all)."
+        ),
     ] = "",
     show: Annotated[
-        int, typer.Option(min=0, help="Show this many of those questions, with the ranks of their gold passages.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Show this many of those questions, with the ranks of their gold passages. Of two experiments 10, of "
+            "several none.",
+        ),
+    ] = None,
     common: Annotated[
         bool, typer.Option("--common", help="Compare over the questions that both have, if they differ in others.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Compare two experiments: a paired test, and the questions on which they differ most."""
+    """Compare two experiments, or several with the first: a paired test, and the questions on which two differ most."""
     from rich.console import Console
 
     from ifqa.config.experiment import load_experiment
-    from ifqa.report.compare import comparison
+    from ifqa.report.compare import Comparison, comparison
+    from ifqa.report.several import Several, several
 
-    both = load_experiment(first), load_experiment(second)
-    compared = comparison(*both, measure, show, common)
+    if len(others) > 1 and show:
+        raise IfqaError(f"--show {show} is for two experiments; found {len(others) + 1}")
+    one, *rest = (load_experiment(name) for name in (first, *others))
+    compared: Comparison | Several
+    if len(rest) == 1:
+        compared = comparison(one, rest[0], measure, 10 if show is None else show, common)
+    else:
+        compared = several(one, rest, measure, common)
     print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
 
 

@@ -144,11 +144,7 @@ class Comparison:
         for column in ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied"):
             table.add_column(column, justify="left" if column == "measure" else "right", no_wrap=True)
         for one in self.differences:
-            p = f"{one.p:.3f}" if one.p >= 0.001 else "< 0.001"
-            interval = f"{one.low:+.1f} to {one.high:+.1f}"
-            cells = [f"{one.first:.1f}", f"{one.second:.1f}", f"{one.more:+.1f}", interval, p]
-            counts = ["-" if number is None else str(number) for number in (one.won, one.lost, one.tied)]
-            table.add_row(plain(self.by.marked(one.measure)), *cells, *counts)
+            table.add_row(plain(self.by.marked(one.measure)), *difference_cells(one))
         return table
 
     def show(self, console: Console) -> None:
@@ -174,6 +170,13 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{html_table(self.table())}"
+
+
+def difference_cells(one: Difference) -> list[str]:
+    """A row of a table: both scores, the difference with its interval and p, and how often the second won, lost, tied."""
+    p, interval = f"{one.p:.3f}" if one.p >= 0.001 else "< 0.001", f"{one.low:+.1f} to {one.high:+.1f}"
+    counts = ["-" if number is None else str(number) for number in (one.won, one.lost, one.tied)]
+    return [f"{one.first:.1f}", f"{one.second:.1f}", f"{one.more:+.1f}", interval, p, *counts]
 
 
 def comparison(

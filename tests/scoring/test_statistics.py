@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.scoring import statistics
-from ifqa.scoring.statistics import macro_interval, mean_interval, paired_randomization, share_interval, won_lost_tied
+from ifqa.scoring.statistics import (
+    holm,
+    macro_interval,
+    mean_interval,
+    paired_randomization,
+    share_interval,
+    won_lost_tied,
+)
 
 untimed = settings(deadline=None)
 SCORES = st.lists(st.sampled_from([0.0, 1.0, 0.5, 2 / 3, 0.4]), min_size=1, max_size=40)
@@ -234,6 +241,19 @@ def test_p_by_unit_agrees_with_counting_all_flips_of_units(seed: int) -> None:
     flips = [abs(sum(s * d for s, d in zip(signs, sums, strict=True))) for signs in product((1, -1), repeat=len(sums))]
     exact = sum(one >= abs(sum(sums)) - 1e-9 for one in flips) / len(flips)
     assert paired_randomization(a, b, rounds=50_000, units=units) == pytest.approx(exact, abs=0.01)
+
+
+def test_holm_corrects_as_in_a_worked_example() -> None:
+    # By hand: 4 x 0.005, 3 x 0.01, 2 x 0.03, and 0.04, which may not be below the one before it.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_rejects_what_the_step_down_rule_rejects(ps: list[float]) -> None:
+    left, rejected = sorted(range(len(ps)), key=ps.__getitem__), set()
+    while left and ps[left[0]] * len(left) < 0.05:
+        rejected.add(left.pop(0))
+    assert {n for n, p in enumerate(holm(ps)) if p < 0.05} == rejected
 
 
 def test_strata_keep_their_sizes_in_every_resample() -> None:
