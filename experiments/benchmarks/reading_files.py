@@ -1,15 +1,15 @@
 """Writes the reading questions that the span reader's weights are trained on first, from the publishers' files.
 
     python experiments/benchmarks/reading_files.py FOLDER --to reading.jsonl [--qamr 8000]
-    python experiments/benchmarks/reading_files.py FOLDER --to nq-swap-held.jsonl --held
+    python experiments/benchmarks/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
 
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
 `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows that
 are written have question, context, answers, source and licence, for `ifqa train extractive --reading`.
 
 - QAMR's questions are about single sentences; so many are drawn, by a seed.
-- NQ-Swap is split by the SHA-256 of the question: a third is held out of all training, which --held writes. Its marks of HTML
-  are taken out.
+- NQ-Swap is split by the SHA-256 of the question: a third is held out of all training, which --held writes for the experiment
+  nq-swap, as questions of the benchmark "file". Its marks of HTML are taken out.
 - A context of more than 190 words does not fit the reader, and its question is left out.
 """
 
@@ -50,7 +50,8 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     if arguments.held:
-        rows = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
+        held = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
+        rows = [{key: row[key] for key in ("question", "context", "answers")} for row in held]
     else:
         single = list(qamr(arguments.folder))
         rows = [
