@@ -4,10 +4,10 @@
 |---|---|
 | `.jsonl` | objects, one a line |
 | `.json` | a list of objects; SQuAD's object; or columns, `{"question": {"id": "text"}}`, as pandas writes them |
-| `.csv`, `.tsv`, `.txt` | columns that a first line names in capitals or not, one of them as the caller wants; rows of empty cells are none |
+| `.csv`, `.tsv`, `.txt` | columns that a first line names, one of them as the caller wants |
 | `.tsv`, `.txt`, and DPR's `.csv` | `id TAB question` (Pyserini), `question TAB ['answer']` (DPR), or a question a line |
 
-Files may be packed: `.xz`, `.gz`, `.bz2`. A `.json` that is no list is read as a whole.
+Names of columns may be in capitals, and rows of empty cells are none. Files may be packed: `.xz`, `.gz`, `.bz2`. A `.json` that is no list is read as a whole.
 """
 
 import csv

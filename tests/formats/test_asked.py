@@ -24,7 +24,11 @@ def test_questions_are_read_in_their_order(tmp_path, name, text, wanted):
     ("name", "text", "complaint"),
     [
         ("q.txt", "\n \n", "wanted questions, found none"),
-        ("q.csv", "text\nIf?\n", "q.csv:1: wanted a first line that names columns, one of them 'question'; found 'text'"),
+        (
+            "q.csv",
+            "text\nIf?\n",
+            "q.csv:1: wanted a first line that names columns, one of them 'question'; found 'text'",
+        ),
         ("q.csv", "id,question\n1,If?\n1,If?\n", "two questions have the id '1'"),
         ("q.csv", "id,question\n1,\n", "q.csv:2: 'question' is empty"),
         ("q.csv", 'question\n"If" so\n', "q.csv:2: not CSV that can be read"),

@@ -82,7 +82,8 @@ class Opener:
 
 def _asked(process: "subprocess.Popen[bytes]", data: bytes) -> bytes:
     """The line that answers a PDF; empty if the process ended."""
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin
+    assert process.stdout
     with suppress(BrokenPipeError):  # the missing answer tells
         process.stdin.write(len(data).to_bytes(8, "big"))
         process.stdin.write(data)
