@@ -7,7 +7,8 @@
 | `.csv`, `.tsv`, `.txt` | columns that a first line names, one of them as the caller wants |
 | `.tsv`, `.txt`, and DPR's `.csv` | `id TAB question` (Pyserini), `question TAB ['answer']` (DPR), or a question a line |
 
-Names of columns may be in capitals, and rows of empty cells are none. Files may be packed: `.xz`, `.gz`, `.bz2`. A `.json` that is no list is read as a whole.
+Names of columns may be in capitals, and rows of empty cells are none. Files may be packed: `.xz`, `.gz`, `.bz2`. A `.json`
+that is no list is read as a whole.
 """
 
 import csv
