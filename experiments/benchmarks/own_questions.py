@@ -7,7 +7,7 @@ as text of 80 columns. A file that is missing ends the run with the packages to 
 the questions were written for is named. The texts are freely licensed, and are not part of this project.
 
 Then asks own-questions.jsonl, in FOLDER/work, as `ifqa ask --docs` does. A language model wrote the questions from the files
-alone, before any system had read them: of each half, 20 suppose something that is not so, in the manner of IfQA, and 20 are plain.
+alone, before any system had read them. Of each half, 20 suppose something that is not so, in the manner of IfQA; 20 are plain.
 
 Prints, with 95% bootstrap intervals over questions:
 - of the questions with an answer: EM, F1, how often the file that holds it is that of the first passage, or of one of the

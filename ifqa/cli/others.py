@@ -28,12 +28,10 @@ def init(
 
     for path in start(name, docs):
         print_line(path)
-    own = (
-        f"your own articles and questions into the folder {name}"
-        if docs is None
-        else f"questions into {name}/questions.csv"
-    )
-    say(f"try it: ifqa run {name} --show 3; then put {own}")
+    if docs is None:
+        say(f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}")
+    else:
+        say(f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3")
 
 
 def list_all(json: Json = False) -> None:

@@ -198,7 +198,7 @@ def create(path: Path) -> Iterator[IO[bytes]]:
 
 
 def json_line(record: Mapping[str, object]) -> bytes:
-    """A record as a line of JSON, always the same bytes for the same content; half a surrogate pair is escaped, `\\udce9`."""
+    """A record as a line of JSON, always the same bytes for the same content; half a surrogate pair is escaped."""
     return json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
