@@ -88,8 +88,7 @@ def _read(path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
     cells = kind_of(path) not in (".jsonl", ".json")
     name = "_".join(_SUFFIXES.sub("", path.name).encode("utf-8", "replace").decode().split())
     questions: dict[str, Question] = {}
-    rows = (one for one in read_rows(path, "question") if not (cells and all(map(_is_blank, one[1].values()))))
-    for number, (where, row) in enumerate(rows, start=1):  # without a spreadsheet's rows of empty cells
+    for number, (where, row) in enumerate(read_rows(path, "question"), start=1):
         question = _question(row, number, where, f"file/{name}", cells)
         first = next(iter(questions.values()), question)
         if question.id in questions:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ifqa.cli.options import Json, print_json, print_line
+from ifqa.cli.options import Docs, Json, print_json, print_line
 from ifqa.cli.process import in_words
 from ifqa.cli.serving import mcp, serve
 from ifqa.errors import IfqaError
@@ -18,13 +18,20 @@ def init(
     name: Annotated[
         str, typer.Argument(help="Name of the new experiment, of its corpus and of the folder with its files.")
     ] = "mine",
+    docs: Docs = None,
 ) -> None:
-    """Write a corpus, an experiment, articles and questions to start from, with comments; no file is overwritten."""
+    """Write a corpus, an experiment, articles and questions to start from, with comments; no file is overwritten.
+
+    With --docs the corpus is that of your documents, and no articles are written.
+    """
     from ifqa.config.start import start
 
-    for path in start(name):
+    for path in start(name, docs):
         print_line(path)
-    say(f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}")
+    if docs is None:
+        say(f"try it: ifqa run {name} --show 3; then put your own articles and questions into the folder {name}")
+    else:
+        say(f"put your questions into {name}/questions.csv, then: ifqa run {name} --show 3")
 
 
 def list_all(json: Json = False) -> None:

@@ -7,7 +7,8 @@
 | `.csv`, `.tsv`, `.txt` | columns that a first line names, one of them as the caller wants |
 | `.tsv`, `.txt`, and DPR's `.csv` | `id TAB question` (Pyserini), `question TAB ['answer']` (DPR), or a question a line |
 
-Files may be packed: `.xz`, `.gz`, `.bz2`. A `.json` that is no list is read as a whole.
+Names of columns may be in capitals, and rows of empty cells are none. Files may be packed: `.xz`, `.gz`, `.bz2`. A `.json`
+that is no list is read as a whole.
 """
 
 import csv
@@ -142,7 +143,7 @@ def _begun(path: Path, kind: str) -> tuple[Iterator[tuple[int, str]], str, list[
     begin = list(islice(lines, 1))
     first = begin[0][1] if begin else ""
     cells = next(csv.reader([first], delimiter=_delimiter(kind, first)), [])
-    return chain(begin, lines), first, [cell.strip() for cell in cells]
+    return chain(begin, lines), first, _names(cells)
 
 
 def _delimiter(kind: str, first: str) -> str:
@@ -151,12 +152,16 @@ def _delimiter(kind: str, first: str) -> str:
     return ";" if ";" in first and "," not in first else ","  # as spreadsheets write it where a comma begins decimals
 
 
+def _names(cells: Iterable[str]) -> list[str]:
+    return [cell.strip().lower() for cell in cells]
+
+
 def _columns(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> Iterator[Row]:
     """The rows below a first line that names the columns. A quoted cell may go over several lines."""
     csv.field_size_limit(LONGEST_LINE)
     rows = csv.reader((f"{line}\n" for _, line in lines), delimiter=delimiter, strict=delimiter != "\t")
     try:
-        names = [name.strip() for name in next(rows)]
+        names = _names(next(rows))
         if twice := next((name for name in names if names.count(name) > 1), ""):
             raise IfqaError(f"{path}:1: two columns are called {twice!r}; wanted a name of its own for each")
         for cells in rows:
@@ -165,7 +170,7 @@ def _columns(path: Path, lines: Iterable[tuple[int, str]], delimiter: str) -> It
                 raise IfqaError(f"{where}: a cell goes over several lines; is a quotation mark not closed?")
             if cells and len(cells) != len(names):
                 raise IfqaError(f"{where}: wanted {len(names)} columns as in line 1, found {len(cells)}")
-            if cells:
+            if any(cell.strip() for cell in cells):
                 yield where, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         raise IfqaError(f"{path}:{rows.line_num}: not CSV that can be read ({error})") from error

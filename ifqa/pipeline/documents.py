@@ -10,6 +10,7 @@ import tomli_w
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment
+from ifqa.corpus.documents.folder import existing
 from ifqa.errors import IfqaError
 from ifqa.storage.files import create, write
 
@@ -38,10 +39,7 @@ def corpus_of(
     """
     if not experiment.indexes:
         raise IfqaError(f"--docs: experiment {experiment.name} searches no index; name another: -e sample")
-    place = Path(path).expanduser()
-    if not place.exists():
-        raise IfqaError(f"--docs {path}: there is no {place.absolute()}; name a folder of documents, or a file")
-    place = place.resolve()
+    place = existing(path).resolve()
     name = _name(place, include, exclude)
     file = experiment.root / "indexes" / f"{name}.toml"
     indexes = load_corpus(experiment.corpus, experiment.root).indexes

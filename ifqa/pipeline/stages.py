@@ -76,7 +76,8 @@ def build_passages(corpus: Corpus) -> Path:
                 advance(block.read)
         sums = shards.finish()
         if not sums["passages"]:
-            reasons = "; ".join(told.left_out(bad_pages(draft.folder))) if documents else ""
+            none = ", ".join(f"no file in {source['path']}" for source in found if source["format"] == "documents")
+            reasons = "; ".join(told.left_out(bad_pages(draft.folder))) or none if documents else ""
             raise IfqaError(
                 f"corpus {corpus.name}: its sources hold no passage; {reasons or why_none(draft.folder, sums)}"
             )

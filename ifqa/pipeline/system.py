@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from types import TracebackType
 from typing import Self
 
 from ifqa.config.experiment import Experiment
@@ -39,9 +38,7 @@ class System:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from ifqa.report.html_table import parted, table
 from ifqa.report.table import Grid
 
+COLOURS = Path(__file__).with_name("colours.css")  # the page to ask on has them too
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 _PAGE = """<!doctype html>
@@ -130,7 +131,9 @@ def page_text(
         legend: measure or subset -> its explanation.
         served: whether the page has a link to `/`, to ask a question.
     """
-    style, script = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    files = (COLOURS, *map(COLOURS.with_name, ("page.css", "page.js")))
+    colours, own, script = (path.read_text(encoding="utf-8") for path in files)
+    style = f"{colours}\n{own}"
     names = _anchors([one.grid.title for one in sections])
     named = list(zip(names, sections, strict=True))
     contents = [(name, one.grid.title) for name, one in named if one.done and not one.compact]

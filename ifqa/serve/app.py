@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ifqa.errors import IfqaError
+from ifqa.report.page import COLOURS
 from ifqa.serve import page
 from ifqa.serve.desk import Full, Progress
 from ifqa.serve.events import events
@@ -159,7 +160,8 @@ def _add_operation(app: FastAPI, service: Service, guard: Guard) -> None:
 
 
 def _add_page(app: FastAPI, results: Results) -> None:
-    files = {one.name: one.read_bytes() for one in Path(page.__path__[0]).iterdir() if one.suffix not in (".py", "")}
+    own = [one for one in Path(page.__path__[0]).iterdir() if one.suffix not in (".py", "")]
+    files = {one.name: one.read_bytes() for one in (*own, COLOURS)}
 
     def file(name: str, request: Request) -> Response:
         if name not in files:

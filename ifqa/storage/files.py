@@ -198,8 +198,8 @@ def create(path: Path) -> Iterator[IO[bytes]]:
 
 
 def json_line(record: Mapping[str, object]) -> bytes:
-    """A record as a line of JSON, always the same bytes for the same content."""
-    return json.dumps(record, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+    """A record as a line of JSON, always the same bytes for the same content; half a surrogate pair is escaped."""
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> int:

@@ -30,6 +30,26 @@ def test_what_is_written_fits_together():
     assert ({one.name for one in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
 
 
+def test_a_folder_of_documents_becomes_the_corpus():
+    Path('a "b" NAME').mkdir()
+    Path('a "b" NAME/mill.md').write_text("# Mill\n\nIt grinds rye.\n")
+    docs = Path('a "b" NAME')
+    assert [str(path) for path in start("trial", docs)] == list(files_of("trial", docs))
+    experiment = load_experiment("trial")
+    assert (len(questions_of(experiment)), experiment.indexes) == (1, ["bm25"])
+    [block] = blocks(sources_of(load_corpus("trial"))[0])
+    assert [file.name for file in block.content.files] == ["mill.md"]
+
+
+def test_documents_that_are_not_there_or_have_no_name_in_unicode_are_refused():
+    with pytest.raises(IfqaError, match="--docs none: there is no "):
+        start("trial", Path("none"))
+    Path("a\udcff").mkdir()
+    with pytest.raises(IfqaError, match="its path is not UTF-8"):
+        start("trial", Path("a\udcff"))
+    assert [str(one) for one in Path().iterdir()] == ["a\udcff"]
+
+
 @pytest.mark.parametrize("there", files_of("trial"))
 def test_a_file_that_is_there_is_kept_and_nothing_else_written(there):
     Path(there).parent.mkdir(parents=True, exist_ok=True)

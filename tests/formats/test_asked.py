@@ -1,4 +1,4 @@
-"""Questions to ask from .txt, .csv and .jsonl."""
+"""Questions to ask from .txt, .csv, .tsv and .jsonl."""
 
 import pytest
 
@@ -11,6 +11,7 @@ from ifqa.formats.asked import read_asked
     [
         ("q.txt", "\ufeffIf a?\n\n  If b?  \n", [("1", "If a?"), ("3", "If b?")]),
         ("q.csv", 'Question,ID\n"If a, b?",x\n"If\nc?",\n', [("x", "If a, b?"), ("2", "If\nc?")]),
+        ("q.tsv", "question\tid\nIf a?\tx\n\t\n If b?\t\n", [("x", "If a?"), ("2", "If b?")]),
         ("q.jsonl", '{"question": "If a?", "id": "x"}\n{"question": "If b?"}\n', [("x", "If a?"), ("2", "If b?")]),
     ],
 )
@@ -23,11 +24,15 @@ def test_questions_are_read_in_their_order(tmp_path, name, text, wanted):
     ("name", "text", "complaint"),
     [
         ("q.txt", "\n \n", "wanted questions, found none"),
-        ("q.csv", "text\nIf?\n", "q.csv:1: wanted a column 'question'; found 'text'"),
+        (
+            "q.csv",
+            "text\nIf?\n",
+            "q.csv:1: wanted a first line that names columns, one of them 'question'; found 'text'",
+        ),
         ("q.csv", "id,question\n1,If?\n1,If?\n", "two questions have the id '1'"),
-        ("q.csv", "id,question\n1,\n", "q.csv:2: the question is empty"),
-        ("q.csv", 'question\n"If" so\n', "q.csv:2: not a row of a table"),
-        ("q.pdf", "", "wanted questions in a"),
+        ("q.csv", "id,question\n1,\n", "q.csv:2: 'question' is empty"),
+        ("q.csv", 'question\n"If" so\n', "q.csv:2: not CSV that can be read"),
+        ("q.pdf", "", "wanted a .jsonl, .json, .csv, .tsv, .txt file"),
     ],
 )
 def test_a_file_without_questions_is_refused(tmp_path, name, text, complaint):

@@ -103,7 +103,7 @@ def test_nothing_is_fetched_and_no_attribute_is_code(tmp_path):
     names = {name for _, attrs in parsed.elements for name in attrs}
     assert not [name for name in names if name.startswith("on") or name in ("src", "style")]
     assert all(attrs["href"].startswith("#") for _, attrs in parsed.elements if "href" in attrs)
-    for name in ("page.css", "page.js"):
+    for name in (module.COLOURS.name, "page.css", "page.js"):
         text = Path(module.__file__).with_name(name).read_text(encoding="utf-8")
         assert not re.search(
             r"url\(|@import|https?:|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", text

@@ -1,6 +1,7 @@
 """The JSON API: answers equal those in process, events, problems, and no request that ends in a 5xx."""
 
 import json
+import re
 from urllib.parse import quote
 
 import held_reader
@@ -97,6 +98,12 @@ def test_a_wrong_request_is_a_problem_in_one_line(name, web):
     assert (told["status"], told["request_id"], words in told["detail"]) == (status, "mine-1", True)
     assert "\n" not in told["detail"]
     assert held_reader.BATCHES == []
+
+
+def test_the_page_and_what_it_links_to_are_served(web):
+    linked = re.findall(r'(?:href|src)="(/static/[^"]+)"', web.get("/").text)
+    assert len(linked) == 4
+    assert [web.get(one).status_code for one in linked] == [200] * 4
 
 
 def test_other_refusals_are_problems_too(web):

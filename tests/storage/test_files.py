@@ -8,12 +8,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.storage import files
+from ifqa.storage.files import read_jsonl, write_jsonl
 from ifqa.storage.torn import keep_whole_lines
+
+
+@settings(max_examples=20)
+@given(st.dictionaries(st.text(), st.text()))
+def test_what_is_written_as_json_lines_can_be_read(tmp_path_factory, record):
+    path = tmp_path_factory.mktemp("lines") / "a.jsonl"
+    write_jsonl(path, [record, {"name": "caf\udce9"}])
+    assert [one for _, one in read_jsonl(path)] == [record, {"name": "caf\udce9"}]
 
 
 def test_a_json_lines_error_names_file_and_line(tmp_path):

@@ -86,6 +86,24 @@ def folder(
     return Folder(path, tuple(include), tuple(exclude), max_mb, Cutting(words, overlap, tuple(columns)))
 
 
+def existing(docs: str | Path, root: Path = Path()) -> Path:
+    """The folder or file that `--docs` names, below `root` if it is relative, as a settings file can name it.
+
+    Raises:
+        IfqaError: there is none, or its name is not UTF-8.
+    """
+    place = root / Path(docs).expanduser()
+    if not place.exists():
+        raise IfqaError(f"--docs {docs}: there is no {place.absolute()}; name a folder of documents, or a file")
+    try:
+        str(place.resolve()).encode()
+    except UnicodeEncodeError as error:
+        raise IfqaError(
+            f"--docs {docs}: its path is not UTF-8, and no file of settings can hold it; rename it"
+        ) from error
+    return place
+
+
 def check(source: Folder) -> None:
     """Refuse a folder that is not there, or an overlap as long as a passage.
 

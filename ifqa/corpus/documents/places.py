@@ -19,7 +19,7 @@ _REFUSED = re.compile(r"[\s%#\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a document: the file's path below its folder, and the pages or lines `first` to `last`."""
+    """A place in a document: the file's path below its folder, to be read, and the pages or lines `first` to `last`."""
 
     file: str
     unit: Unit
@@ -63,7 +63,7 @@ def place_of(passage_id: str, at: int | None = None) -> Place | None:
     unit = cast(Unit, found[2])
     pages = [(int(first), 0), *((int(page), int(start)) for page, start in re.findall(r"(\d+)@(\d+)", more))]
     own = [page for page, start in pages if at is None or start <= at]
-    name = os.fsdecode(unquote_to_bytes(file))
+    name = unquote_to_bytes(file).decode("utf-8", "replace")
     if unit == "page":
         return Place(name, unit, own[-1] if at is not None else own[0], own[-1])
     return Place(name, unit, int(first), int(last or first))

@@ -80,11 +80,18 @@ def test_the_id_of_another_passage_is_no_place(name):
     st.lists(st.integers(1, 999), min_size=1, max_size=4, unique=True).map(sorted),
 )
 def test_an_id_has_no_white_space_and_says_where_it_stands(file, unit, places):
-    file = os.fsdecode(file.encode("utf-8", "replace"))
+    file = file.encode("utf-8", "replace").decode()
     found = passage_id(file, 7, unit, [(place, 10 * n) for n, place in enumerate(places)])
     assert found.split() == [found]
     place = place_of(found)
     assert place == Place(file, unit, places[0], places[-1])
+
+
+def test_a_name_that_is_not_utf8_has_an_id_of_its_own_and_can_be_shown():
+    names = [os.fsdecode(b"caf\xe9.txt"), os.fsdecode(b"caf\xe8.txt")]
+    ids = [passage_id(name, 0, "line", [(1, 0)]) for name in names]
+    assert ids == ["caf%E9.txt#0:line=1", "caf%E8.txt#0:line=1"]
+    assert str(place_of(ids[0])) == "caf\ufffd.txt, line 1"
 
 
 @given(

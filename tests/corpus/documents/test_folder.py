@@ -171,6 +171,9 @@ def test_a_folder_without_text_is_refused_with_the_reasons(docs):
     (docs / "only/a.txt").write_text(" \n")
     with pytest.raises(IfqaError, match=r"its sources hold no passage; left out: a\.txt: empty"):
         build(docs / "only")
+    (docs / "only/a.txt").unlink()
+    with pytest.raises(IfqaError, match=r"its sources hold no passage; no file in .*only$"):
+        build(docs / "only")
 
 
 @pytest.mark.parametrize(

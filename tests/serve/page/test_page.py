@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 from browser import CHROMIUM, browser
 
-import ifqa.report
 import ifqa.serve.page
+from ifqa.report.page import COLOURS
 
 FOLDER = Path(ifqa.serve.page.__file__).parent
 KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -80,7 +80,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/v1/about":
             self.give(200, ABOUT)
         else:
-            self.give(200, (FOLDER / name).read_bytes(), KINDS[name.rpartition(".")[2]])
+            folder = COLOURS.parent if name == COLOURS.name else FOLDER
+            self.give(200, (folder / name).read_bytes(), KINDS[name.rpartition(".")[2]])
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -288,15 +289,3 @@ def test_nothing_is_inline_and_no_text_becomes_markup():
     assert re.findall(r"<script[^>]*>(.*?)</script>", html) == [""]
     for path in FOLDER.glob("*.js"):
         assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|https?:", path.read_text())
-
-
-def test_both_pages_have_the_same_colours():
-    def colours(path):
-        screen = path.read_text().partition("@media print")[0]
-        return [re.findall(r"--(\w+): (#\w+);", block) for block in screen.split("prefers-color-scheme")[:2]]
-
-    report = Path(ifqa.report.__file__).with_name("page.css")
-    for own, others in zip(colours(FOLDER / "page.css"), colours(report), strict=True):
-        shared = dict(own).keys() & dict(others).keys()
-        assert {"paper", "ink", "muted", "rule", "accent", "tint"} <= shared
-        assert {one: dict(own)[one] for one in shared} == {one: dict(others)[one] for one in shared}
