@@ -1,6 +1,7 @@
 """Tasks on a real Ray, beside a Java machine: one cluster for all tests, since it takes seconds to start."""
 
 import ctypes
+import gc
 import os
 import shutil
 import signal
@@ -43,6 +44,7 @@ def cluster():
         assert next(work) == (0, 0)
         yield before
         assert list(work) == [(1, 1)]
+        gc.collect()  # here, where warnings are ignored: Ray does not wait for its processes
     assert handler() == before, "a Ray that ended left another handler"
 
 
@@ -87,7 +89,8 @@ def test_ray_builds_the_same_bytes_of_passages(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sources, "PACKED", 4000)
     monkeypatch.setattr(blocks, "TEXT", 20_000)
-    multistream(Path("d.xml.bz2"), [page(n, f"Page {n}", f"w{n} " * (n * 37 % 400)) for n in range(1, 120)], 5)
+    texts = [" ".join(f"w{n}x{i}" for i in range(n * 37 % 400)) for n in range(1, 120)]
+    multistream(Path("d.xml.bz2"), [page(n, f"Page {n}", text) for n, text in enumerate(texts, start=1)], 5)
     Path("indexes").mkdir()
     Path("indexes/c.toml").write_text('[[passages.sources]]\nformat = "dump"\npath = "d.xml.bz2"\n')
 
