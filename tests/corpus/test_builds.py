@@ -59,14 +59,6 @@ def test_the_bytes_do_not_depend_on_the_number_of_workers():
     assert content(stages.build_passages(load_corpus("c", workers=3))) == local
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_cluster_builds_the_same_bytes():
-    multistream(Path("d.xml.bz2"), PAGES, 5)
-    local = build()
-    shutil.rmtree("indexes/c")
-    assert content(stages.build_passages(load_corpus("c", engine="ray"))) == local
-
-
 def test_one_stream_and_many_hold_the_same_passages():
     multistream(Path("d.xml.bz2"), PAGES, 5)
     Path("e.xml").write_text(HEAD + "".join(PAGES) + TAIL)

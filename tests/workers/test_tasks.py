@@ -1,4 +1,4 @@
-"""Tasks on real processes and a real Ray: results, dying workers, and no orphans after a kill."""
+"""Tasks on real processes: results, dying workers, and no orphans after a kill."""
 
 import os
 import signal
@@ -9,13 +9,10 @@ from pathlib import Path
 
 import pytest
 import tasks
-from outside_plugins import experiment, five_questions
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline import stages
-from ifqa.workers.tasks import Workers, run
+from ifqa.workers.tasks import run
 
-ROOT = Path(__file__).parents[2]
 STAND_INS = Path(tasks.__file__).parent
 
 
@@ -130,56 +127,3 @@ def is_alive(process):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    import ray
-
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(STAND_INS)])
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    yield
-    ray.shutdown()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
-    assert sorted(run(tasks.square, range(20), engine="ray")) == [(n, n * n) for n in range(20)]
-    results = []
-    with pytest.raises(IfqaError, match="seven"):
-        for result in run(tasks.no_seven, range(100), engine="ray", workers=2):
-            results.append(result)
-    assert len(results) < 100
-    given = [(tmp_path / "died", n) for n in range(6)]
-    assert sorted(result for _, result in run(tasks.die_once, given, engine="ray")) == list(range(6))
-    with pytest.raises(IfqaError, match="died 2 times at 3"):
-        list(run(tasks.die_at_three, range(6), engine="ray"))
-    with pytest.raises(ZeroDivisionError):
-        list(run(tasks.bug_at_two, range(6), engine="ray"))
-
-
-@pytest.fixture
-def five(tmp_path, monkeypatch):
-    yield from five_questions(tmp_path, monkeypatch)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_ray_reads_the_same_bytes_with_a_reader_from_outside(cluster, five):
-    careful = {"name": "outside_of_stages:Careful"}
-    read = [
-        stages.read(experiment(name, reader=careful), None, workers) / "predictions.jsonl"
-        for name, workers in (("here", None), ("there", Workers(2, "ray")))
-    ]
-    assert read[0].read_bytes() == read[1].read_bytes()
-    assert sorted(Path("asked.txt").read_text().split("\n")) == ["", *sorted(["0 1", "2 3", "4"] * 2)]
-
-
-def test_ray_leaves_the_handlers_of_crashes_as_they_are():
-    """Without its own SIGSEGV handler, this process's Java machine would die at its next safepoint."""
-    command = [sys.executable, str(STAND_INS / "ray_after_java.py")]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": str(STAND_INS)}
-    )
-    assert done.returncode == 0, done.stderr
-    java, in_ray, after = done.stdout.split()
-    assert java == in_ray == after != "0x0"

@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,10 +13,8 @@ from tiny_mpnet import tiny_mpnet
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
-from ifqa.models.minilm import MiniLM
-from ifqa.reading.span.network import Pair, SpanModel, make_pair
+from ifqa.reading.span.network import Pair, make_pair
 from ifqa.reading.span.reader import Extractive
-from ifqa.reading.span.weights import load_weights
 from ifqa.records import Passage, Question
 from ifqa.training.material import Material
 from ifqa.training.span.fitting import CHECKPOINT
@@ -58,10 +57,23 @@ def weights(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mpnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    texts = [text for one in QUESTIONS for text in (one.text, *one.gold_passages)]
+    made: Path = tiny_mpnet(tmp_path_factory.mktemp("mpnet") / "tiny", *texts)
+    return made
+
+
+@pytest.fixture(scope="module")
+def settings(mpnet: Path) -> dict[str, Any]:
+    """Settings of a short training of the tiny MPNet; the golden files hold trainings of MiniLM."""
+    return SETTINGS | {"encoder": str(mpnet)}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -> Path:
     """A finished training."""
     folder = tmp_path_factory.mktemp("trained") / "whole"
-    assert train(MATERIAL, folder, **SETTINGS)["steps"] == 6
+    assert train(MATERIAL, folder, **settings)["steps"] == 6
     return folder
 
 
@@ -90,7 +102,7 @@ def test_numbers_of_a_passage_can_be_targets_together() -> None:
     assert chosen("Ann Lee, Bo Hay and Cy Orr own it.", ["2"], "If not Bo, how many?") == ["2"]
 
 
-def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Path) -> None:
+def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Path, settings: dict[str, Any]) -> None:
     class Killed(Exception):
         pass
 
@@ -99,24 +111,24 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Pa
             raise Killed
 
     with pytest.raises(Killed):
-        train(MATERIAL, tmp_path / "killed", **SETTINGS, progress=kill)
+        train(MATERIAL, tmp_path / "killed", **settings, progress=kill)
     assert (tmp_path / "killed" / CHECKPOINT).exists()
     assert not (tmp_path / "killed" / "manifest.json").exists()
-    train(MATERIAL, tmp_path / "killed", **SETTINGS)
+    train(MATERIAL, tmp_path / "killed", **settings)
     assert weights(tmp_path / "killed") == weights(whole)
     assert "manifest.json" in weights(whole)
     assert Extractive(weights=str(whole)).family == "ifqa/full"
 
 
-def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_training_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
     def kill(line: str) -> None:
         if line.startswith("step 4"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(MATERIAL, tmp_path, **SETTINGS, progress=kill)
+        train(MATERIAL, tmp_path, **settings, progress=kill)
     with pytest.raises(IfqaError, match="another training"):
-        train(MATERIAL, tmp_path, **SETTINGS, seed=1)
+        train(MATERIAL, tmp_path, **settings, seed=1)
 
 
 def test_the_manifest_names_data_and_settings(whole: Path) -> None:
@@ -126,13 +138,15 @@ def test_the_manifest_names_data_and_settings(whole: Path) -> None:
     assert (manifest["settings"]["seed"], manifest["examples"]) == (0, 3)
 
 
-def test_missing_weights_are_trained_again_to_the_same_bytes(tmp_path: Path, whole: Path) -> None:
+def test_missing_weights_are_trained_again_to_the_same_bytes(
+    tmp_path: Path, whole: Path, settings: dict[str, Any]
+) -> None:
     lines: list[str] = []
     made = shutil.copytree(whole, tmp_path / "made")
-    train(MATERIAL, made, **SETTINGS, progress=lines.append)
+    train(MATERIAL, made, **settings, progress=lines.append)
     assert lines == [f"{made}: nothing to do, trained by exactly this before"]
     (made / "heads.safetensors").unlink()
-    train(MATERIAL, made, **SETTINGS, progress=lines.append)
+    train(MATERIAL, made, **settings, progress=lines.append)
     assert lines[1] == f"{made}: heads.safetensors is missing or altered; training again"
     assert weights(made) == weights(whole)
 
@@ -151,6 +165,7 @@ def test_weights_of_somebody_else_are_refused_and_kept(tmp_path: Path) -> None:
 
 
 def test_practice_comes_before_the_real_questions(tmp_path: Path) -> None:
+    """On MiniLM, as by default."""
     lines: list[str] = []
     train(
         Material(QUESTIONS[:1], RANKINGS[:1], "ifqa/full"),
@@ -186,16 +201,16 @@ def reading_file(folder: Path, rows: list[dict[str, object]] = READING) -> str:
 
 
 @pytest.fixture(scope="module")
-def well_read(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+def well_read(tmp_path_factory: pytest.TempPathFactory, settings: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
     """A finished training on reading questions first, and its settings."""
     folder = tmp_path_factory.mktemp("read")
-    settings = SETTINGS | {"reading": [reading_file(folder)], "reading_batch": 1, "checkpoint_every": 1}
+    settings = settings | {"reading": [reading_file(folder)], "reading_batch": 1, "checkpoint_every": 1}
     train(MATERIAL, folder / "made", **settings)
     return folder / "made", settings
 
 
 def test_reading_questions_come_first_and_are_named_in_the_manifest(
-    tmp_path: Path, well_read: tuple[Path, dict[str, object]]
+    tmp_path: Path, well_read: tuple[Path, dict[str, Any]]
 ) -> None:
     made, settings = well_read
     read = json.loads((made / "manifest.json").read_text())["start"]["trained"]
@@ -211,23 +226,21 @@ def test_reading_questions_come_first_and_are_named_in_the_manifest(
     assert weights(tmp_path / "shared") == {k: v for k, v in weights(made).items() if not k.startswith("reading/")}
 
 
-def test_the_weights_of_several_seeds_are_averaged(tmp_path: Path) -> None:
+def test_the_weights_of_several_seeds_are_averaged(tmp_path: Path, settings: dict[str, Any]) -> None:
     def scores(folder: Path) -> torch.Tensor:
-        network = SpanModel(MiniLM(encoder_folder()))
-        load_weights(network, folder)
-        return network.heads.weight.detach()
+        return load_file(folder / "heads.safetensors")["heads.weight"].float()
 
-    settings = SETTINGS | {"epochs": 1, "reading": [reading_file(tmp_path)]}
+    averaged = settings | {"average": 2, "reading": [reading_file(tmp_path)]}
     lines: list[str] = []
-    train(MATERIAL, tmp_path / "both", **settings, average=2)
+    train(MATERIAL, tmp_path / "both", **averaged)
     start = str(tmp_path / "both" / "reading")
     for seed in (0, 1):
-        train(MATERIAL, tmp_path / str(seed), **SETTINGS | {"epochs": 1}, seed=seed, start=start)
+        train(MATERIAL, tmp_path / str(seed), **settings, seed=seed, start=start)
     mean = (scores(tmp_path / "0") + scores(tmp_path / "1")) / 2
     torch.testing.assert_close(scores(tmp_path / "both"), mean, atol=1e-4, rtol=1e-2)
     assert not torch.equal(scores(tmp_path / "0"), scores(tmp_path / "1"))
     assert [path.name for path in (tmp_path / "both" / "seeds").iterdir()] == []
-    train(MATERIAL, tmp_path / "both", **settings, average=2, progress=lines.append)
+    train(MATERIAL, tmp_path / "both", **averaged, progress=lines.append)
     assert lines[-1] == f"{tmp_path / 'both'}: nothing to do, trained by exactly this before"
 
 
@@ -237,7 +250,7 @@ def test_an_average_without_a_common_start_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(
-    tmp_path: Path, well_read: tuple[Path, dict[str, object]]
+    tmp_path: Path, well_read: tuple[Path, dict[str, Any]]
 ) -> None:
     class Killed(Exception):
         pass
@@ -258,13 +271,6 @@ def test_reading_questions_without_a_short_passage_are_refused(tmp_path: Path) -
     file = reading_file(tmp_path, [READING[0] | {"context": "long " * 191}])
     with pytest.raises(IfqaError, match="none of 1 reading questions has a passage of at most 190 words"):
         train(MATERIAL, tmp_path / "made", **SETTINGS, reading=[file])
-
-
-@pytest.fixture(scope="module")
-def mpnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    texts = [text for one in QUESTIONS for text in (one.text, *one.gold_passages)]
-    made: Path = tiny_mpnet(tmp_path_factory.mktemp("mpnet") / "tiny", *texts)
-    return made
 
 
 def test_the_reader_is_trained_on_mpnet_from_reading_to_answers(tmp_path: Path, mpnet: Path) -> None:

@@ -1,0 +1,105 @@
+"""Tasks on a real Ray, beside a Java machine: one cluster for all tests, since it takes seconds to start."""
+
+import ctypes
+import gc
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import tasks
+from dumps import multistream, page
+from outside_plugins import experiment, five_questions
+
+from ifqa.config.corpus import load_corpus
+from ifqa.corpus import blocks, sources
+from ifqa.errors import IfqaError
+from ifqa.pipeline import stages
+from ifqa.retrieval.jvm import java
+from ifqa.workers.tasks import Workers, run
+
+ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def handler():
+    """The address of the handler of SIGSEGV, the first field of the C library's struct sigaction on Linux."""
+    place = ctypes.create_string_buffer(1024)
+    ctypes.CDLL(None).sigaction(int(signal.SIGSEGV), None, place)
+    return int.from_bytes(place.raw[:8], "little")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster of Ray, up while one of its tasks is awaited; gives the handler of SIGSEGV before it started.
+
+    Without its own handler, this process's Java machine would die at its next safepoint.
+    """
+    java()
+    before = handler()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(Path(tasks.__file__).parent)]))
+        work = run(tasks.square, range(2), workers=1, engine="ray")
+        assert next(work) == (0, 0)
+        yield before
+        assert list(work) == [(1, 1)]
+        gc.collect()  # here, where warnings are ignored: Ray does not wait for its processes
+    assert handler() == before, "a Ray that ended left another handler"
+
+
+def test_a_running_ray_leaves_the_handlers_of_crashes_as_they_are(cluster):
+    import ray
+
+    assert ray.is_initialized()
+    assert handler() == cluster != 0
+
+
+def test_ray_gives_the_same_results_and_the_same_errors(cluster, tmp_path):
+    assert sorted(run(tasks.square, range(20), engine="ray")) == [(n, n * n) for n in range(20)]
+    results = []
+    with pytest.raises(IfqaError, match="seven"):
+        for result in run(tasks.no_seven, range(100), engine="ray", workers=2):
+            results.append(result)
+    assert len(results) < 100
+    given = [(tmp_path / "died", n) for n in range(6)]
+    assert sorted(result for _, result in run(tasks.die_once, given, engine="ray")) == list(range(6))
+    with pytest.raises(IfqaError, match="died 2 times at 3"):
+        list(run(tasks.die_at_three, range(6), engine="ray"))
+    with pytest.raises(ZeroDivisionError):
+        list(run(tasks.bug_at_two, range(6), engine="ray"))
+
+
+@pytest.fixture
+def five(tmp_path, monkeypatch):
+    yield from five_questions(tmp_path, monkeypatch)
+
+
+def test_ray_reads_the_same_bytes_with_a_reader_from_outside(cluster, five):
+    careful = {"name": "outside_of_stages:Careful"}
+    read = [
+        stages.read(experiment(name, reader=careful), None, workers) / "predictions.jsonl"
+        for name, workers in (("here", None), ("there", Workers(2, "ray")))
+    ]
+    assert read[0].read_bytes() == read[1].read_bytes()
+    assert sorted(Path("asked.txt").read_text().split("\n")) == ["", *sorted(["0 1", "2 3", "4"] * 2)]
+
+
+def test_ray_builds_the_same_bytes_of_passages(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sources, "PACKED", 4000)
+    monkeypatch.setattr(blocks, "TEXT", 20_000)
+    texts = [" ".join(f"w{n}x{i}" for i in range(n * 37 % 400)) for n in range(1, 120)]
+    multistream(Path("d.xml.bz2"), [page(n, f"Page {n}", text) for n, text in enumerate(texts, start=1)], 5)
+    Path("indexes").mkdir()
+    Path("indexes/c.toml").write_text('[[passages.sources]]\nformat = "dump"\npath = "d.xml.bz2"\n')
+
+    def built(**how):
+        folder = stages.build_passages(load_corpus("c", **how))
+        made = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
+        shutil.rmtree(folder)
+        return made
+
+    local = built(workers=1)
+    assert len([name for name in local if name.startswith("passages-")]) > 3
+    assert built(engine="ray") == local
