@@ -1,4 +1,4 @@
-"""The other verbs of the command line: init, list, doctor, clean, data, convert, compare and report."""
+"""The other verbs of the command line: init, list, doctor, clean, data, screen, convert, compare and report."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ifqa.cli.making import screen
 from ifqa.cli.options import Json, print_json, print_line
 from ifqa.cli.process import in_words
 from ifqa.cli.serving import mcp, serve
@@ -155,13 +156,21 @@ def data(
 
 def convert(
     source: Annotated[
-        str, typer.Argument(help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions.")
+        str,
+        typer.Argument(
+            help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions, annotated tasks."
+        ),
     ],
     to: Annotated[
         Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (lm-eval).")
     ],
     form: Annotated[
-        str, typer.Option("--format", help="Else: ctxs, trec, qrels, topics, lm-eval, squad, ifqa (the release's).")
+        str,
+        typer.Option(
+            "--format",
+            help="Else: ctxs, trec, qrels, topics, lm-eval, squad, ifqa (the release's), file (questions of your own), "
+            "verification.",
+        ),
     ] = "",
     k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
     benchmark: Annotated[str, typer.Option(help="Benchmark of a ctxs file's questions.")] = "ifqa",
@@ -173,7 +182,7 @@ def convert(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
-    """Write runs, questions and judgements for other tools: ctxs, TREC, qrels, topics, SQuAD, lm-eval, the release's."""
+    """Write runs, questions and judgements for other tools, and annotated tasks as a benchmark or to be verified."""
     from ifqa.pipeline.convert import convert as convert_file
 
     print_line(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
@@ -236,6 +245,7 @@ MORE: dict[str, Callable[..., None]] = {
     "doctor": doctor,
     "clean": clean,
     "data": data,
+    "screen": screen,
     "convert": convert,
     "compare": compare,
     "report": report,
