@@ -9,7 +9,8 @@ A line of JSON, and the same question as CSV, with several answers separated by 
 
 `question` and `answers` are needed. `passages` are the gold passages: the texts that hold the facts. Scores are told by `group`,
 with the mean over groups, and for each `label` over the questions that have it. There may also be `id` (else the row's number),
-`choices`, and `context`, a text that comes with the question. A cell of CSV may be a list as in JSON: ["a", "b"].
+`choices`, `context`, a text that comes with the question, and `source`, `licence` and `provenance`, which say where the question
+is from. A cell of CSV may be a list as in JSON: ["a", "b"].
 """
 
 import json
@@ -32,7 +33,8 @@ LABEL = "label"  # the name of the labels; a question may have several
 _LISTS = {"answers": "answer", "passages": "", "choices": "", "label": ""}  # a name for several texts -> another for it
 _TEXTS = ("question", "context", "group")
 _IDS = ("id", "idx", "qid", "question_id")
-_COLUMNS = (*_TEXTS, *_LISTS, "answer", *_IDS)
+_ORIGIN = ("source", "licence")  # kept as labels
+_COLUMNS = (*_TEXTS, *_LISTS, "answer", *_IDS, *_ORIGIN, "provenance")  # the last is for people, in any form
 _ONE_TEXT = "passages"  # a "|" in it may be one of a table
 _TAKEN = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # other subsets have these names
 _SUFFIXES = re.compile(r"\.\w+(\.(gz|xz|bz2))?$")
@@ -148,7 +150,10 @@ def _question(row: dict[str, object], number: int, where: str, prefix: str, cell
         choices=lists["choices"],
         context=_text(row, "context", where),
         group=_text(row, "group", where),
-        labels=tuple((LABEL, one) for one in lists["label"]),
+        labels=(
+            *((LABEL, one) for one in lists["label"]),
+            *((name, text) for name in _ORIGIN if (text := _text(row, name, where))),
+        ),
     )
 
 
