@@ -215,8 +215,8 @@ def _carried(row: Row, where: str) -> Question:
     if not all(passages) or not all(answers):
         raise IfqaError(f"{where}: 'passages' or 'answers' is empty; wanted the tasks as they were written")
     labels = tuple((LABEL, one) for one in [kind, *([FREE_FORM] if free else [])])
-    texts = (_required(row, name, where) for name in ("question_id", "question"))
-    return Question(*texts, tuple(answers), tuple(passages), labels=labels)
+    name, text = _required(row, "question_id", where), _required(row, "question", where)
+    return Question(name, text, tuple(answers), tuple(passages), labels=labels)
 
 
 def _required(row: Mapping[str, Value], name: str, where: str) -> str:
