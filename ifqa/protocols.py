@@ -1,8 +1,7 @@
 """The roles of plugins, typed: retriever, reader, language model, benchmark and measure, with every method and default.
 
 A class of ifqa inherits its role. A class from outside needs only one method (`search`, `answer`, `complete` or `questions`);
-`ifqa.plugins.load` adds the rest of the role. The keyword arguments of a constructor are the plugin's settings. Arguments
-named in GIVEN are not settings: a constructor that takes such an argument is handed it.
+`ifqa.plugins.load` adds the rest. A constructor's keyword arguments are its settings, but for those in GIVEN, which it is handed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from ifqa.records import Completion, Cost, Hit, Passage, Prediction, Question, Request
+from ifqa.records import Completion, Cost, Hit, Passage, Prediction, Question, Request, Step
 from ifqa.spending import Estimate, Spent, Usage
 
 if TYPE_CHECKING:
@@ -19,9 +18,8 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[float64]
 
-#: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: the store of all passages. parts: the
-#: retrievers of [[retriever.parts]]. llm: the language model. root: the folder that names and relative paths count from.
-#: budget: what the command may spend (`ifqa.llms.money.Budget`).
+#: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: all passages. parts: the retrievers of
+#: [[retriever.parts]]. llm: the language model. root: where names and paths count from. budget: an `ifqa.llms.money.Budget`.
 GIVEN = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
 Place = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
@@ -76,6 +74,10 @@ class Retriever(Learned):
 
     def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
         """The passages that `search` generates for these questions; None if its passages are the corpus's."""
+        return None
+
+    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
+        """The steps of `search` for each question; None if it searches once."""
         return None
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
@@ -169,10 +171,8 @@ class Measure:
 
     Attributes:
         name: the measure's name in tables.
-        score: the score of a question's prediction; None if it is not defined for the question. Not called for a failed
-            prediction, which scores 0, or 1 if low is best.
-        headline: whether it is the benchmark's main measure.
-        in_tables: whether tables of results show it; they always show a headline.
+        score: of a question's prediction; None if undefined. A failed prediction scores 0 unasked, or 1 if low is best.
+        headline, in_tables: whether it is the benchmark's main measure, and whether tables show it; they show every headline.
         best: whether a high or a low score is better.
         unit: what the bootstrap resamples: "question", "group", or the name of a label.
         about: what it measures, in half a sentence, for the head of a report.
@@ -210,8 +210,8 @@ class RankingMeasure:
 class SetMeasure:
     """A score of many answers at once, 0 to 1: such as the consistency of related questions.
 
-    `score` gets questions and their predictions, failed ones too; it gives None if it is not defined. In a bootstrap resample
-    a unit that is drawn twice gets a second name, also in the ids of its questions. The other attributes are those of `Measure`.
+    `score` gets questions and their predictions, failed ones too; it gives None if undefined. A unit that a bootstrap resample
+    draws twice gets a second name, also in the ids of its questions. The other attributes are those of `Measure`.
     """
 
     name: str
@@ -249,8 +249,8 @@ AnyMeasure = Measure | RankingMeasure | SetMeasure | ColumnMeasure
 class Subset:
     """Some of a benchmark's questions, which get scores of their own; with `in_tables` also in tables of results.
 
-    `holds` says whether a question belongs to the subset; None if that is unknown. A subset that is unknown for all questions
-    is left out. `about` describes the subset for the head of a report: "the questions with a numeric answer".
+    `holds` says whether a question belongs to it, None if unknown; a subset unknown for all questions is left out. `about` is
+    for the head of a report: "the questions with a numeric answer".
     """
 
     name: str

@@ -56,6 +56,14 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One of several searches for a question: its query, and the passages that no earlier step had found, best first."""
+
+    query: str
+    passage_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """A reader's answer to one question. Without an answer it is a failure, or an abstention if it has a `candidate`.
 
@@ -117,6 +125,7 @@ class Answer:
         how: the sentence of the answer, or what it was computed from, which `str` shows, if the reader gives it.
         confidence: the probability that the answer, or else the candidate, is right, if the reader gives it.
         candidate: the best candidate of a system that abstained.
+        steps: the searches for its passages, if the retriever tells them.
     """
 
     question: Question
@@ -127,6 +136,7 @@ class Answer:
     how: How | None = None
     confidence: float | None = None
     candidate: str = ""
+    steps: tuple[Step, ...] = ()
 
     def __str__(self) -> str:
         computed = str(self.how.calculation) if self.text and self.how and self.how.calculation else ""

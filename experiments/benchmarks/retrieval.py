@@ -23,7 +23,8 @@ from ifqa.plugins import load, open_benchmark
 from ifqa.progress import bar
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.cross_encoder import OWN, CrossEncoder
-from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
+from ifqa.retrieval.fusing import best, by_rank, by_score
+from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.queries import Part
 from ifqa.retrieval.rerank import reordered
 from ifqa.scoring.statistics import mean_interval, paired_randomization

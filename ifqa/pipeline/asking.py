@@ -7,7 +7,7 @@ for any number of workers, and an interrupted stage goes on after the last chunk
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -27,6 +27,7 @@ from ifqa.protocols import Advance, Learned, silent
 from ifqa.records import Hit, Question
 from ifqa.storage.artifacts import Draft
 from ifqa.storage.chunks import Chunks
+from ifqa.storage.files import json_line
 from ifqa.workers.machine import gpus
 from ifqa.workers.tasks import Workers
 from ifqa.workers.tasks import run as run_all
@@ -34,6 +35,7 @@ from ifqa.workers.tasks import run as run_all
 Stage = Literal["retrieve", "read"]
 SEARCHED = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
 RUN, PASSAGES, PREDICTIONS = "run.trec", "passages.jsonl", "predictions.jsonl"
+STEPS = "steps.jsonl"  # of a retriever that takes several: a line for each question
 _KIND: Mapping[Stage, Literal["retriever", "reader"]] = {"retrieve": "retriever", "read": "reader"}
 _DOING: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
@@ -94,7 +96,7 @@ def ask(
     if given:
         folder, questions, rankings = given.folder, list(given.questions), (list(one) for one in given.rankings)
     size = SEARCHED if stage == "retrieve" else load("reader", _name(experiment, stage)).chunk
-    log = Chunks(draft.folder, (RUN, PASSAGES, PREDICTIONS), _is_answered)
+    log = Chunks(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_answered)
     total: dict[str, Any] = {}
     for facts in log.kept:
         total = added(total, facts)
@@ -205,6 +207,11 @@ class Asker:
         parts = {RUN: b"".join(lines)}
         if (made := self._system.retriever.made_passages(chunk.questions)) is not None:
             parts[PASSAGES] = b"".join(map(made_line, made))
+        if (steps := self._system.retriever.steps_of(chunk.questions)) is not None:
+            pairs = zip(chunk.questions, steps, strict=True)
+            parts[STEPS] = b"".join(
+                json_line({"question_id": one.id, "steps": list(map(asdict, own))}) for one, own in pairs
+            )
         return parts, sum(map(len, rankings))
 
     def _read(self, chunk: Chunk, advance: Advance) -> dict[str, bytes]:

@@ -2,9 +2,10 @@
 
 An experiment's run becomes the ctxs JSON of DPR and FiD, a TREC run, or TREC qrels; a ctxs JSON becomes a TREC run, and a TREC
 run a ctxs JSON with the questions of a split and the passages of a corpus. Questions
-(an experiment's, a split's, a file's) become Pyserini's topics, SQuAD, lm-eval's JSON lines, the IfQA release's layout, or
-qrels over a whole corpus. DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not written here. Runs of
-other tools are read by the retriever `run`.
+(an experiment's, a split's, a file's) become Pyserini's topics, SQuAD, lm-eval's JSON lines, the IfQA release's layout, that of
+the benchmark `file`, or qrels over a whole corpus. Questions that people wrote (`ifqa.formats.annotated`) become all of these, or
+tasks for those who verify them. DPR's *training* JSON (positive_ctxs, negative_ctxs) is another format and not
+written here. Runs of other tools are read by the retriever `run`.
 """
 
 import sys
@@ -12,14 +13,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ifqa.benchmarks.file import write_file
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError, unknown
+from ifqa.formats.annotated import VERIFYING, read_annotated, verification_tasks
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
 from ifqa.formats.qrels import read_qrels
-from ifqa.formats.questions import WRITERS, read_questions
+from ifqa.formats.questions import WRITERS as OF_TOOLS
+from ifqa.formats.questions import read_questions
 from ifqa.formats.runs import read_run, write_run
+from ifqa.formats.tasks import are_tasks, write_tasks
 from ifqa.pipeline.judging import judge_corpus, judge_run, with_gold
 from ifqa.pipeline.provenance import inputs_of_score, up_to_date_passages
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
@@ -29,12 +34,16 @@ from ifqa.records import Hit, Question
 from ifqa.retrieval.run import Run
 from ifqa.storage.files import require
 
-_FILES = (".json", ".jsonl", ".trec", ".tsv", ".gz", ".xz", ".bz2", ".pkl")
+WRITERS = {**OF_TOOLS, "file": write_file}
+VERIFICATION = "verification"
+_VERIFIERS = 2  # the second and the third worker
+_FILES = (".json", ".jsonl", ".csv", ".trec", ".tsv", ".gz", ".xz", ".bz2", ".pkl")
 _BY_SUFFIX = {".json": "ctxs", ".trec": "trec", ".qrels": "qrels", ".tsv": "topics", ".jsonl": "lm-eval"}
-_FORMATS = ("ctxs", "trec", "qrels", *WRITERS)
+_FORMATS = ("ctxs", "trec", "qrels", *WRITERS, VERIFICATION)
 _WHY_LEFT_OUT = {
     "squad": "none of their gold passages holds an answer, and SQuAD can only say that there is none",
     "ifqa": "they have no answer, and the layout wants one",
+    "file": "they have no answer, and the benchmark wants one",
 }
 
 
@@ -46,8 +55,8 @@ def convert(
 
     Args:
         source: an experiment (to convert its run, the run must be finished), a benchmark's split ("ifqa:full-dev"), or a
-            file: a ctxs JSON that becomes a TREC run, a TREC run that becomes a ctxs JSON, or questions in a format that
-            `formats.read_questions` reads.
+            file: a ctxs JSON that becomes a TREC run, a TREC run that becomes a ctxs JSON, questions in a format that
+            `formats.read_questions` reads, or annotation tasks that are filled in.
         to: the file to write; its suffix gives the format unless `form` does. If it is a link, its target is written.
         k: keep the first `k` passages of each question; None keeps all.
         benchmark: the benchmark of a file's questions, if `split` is given.
@@ -56,7 +65,8 @@ def convert(
         force: whether an existing file is overwritten.
         scores: "run" for the experiment's ranking; "reader" for the passages ranked by the reader's scores, as FiD's
             `dataset_wscores.json`, from which a retriever is distilled (FiD src/util.py:187-209).
-        form: "ctxs" (.json), "trec" (.trec), "qrels" (.qrels), "topics" (.tsv), "lm-eval" (.jsonl), "squad" or "ifqa".
+        form: "ctxs" (.json), "trec" (.trec), "qrels" (.qrels), "topics" (.tsv), "lm-eval" (.jsonl), "squad", "ifqa", "file", or
+            "verification" (.json for Label Studio, .csv) of written questions.
         corpus: to write qrels, judge every passage of this corpus, not the run's; with `qrels`, and to write the ctxs of a TREC
             run, the corpus of their passages.
         qrels: judgements of the source's questions; the relevant passages become the questions' gold passages.
@@ -82,7 +92,15 @@ def convert(
         raise IfqaError(f"{to} is not a regular file, and would be replaced by one; wanted a new file")
     to = to.resolve() if to.is_symlink() else to  # a link stays one
     _check_options(form, k, split, scores, corpus, qrels, is_file)
-    if form == "ctxs" and is_file:
+    if form == VERIFICATION:
+        if not is_file or not are_tasks(Path(source)):
+            raise IfqaError(
+                f"--format {VERIFICATION} is for a file of questions written about `ifqa screen`'s tasks, not {source}"
+            )
+        tasks = verification_tasks(Path(source))
+        write_tasks(to, tasks, VERIFYING, copies=_VERIFIERS, force=force)
+        say(f"{to}: {len(tasks):,} questions to be verified, each by {_VERIFIERS} workers")
+    elif form == "ctxs" and is_file:
         say(f"{to}: passages of {_ctxs_of_trec(Path(source), to, k, benchmark, split, corpus)}")
     elif form in ("ctxs", "trec"):
         count = (
@@ -146,6 +164,10 @@ def _check_options(
 
 
 def _questions(source: str, is_file: bool) -> list[Question]:
+    if is_file and are_tasks(Path(source)):
+        annotated = read_annotated(Path(source))
+        say(f"{source}: {annotated}")
+        return list(annotated.questions)
     if is_file:
         return read_questions(Path(source))
     if ":" not in source:

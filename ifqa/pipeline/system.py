@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from typing import Self
 
@@ -14,7 +15,7 @@ from ifqa.pipeline.opening import Session, open_reader, open_retriever
 from ifqa.pipeline.returned import check_predictions, check_rankings
 from ifqa.pipeline.upstream import answer_of, queries_of
 from ifqa.protocols import Advance, Reader, Retriever, silent
-from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking
+from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking, Step
 from ifqa.settings import is_share
 from ifqa.storage.files import unicode_text
 
@@ -141,15 +142,18 @@ class System:
         asked = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
         passages: list[list[Passage]] = [[] for _ in asked]
+        steps: list[list[Step]] | None = None
         if self.experiment.retriever:
             with self._searching:
                 top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
                 passages = self._passages(asked, top)
+                steps = self.retriever.steps_of(asked)
         with listening(heard):
             predictions = self.read(asked, passages)
         least = self.reader.doubtful if threshold is None else threshold
         predictions = [one.below(least) for one in predictions]
-        return [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
+        answers = [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
+        return [replace(one, steps=tuple(own)) for one, own in zip(answers, steps or [[] for _ in asked], strict=True)]
 
     def ask(self, question: str | Question, threshold: float | None = None, heard: Heard | None = None) -> Answer:
         """The answer to a question, as `answer` gives it."""

@@ -9,6 +9,7 @@ from rich.text import Text
 from ifqa.corpus.documents.places import place_of
 from ifqa.corpus.sentences import sentence_at
 from ifqa.pipeline.searched import Searched
+from ifqa.progress import counted
 from ifqa.records import Answer, Passage
 from ifqa.report.excerpts import excerpt
 from ifqa.report.terminal import mark_parts, plain
@@ -56,17 +57,21 @@ def answer_json(answer: Answer, searched: Searched | None = None) -> dict[str, o
     evidence = [
         {"id": one.id, "title": one.title, "text": one.text, "source": source_of(one)} for one in answer.evidence
     ]
-    return {
-        "question": answer.question.text,
-        "answer": answer.text,
-        "factual": answer.factual,
-        "error": answer.error,
-        "how": asdict(answer.how) if answer.how else None,
-        "confidence": answer.confidence,
-        "candidate": answer.candidate,
-        "support": asdict(support) if support else None,
-        "evidence": evidence,
-    } | ({"searched": asdict(searched)} if searched else {})
+    return (
+        {
+            "question": answer.question.text,
+            "answer": answer.text,
+            "factual": answer.factual,
+            "error": answer.error,
+            "how": asdict(answer.how) if answer.how else None,
+            "confidence": answer.confidence,
+            "candidate": answer.candidate,
+            "support": asdict(support) if support else None,
+            "evidence": evidence,
+        }
+        | ({"steps": [asdict(one) for one in answer.steps]} if answer.steps else {})
+        | ({"searched": asdict(searched)} if searched else {})
+    )
 
 
 def show_answer(answer: Answer, searched: Searched | None = None) -> None:
@@ -107,6 +112,9 @@ def print_answer(
         name = "" if number or answer.factual else "In fact"
         _print_field(console, name, f"[dim]{plain(source_of(passage, at))}[/dim]")
         _print_field(console, "", mark_parts(excerpt(answer.marked(passage), answer.question.text), styled))
+    for number, step in enumerate(answer.steps, start=1):
+        found = counted(len(step.passage_ids), "new passage")
+        _print_field(console, f"Step {number}", f"[dim]{plain(step.query)} · {found}[/dim]")
     if searched:
         _print_field(console, "Searched", f"[dim]{plain(str(searched))}[/dim]")
     console.print()

@@ -9,4 +9,5 @@ PLUGINS = {
     "gold": "ifqa.retrieval.gold:Gold",
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run:Run",
+    "steps": "ifqa.retrieval.steps:Steps",
 }

@@ -5,7 +5,8 @@ from typing import ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, Step
+from ifqa.retrieval.fusing import best, by_rank, by_score
 from ifqa.retrieval.queries import Part, usage_of
 from ifqa.settings import Natural, checked
 from ifqa.spending import Usage
@@ -52,6 +53,11 @@ class Fusion(Retriever):
         fuse = self._by_rank if self._method == "rrf" else self._by_score
         return [best(fuse(of_one, weights), k) for of_one in zip(*rankings, strict=True)]
 
+    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
+        """The steps of its parts that take several, one part after another; None where none does."""
+        taken = [own for part in self._parts if (own := part.retriever.steps_of(questions)) is not None]
+        return [[step for own in of_one for step in own] for of_one in zip(*taken, strict=True)] if taken else None
+
     def usage(self) -> Usage:
         """What its parts report about the language model; empty where no part asks a language model."""
         return usage_of(self._parts)
@@ -74,46 +80,3 @@ class Fusion(Retriever):
                     f"two parts of fusion made different passages with the id {passage.id!r}; leave out one part"
                 )
         return list(known.values())
-
-
-def by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60) -> dict[str, float]:
-    """Passage id -> reciprocal rank fusion of several rankings."""
-    fused: dict[str, float] = {}
-    for ranking, weight in zip(rankings, weights, strict=True):
-        for rank, hit in enumerate(ranking, start=1):
-            fused[hit.passage_id] = fused.get(hit.passage_id, 0.0) + weight / (rrf_k + rank)
-    return fused
-
-
-def by_score(
-    rankings: Sequence[Sequence[Hit]], weights: Sequence[float], depths: Sequence[int] = ()
-) -> dict[str, float]:
-    """Passage id -> weighted sum of scores, each ranking's as a share of its best score.
-
-    A share of the best score keeps how far the first passage stands above the rest; ranks and min-max normalisation lose
-    that. A passage that a ranking lacks gets the score of the ranking's last passage. It gets 0 where the ranking is
-    shorter than the depth it was asked for (`depths`), because such a ranking holds every passage that scored at all.
-
-    Raises:
-        IfqaError: a ranking's best score is not above 0, so there are no shares of it.
-    """
-    fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
-    for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
-        if not ranking or not weight:
-            continue
-        top = ranking[0].score
-        if top <= 0:
-            raise IfqaError(
-                f'weighted fusion wants rankings whose best score is above 0, found {top:g}; take method = "rrf"'
-            )
-        shares = {hit.passage_id: hit.score / top for hit in ranking}
-        last = ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)
-        for passage_id in fused:
-            fused[passage_id] += weight * shares.get(passage_id, last)
-    return fused
-
-
-def best(fused: dict[str, float], k: int) -> list[Hit]:
-    """The k passages with the highest scores; equal scores keep the order of `fused`."""
-    ranked = sorted(fused.items(), key=lambda pair: -pair[1])
-    return [Hit(passage_id, score) for passage_id, score in ranked[:k]]

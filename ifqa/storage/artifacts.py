@@ -51,6 +51,8 @@ class StageRecord(Usage):
     sources: NotRequired[dict[str, list[int | str]]]  # path -> bytes, time of change (ns), SHA-256
     questions: NotRequired[int]
     hits: NotRequired[int]
+    made: NotRequired[dict[str, int]]  # questions by rule, before and after the reader's check
+    kept: NotRequired[dict[str, int]]
     label: NotRequired[str]
     trained_on_them: NotRequired[bool]
 

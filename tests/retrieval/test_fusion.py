@@ -10,7 +10,8 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.opening import Session, open_retriever
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question
-from ifqa.retrieval.fusion import Fusion, best, by_rank, by_score
+from ifqa.retrieval.fusing import best, by_rank, by_score
+from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.gold import Gold
 from ifqa.retrieval.queries import Part
 

@@ -1,0 +1,125 @@
+"""Picks the passages that a counterfactual question can be written about: a cause is told, in the past tense.
+
+The IfQA paper (Yu et al., EMNLP 2023) gave its annotators passages with the keywords "lead to", "cause", "because", "due to",
+"originally" and "initially", in the past tense. How it matched them is not known. Here a keyword counts in all forms of its verb,
+and the sentence with the keyword must have a verb in the past tense.
+"""
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+from ifqa.corpus.sentences import sentences
+from ifqa.corpus.store import parse
+from ifqa.records import Passage
+
+#: The paper's keyword -> its forms.
+KEYWORDS = {
+    "lead to": r"(?:lead(?:s|ing)?|led) to",
+    "cause": r"caus(?:e|es|ed|ing)",
+    "because": r"because",
+    "due to": r"due to",
+    "originally": r"originally",
+    "initially": r"initially",
+}
+_KEYWORD = re.compile(r"\b(?:" + "|".join(f"({forms})" for forms in KEYWORDS.values()) + r")\b", re.I)
+_IRREGULAR = (
+    "was were had did became began broke brought built came chose drew drove fell felt fought found flew forgot gave got grew "
+    "held kept knew led left lent lost made meant met paid ran rose said sang sank saw sent shot sold spent spoke stood struck "
+    "swam taught thought threw told took understood went withdrew won wore wrote"
+).split()
+#: Words before a participle that is no past tense: "is caused", "a united front", "the combined armies".
+_NO_PAST = "is are be been being has have a an the and or".split()
+_BEFORE = "".join(rf"(?<!\b{word} )" for word in _NO_PAST)
+_PAST = re.compile(rf"(?<![\w-])(?:{'|'.join(_IRREGULAR)}|{_BEFORE}[a-z]{{2,}}ed)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """Why a passage was picked: its first sentence with a keyword and a verb in the past tense."""
+
+    keyword: str  # one of KEYWORDS
+    sentence: str
+
+
+def screen(text: str) -> Screened | None:
+    """The first sentence of a passage that tells a cause in the past tense; None if there is none."""
+    if not _KEYWORD.search(text):
+        return None
+    for sentence in sentences(text):
+        found = _KEYWORD.search(sentence)
+        if found and found.lastindex and _PAST.search(sentence):
+            return Screened(list(KEYWORDS)[found.lastindex - 1], sentence.strip())
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """A shard to screen, and how many of its passages to draw, by a seed: of those that are kept, and of the others."""
+
+    path: Path
+    kept: int
+    left: int
+    seed: int
+
+
+@dataclass
+class Drawn:
+    """Counts of screened passages, and those drawn, each with its rank in the draw, lowest first."""
+
+    passages: int = 0
+    keywords: Counter[str] = field(default_factory=Counter)  # of the passages that are kept, each once
+    kept: list[tuple[bytes, Passage, Screened]] = field(default_factory=list)
+    left: list[tuple[bytes, Passage]] = field(default_factory=list)
+
+
+def screen_shard(task: ShardTask) -> Drawn:
+    """Screen the passages of a shard.
+
+    Raises:
+        IfqaError: a line is no passage (named as file:line).
+    """
+    drawn = Drawn()
+    for passage in _passages(task.path):
+        found, rank = (
+            screen(passage.text),
+            blake2b(f"{task.seed} {passage.id}".encode("utf-8", "surrogatepass")).digest(),
+        )
+        drawn.passages += 1
+        if found:
+            drawn.keywords[found.keyword] += 1
+            drawn.kept.append((rank, passage, found))
+        elif task.left:
+            drawn.left.append((rank, passage))
+        if len(drawn.kept) > 2 * task.kept + 1000 or len(drawn.left) > 2 * task.left + 1000:
+            _cut(drawn, task.kept, task.left)
+    _cut(drawn, task.kept, task.left)
+    return drawn
+
+
+def merge(parts: Iterable[Drawn], kept: int, left: int) -> Drawn:
+    """The counts of all shards, and the passages drawn from all of them; they depend neither on order nor on shards."""
+    total = Drawn()
+    for part in parts:
+        total.passages += part.passages
+        total.keywords.update(part.keywords)
+        total.kept += part.kept
+        total.left += part.left
+        _cut(total, kept, left)
+    return total
+
+
+def _cut(drawn: Drawn, kept: int, left: int) -> None:
+    drawn.kept = heapq.nsmallest(kept, drawn.kept, key=lambda one: one[0])
+    drawn.left = heapq.nsmallest(left, drawn.left, key=lambda one: one[0])
+
+
+def _passages(path: Path) -> Iterator[Passage]:
+    with open(path, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield parse(line, f"{path}:{number}")

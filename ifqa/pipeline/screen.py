@@ -1,0 +1,80 @@
+"""`ifqa screen`: passages of a corpus that counterfactual questions can be written about, as tasks for people who write them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ifqa.config.corpus import Corpus
+from ifqa.corpus.screening import Drawn, Screened, ShardTask, merge, screen, screen_shard
+from ifqa.corpus.store import shards_of
+from ifqa.errors import IfqaError
+from ifqa.formats.annotated import WRITING
+from ifqa.formats.tasks import write_tasks
+from ifqa.pipeline.provenance import up_to_date_passages
+from ifqa.progress import bar
+from ifqa.records import Passage, Question
+from ifqa.workers.tasks import run
+
+
+@dataclass(frozen=True)
+class GoldScreened:
+    """The gold passages of a benchmark's split, each once: those that are kept, with why, and the others."""
+
+    kept: tuple[tuple[str, Screened], ...]
+    left: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """The share that is kept; not a number if there are none."""
+        total = len(self.kept) + len(self.left)
+        return len(self.kept) / total if total else float("nan")
+
+
+def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers: int = 0) -> Drawn:
+    """Screen all passages of a corpus.
+
+    Args:
+        corpus: its passages must be built.
+        number: passages to draw from those that are kept.
+        examples: passages to draw from the others.
+        seed: of the draws.
+        workers: number of processes; 0 for the number of cores.
+
+    Raises:
+        IfqaError: the passages are not built, damaged or out of date.
+    """
+    if number < 1:
+        raise IfqaError(f"--number, the passages to write questions about, must be at least 1; found {number}")
+    up_to_date_passages(corpus)
+    tasks = [ShardTask(path, number, examples, seed) for path in shards_of(corpus.folder / "passages").values()]
+
+    def parts() -> Iterator[Drawn]:
+        with bar(f"screening {corpus.name}", len(tasks)) as advance:
+            for _, part in run(screen_shard, tasks, workers=workers, name=lambda task: str(task.path)):
+                yield part
+                advance(1)
+
+    drawn = merge(parts(), number, examples)
+    if not drawn.passages:
+        raise IfqaError(f"corpus {corpus.name} holds no passage to screen")
+    return drawn
+
+
+def screen_gold(questions: Sequence[Question]) -> GoldScreened:
+    """Screen the gold passages of questions, each once."""
+    texts = dict.fromkeys(text for question in questions for text in question.gold_passages)
+    found = [(text, screen(text)) for text in texts]
+    return GoldScreened(tuple((text, why) for text, why in found if why), tuple(text for text, why in found if not why))
+
+
+def write_annotation(drawn: Drawn, to: Path, force: bool = False) -> list[Path]:
+    """Write the passages drawn as tasks in which questions are written about them; returns the files.
+
+    Raises:
+        IfqaError: no passage was kept, a file is there already, or `to` ends neither in .json nor in .csv.
+    """
+    return write_tasks(to, [_task(passage, why) for _, passage, why in drawn.kept], WRITING, force=force)
+
+
+def _task(passage: Passage, why: Screened) -> dict[str, str | list[str]]:
+    return {"passage_id": passage.id, "title": passage.title, "passage": passage.text, "keyword": why.keyword}

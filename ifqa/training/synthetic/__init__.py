@@ -1,0 +1,1 @@
+"""Counterfactual questions made from passages by rule, with computed answers."""

@@ -1,0 +1,237 @@
+"""Rules that make a counterfactual question of a passage, with its answer: computed, or words of the passage.
+
+| rule | from the passage | question, answer |
+|---|---|---|
+| year | the mill was built in 1905 | If the mill had been built three years later, in which year would that have been? 1908 |
+| number | Ann won 5 titles | If Ann had won two more titles, how many titles would that have been? 7 |
+| until | Ann lived there from 1901 to 1907 | If Ann had lived there for two more years, until which year …? 1909 |
+| swap-year | two clauses with years | If the mill had been built in the year in which Ann died, in which year …? that one |
+| swap-place | two clauses with places | If Ann had been born where Ben was born, where would that have been? Kiel |
+| name | originally called Elm Street | If Mill Lane had kept its original name, what would it be called? Elm Street |
+| schedule | originally scheduled for 4 May 2020 | If … had kept to the original schedule, when would that have been? 4 May 2020 |
+| move | moved from Kiel to Rome | If Ann had not moved to Rome, where would Ann have stayed? Kiel |
+| succession | Ann replaced Ben as mayor | If Ann had not taken the place of another as mayor, who would have stayed mayor? Ben |
+| defeat | Ann defeated Ben in the final | If Ann had lost in the final, who would have won? Ben |
+| cause | The fair was cancelled due to rain | If it had not been for rain, who or what would not have been cancelled? the fair |
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ifqa.corpus.sentences import sentences
+from ifqa.training.synthetic.clauses import NAME, YEAR, Clause, clause, clauses, lowered
+
+VERSION = 1  # raised when the same passage gives other questions
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+).split()
+_MOST = 9  # years or things by which something is changed
+_IN_YEAR = re.compile(rf"^(?P<what>[^,]*?) ?\bin (?:[A-Z][a-z]+ )?(?P<year>{YEAR})(?=$|[,.]| and | after | before )")
+#: A clause's rest with a second clause or number in it: what would move with the year is not sure.
+_UNCLEAR = re.compile(r"\d|,|\b(?:had|was|were|until|since|when|before|after|who|which|that|while|but|if|not|than)\b")
+_PARTICIPLE = re.compile(
+    r"\w+ed\b|(?:built|born|made|sold|held|won|shot|written|sent|taken|led|given|set|broken|begun)\b"
+)
+_NUMBER = re.compile(
+    rf"^(?P<number>\d{{1,3}}(?:,\d{{3}})*|{'|'.join(_UNITS[2:])}) (?P<things>(?!of\b|per\b)(?:[a-z-]+ )?"
+    r"(?:[a-z-]+s|people|men|women|children))\b(?P<rest>(?! later| earlier| after| ago)[^,.]*)"
+)
+_UNTIL = re.compile(rf"^(?P<what>[^,]*?) ?\bfrom (?P<first>{YEAR}) (?:to|until) (?P<last>{YEAR})\b")
+_PLACE = re.compile(
+    rf"^(?P<what>(?:(?:born|held|based|founded|filmed|recorded|shot|buried|raised|played|located|died|settled|educated)\b ?)?)"
+    rf"(?:in|at) (?P<place>(?!{YEAR}|January|February|March|April|May|June|July|August|September|October|November|December)"
+    rf"(?:the )?{NAME})"
+)
+_PLACE_VERBS = ("was", "were", "died", "lived", "settled", "studied", "worked", "graduated", "played")
+_CALLED = re.compile(
+    rf"^originally (?:called|named|titled|known as|entitled) (?P<name>[\"“][^\"“”]+[\"”]|(?:the )?{NAME})"
+)
+_SCHEDULED = re.compile(
+    r"^originally (?:scheduled|planned|set|slated|due)(?: (?:to|for) [a-z]+(?: [a-z]+)?)? (?:for|on|in) "
+    rf"(?P<date>(?:\d{{1,2}} )?[A-Z][a-z]+(?: \d{{1,2}},?)? ?(?:{YEAR})?|{YEAR})(?=$|[,.]| but | and )"
+)
+_MOVED = re.compile(
+    rf"^(?P<how>moved|relocated|transferred|)(?P<what>[^,]*?)(?: |^)from (?P<old>(?:the )?{NAME})(?:, {NAME},)? to "
+    rf"(?P<new>(?:the )?{NAME})"
+)
+_SUCCEEDED = re.compile(
+    rf"^(?P<old>{NAME}) as (?P<role>(?!a\b|an\b)(?:the )?[\w'’ -]{{3,60}}?)(?=$|[,.]| in | on | after | when )"
+)
+_BEATEN = re.compile(rf"^(?P<old>{NAME})(?P<where> in (?:the|a|an) [^,.]{{3,60}})")
+_CAUSE = re.compile(r"^(?P<effect>[^,]+?),? (?:because of|due to|as a result of|owing to) (?P<cause>[^,.]{4,70})$")
+_CAUSE_FIRST = re.compile(r"^(?:Because of|Due to|As a result of|Owing to) (?P<cause>[^,.]{4,70}), (?P<rest>.+)$")
+_BECAUSE = re.compile(r"^(?P<effect>[^,]+?),? because (?P<cause>(?!of\b)[^,]+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A question that a rule made of a passage, with every form of its answer."""
+
+    rule: str
+    text: str
+    answers: tuple[str, ...]
+
+
+_Found = Iterator[tuple[str, tuple[str, ...]]]  # questions with their answers
+
+
+def make(text: str, title: str, seed: str) -> list[Made]:
+    """One question by each rule that fits a passage, drawn from those that it makes; equal for equal arguments.
+
+    Args:
+        text: the passage.
+        title: of its article; empty if it is unknown.
+        seed: of the draws, such as "0 PASSAGE_ID".
+    """
+    told = list(clauses(text, title))
+    made = []
+    for name, rule in RULES.items():
+        draw = random.Random(f"{seed} {name}")
+        if found := list(dict.fromkeys(rule(told, text, draw))):
+            question, answers = draw.choice(found)
+            made.append(Made(name, question[0].upper() + question[1:], answers))
+    return made
+
+
+def _years(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for one, what, year in _dated(told):
+        step, later = draw.randint(1, _MOST), draw.random() < 0.5
+        way = f"{_UNITS[step]} year{'s' * (step > 1)} {'later' if later else 'earlier'}"
+        answer = str(int(year) + (step if later else -step))
+        yield f"if {one.supposed(what)} {way}, in which year would that have been?", (answer,)
+
+
+def _dated(told: Sequence[Clause]) -> Iterator[tuple[Clause, str, str]]:
+    """Clauses that tell their year, with the rest without it, and the year."""
+    for one in told:
+        found = None if one.year else _IN_YEAR.match(one.rest)
+        what, year = (found["what"].strip(), found["year"]) if found else (one.rest, one.year)
+        passive = one.verb in ("was", "were")
+        if year and not _UNCLEAR.search(what) and (not passive or _PARTICIPLE.match(what)):
+            yield one, what, year
+
+
+def _numbers(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for one in told:
+        if one.verb in ("was", "were") or not (found := _NUMBER.match(one.rest)):
+            continue
+        words = found["number"].replace(",", "")
+        number = _UNITS.index(words) if words in _UNITS else int(words)
+        step, more = draw.randint(2, _MOST), draw.random() < 0.5 or number <= _MOST + 1
+        changed = number + (step if more else -step)
+        way = f"{_UNITS[step]} {'more' if more else 'fewer'} {found['things']}{found['rest'].rstrip()}"
+        forms = (f"{changed:,}", str(changed), *([_UNITS[changed]] if changed < len(_UNITS) else []))
+        question = f"if {one.supposed(way)}, how many {found['things']} would that have been?"
+        yield question, tuple(dict.fromkeys(forms))
+
+
+def _until(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for one in told:
+        if (found := _UNTIL.match(one.rest)) and int(found["first"]) < int(found["last"]):
+            step = draw.randint(2, _MOST)
+            way = f"{found['what']} for {_UNITS[step]} more years".strip()
+            yield f"if {one.supposed(way)}, until which year would that have been?", (str(int(found["last"]) + step),)
+
+
+def _swapped_years(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    dated = list(_dated(told))
+    for one, what, year in dated:
+        for other, done, wanted in dated:
+            if year != wanted and (one.subject, what) != (other.subject, done):
+                meant = f"in the same year in which {other.told(done)}"
+                yield f"if {one.supposed(what)} {meant}, in which year would that have been?", (wanted,)
+
+
+def _swapped_places(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    placed = [
+        (one, found["what"].strip(), found["place"])
+        for one in told
+        if one.verb in _PLACE_VERBS and (found := _PLACE.match(one.rest))
+        if found["what"] or one.verb not in ("was", "were")
+    ]
+    for one, what, place in placed:
+        for other, done, wanted in placed:
+            if place != wanted and one.subject != other.subject:
+                yield f"if {one.supposed(what)} where {other.told(done)}, where would that have been?", (wanted,)
+
+
+def _names(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for one in told:
+        if (found := _CALLED.match(one.rest)) and (name := found["name"].strip('"“”')) != one.subject:
+            yield f"if {one.subject} had kept its original name, what would it be called?", (name,)
+
+
+def _schedules(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for one in told:
+        if found := _SCHEDULED.match(one.rest):
+            question = f"if {one.subject} had kept to the original schedule, when would that have been?"
+            yield question, (found["date"].strip(" ,"),)
+
+
+def _moves(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for one in told:
+        passive = one.verb in ("was", "were")
+        if not (passive or one.verb in ("moved", "relocated", "transferred", "emigrated", "returned")):
+            continue
+        found = _MOVED.match(one.rest)
+        if found and bool(found["how"]) == passive and found["old"] != found["new"]:
+            rest = f"{found['how']}{found['what']} to {found['new']}".strip()
+            question = f"if {one.supposed(rest, negated=True)}, where would {one.subject} have stayed?"
+            yield question, (found["old"],)
+
+
+def _successions(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for one in told:
+        if one.verb in ("succeeded", "replaced") and (found := _SUCCEEDED.match(one.rest)):
+            role = found["role"].strip()
+            question = f"if {one.subject} had not taken the place of another as {role}, who would have stayed {role}?"
+            yield question, (found["old"],)
+
+
+def _defeats(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for one in told:
+        if one.verb == "defeated" and (found := _BEATEN.match(one.rest)):
+            yield f"if {one.subject} had lost{found['where']}, who would have won?", (found["old"],)
+
+
+def _causes(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
+    for sentence in sentences(text):
+        plain = re.sub(r"\s*\([^()]*\)", "", sentence).strip().removesuffix(".")
+        if first := _CAUSE_FIRST.match(plain):
+            effect, condition = clause(first["rest"][0].upper() + first["rest"][1:]), _without(first["cause"])
+        elif found := _CAUSE.match(plain):
+            effect, condition = clause(found["effect"]), _without(found["cause"])
+        elif because := _BECAUSE.match(plain):
+            effect, reason = clause(because["effect"]), clause(because["cause"][0].upper() + because["cause"][1:])
+            condition = reason.supposed(reason.rest, negated=True) if reason else ""
+        else:
+            continue
+        if effect and condition and " not " not in f" {effect.rest} ":
+            question = f"if {condition}, who or what would not have {effect.participle} {effect.rest.rstrip(' ,')}?"
+            yield question, tuple(dict.fromkeys((effect.subject, re.sub(r"^(?:the|an?) ", "", effect.subject))))
+
+
+def _without(cause: str) -> str:
+    """A cause that is taken away; empty where it points to something outside the sentence."""
+    if re.match(r"(?:this|that|these|those|it|its|his|her|their|them|which|what|how)\b", cause.strip(), re.IGNORECASE):
+        return ""
+    return f"it had not been for {lowered(cause.strip())}"
+
+
+#: Name -> a function of a passage's clauses, its text and a source of draws.
+RULES: dict[str, Callable[[Sequence[Clause], str, random.Random], _Found]] = {
+    "year": _years,
+    "number": _numbers,
+    "until": _until,
+    "swap-year": _swapped_years,
+    "swap-place": _swapped_places,
+    "name": _names,
+    "schedule": _schedules,
+    "move": _moves,
+    "succession": _successions,
+    "defeat": _defeats,
+    "cause": _causes,
+}

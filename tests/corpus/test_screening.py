@@ -1,0 +1,68 @@
+"""Passages that are picked for counterfactual questions, and draws of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from ifqa.corpus.screening import ShardTask, merge, screen, screen_shard
+from ifqa.corpus.store import write_passages
+from ifqa.records import Passage
+
+
+@pytest.mark.parametrize(
+    ("text", "keyword"),
+    [
+        ("The tower was built in 1889. It was originally meant to stand for twenty years.", "originally"),
+        ("The match moved to Belgrade because the hall had burned down.", "because"),
+        ("A drought led to the collapse of the kingdom.", "lead to"),
+        ("The fire, caused by a candle, destroyed the mill in a single night.", "cause"),
+        ("Due to the war the games took place in another city.", "due to"),
+        ("Initially he refused the crown.", "initially"),
+    ],
+)
+def test_a_cause_told_in_the_past_tense_is_kept_with_its_keyword(text, keyword):
+    found = screen(text)
+    assert (found.keyword, found.sentence in text) == (keyword, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tower was built in 1889 and stands in Paris.",  # no keyword
+        "Smoking causes cancer and is harmful to everybody around.",  # the present
+        "Rust is caused by water. The bridge was opened in 1932.",  # the past tense is of another sentence
+        "The so-called rain shadow is due to the mountains of the region.",
+        "The ringleader to be was known as a becauser.",  # parts of other words
+        "",
+    ],
+)
+def test_a_passage_without_a_cause_in_the_past_is_left_out(text):
+    assert screen(text) is None
+
+
+@pytest.fixture
+def shards(tmp_path):
+    made = [
+        Passage(str(n), "T", "It was closed because of rain." if n % 3 else "It closed one day, on a Monday.")
+        for n in range(90)
+    ]
+    paths = [tmp_path / "a", tmp_path / "b"]
+    write_passages(paths[0], made[:50])
+    write_passages(paths[1], made[50:])
+    return [ShardTask(path, 7, 4, 0) for path in paths]
+
+
+def test_all_passages_are_counted_and_some_are_drawn_from_all_shards(shards):
+    drawn = merge(map(screen_shard, shards), 7, 4)
+    assert (drawn.passages, drawn.keywords) == (90, {"because": 60})
+    assert (len(drawn.kept), len(drawn.left)) == (7, 4)
+    assert all(int(passage.id) % 3 for _, passage, _ in drawn.kept)
+    assert {int(passage.id) < 50 for _, passage, _ in drawn.kept} == {True, False}
+
+
+def test_a_draw_depends_on_the_seed_and_not_on_the_order_of_shards(shards):
+    def ids(tasks):
+        return [passage.id for _, passage, _ in merge(map(screen_shard, tasks), 7, 4).kept]
+
+    assert ids(shards) == ids(shards[::-1])
+    assert ids(shards) != ids([replace(task, seed=1) for task in shards])

@@ -1,0 +1,217 @@
+"""Annotation tasks: written, filled in as people do, and read back as questions and votes."""
+
+import csv
+import json
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ifqa.errors import IfqaError
+from ifqa.formats.annotated import VERDICTS, VERIFYING, WRITING, read_annotated, verification_tasks
+from ifqa.formats.tasks import Field, are_tasks, read_tasks, write_tasks
+
+PASSAGES = [
+    {"passage_id": f"{n}-0", "title": f"T{n}", "passage": f"=The mill, number {n}, burned.", "keyword": "because"}
+    for n in range(4)
+]
+FILLED = {"question": "If the mill had not burned, what would stand?", "answer": "the mill", "answer_type": "entity"}
+FREE = FILLED | {"free_form": "yes", "other_passages": ["One passage.", "Another."], "other_answers": ["it", "a mill"]}
+
+
+def export(path, annotations):
+    """Label Studio's export of tasks: for each task, what each worker filled in."""
+    tasks = json.loads(path.read_text())
+    for number, (task, workers) in enumerate(zip(tasks, annotations, strict=True)):
+        task["id"] = number
+        task["annotations"] = [
+            {"completed_by": worker, "was_cancelled": filled is None, "result": list(results(filled or {}))}
+            for worker, filled in workers
+        ]
+    path.write_text(json.dumps(tasks))
+
+
+def results(filled):
+    for name, value in filled.items():
+        kind, key = ("choices", "choices") if name in ("answer_type", "free_form", "verdict") else ("textarea", "text")
+        texts = value if isinstance(value, list) else [value]
+        yield {"from_name": name, "to_name": "passage", "type": kind, "value": {key: texts}}
+
+
+def fill(path, rows):
+    """Fill in the rows of a table, as in a spreadsheet."""
+    with open(path, newline="", encoding="utf-8") as handle:
+        table = list(csv.DictReader(handle))
+    with open(path, "w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, table[0])
+        writer.writeheader()
+        writer.writerows(own | filled for own, filled in zip(table, rows, strict=True))
+
+
+@pytest.fixture(params=["json", "csv"])
+def written(request, tmp_path):
+    """Four passages: one with a question, one of free form, one skipped, one untouched."""
+    path = tmp_path / f"tasks.{request.param}"
+    write_tasks(path, PASSAGES, WRITING)
+    if request.param == "json":
+        export(path, [[(7, FILLED)], [({"email": "b@x"}, FREE)], [(7, None)], []])
+    else:
+        lines = {key: "\n".join(value) if isinstance(value, list) else value for key, value in FREE.items()}
+        fill(path, [FILLED | {"worker": "7"}, lines | {"worker": "b@x"}, {}, {}])
+    return path
+
+
+def test_written_questions_are_read_with_answers_passages_and_labels(written):
+    annotated = read_annotated(written)
+    plain, free = annotated.questions
+    assert (plain.id, plain.text, plain.answers) == ("0-0", FILLED["question"], ("the mill",))
+    assert plain.gold_passages == (PASSAGES[0]["passage"],)
+    assert free.gold_passages == ("One passage.", "Another.")
+    assert free.answers == ("the mill", "it", "a mill")
+    assert [value for _, value in free.labels] == ["entity", "free-form"]
+    assert (annotated.unused, str(annotated)) == (2, "2 questions; 2 passages without one")
+
+
+def test_two_questions_about_a_passage_have_ids_of_their_own(tmp_path):
+    path = tmp_path / "tasks.json"
+    write_tasks(path, PASSAGES[:1], WRITING)
+    export(path, [[(1, FILLED), (2, FILLED | {"answer": "nothing"})]])
+    assert [one.id for one in read_annotated(path).questions] == ["0-0", "0-0-2"]
+
+
+def votes(written, suffix, verdicts, more=""):
+    """The file of votes on the two written questions, filled in: verdicts of two workers on each."""
+    path = written.with_name(f"votes.{suffix}")
+    write_tasks(path, verification_tasks(written), VERIFYING, copies=2)
+    filled = [[{"verdict": one, "another_answer": more} if one else None for one in pair] for pair in verdicts]
+    if suffix == "json":
+        export(path, [list(zip("xy", pair, strict=True)) for pair in filled])
+    else:
+        fill(
+            path, [(row or {}) | {"worker": worker} for pair in filled for worker, row in zip("xy", pair, strict=True)]
+        )
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv"])
+@pytest.mark.parametrize(
+    ("pairs", "kept"),
+    [
+        ([("right", "right"), ("right", "wrong answer")], 2),
+        ([("right", "right"), ("wrong answer", "not answerable")], 1),
+        ([("right", None), (None, None)], 1),
+        ([("right", "right"), ("not answerable", None)], 1),  # the writer alone is for it
+    ],
+)
+def test_a_question_is_kept_if_most_of_its_workers_are_for_it(written, suffix, pairs, kept):
+    annotated = read_annotated(votes(written, suffix, pairs))
+    assert len(annotated.questions) == kept
+    assert sum(count for _, count in annotated.dropped) == 2 - kept
+    assert annotated.questions[0] == read_annotated(written).questions[0]
+
+
+def test_another_answer_counts_if_its_worker_is_for_the_question(written):
+    path = votes(written, "json", [("right", "wrong answer"), ("right", "right")], more="a house")
+    first, _ = read_annotated(path).questions
+    assert first.answers == ("the mill", "a house")
+
+
+def test_votes_tell_their_agreement(written):
+    assert read_annotated(votes(written, "csv", [("right", "right"), ("wrong answer",) * 2])).agreement == 1
+    told = str(read_annotated(votes(written, "json", [("right", "right"), ("right", "right")])))
+    assert told == (
+        "2 questions kept by 4 votes of 2 workers; 0 dropped; Krippendorff's alpha of the verdicts: not defined"
+    )
+
+
+def test_workers_that_vote_twice_or_on_their_own_question_are_refused(written):
+    path = votes(written, "json", [("right", "right"), ("right", "right")])
+    tasks = json.loads(path.read_text())
+    tasks[0]["annotations"][1]["completed_by"] = "x"
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(IfqaError, match=r"task 1: 'x' votes twice on question 0-0"):
+        read_annotated(path)
+    tasks[0]["annotations"][1]["completed_by"] = 7
+    path.write_text(json.dumps(tasks))
+    with pytest.raises(IfqaError, match=r"task 1: '7' votes on a question of his own"):
+        read_annotated(path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"answer": ""}, r"task 1: 'answer' is empty"),
+        ({"answer_type": "animal"}, r"'answer_type' must be one of entity, number, date, others; found 'animal'"),
+        ({"free_form": "yes"}, r"names its passages in 'other_passages'; found none"),
+    ],
+)
+def test_a_field_that_is_missing_or_wrong_is_named_with_its_place(tmp_path, wrong, message):
+    path = tmp_path / "tasks.json"
+    write_tasks(path, PASSAGES[:1], WRITING)
+    export(path, [[(1, FILLED | wrong)]])
+    with pytest.raises(IfqaError, match=message):
+        read_annotated(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"data": 1}]', "task 1: wanted an object with 'data'"),
+        ('[{"data": {}, "annotations": 3}]', "'annotations' must be a list"),
+        ('[{"data": {"a": {}}}]', "'a' must be a text or a list of texts"),
+        ('[{"data": {}, "annotations": [{"result": [{}]}]}]', "wanted results with 'from_name'"),
+    ],
+)
+def test_another_layout_is_refused_with_its_place(tmp_path, text, message):
+    path = tmp_path / "tasks.json"
+    path.write_text(text)
+    with pytest.raises(IfqaError, match=message):
+        list(read_tasks(path))
+
+
+def test_only_annotation_files_are_taken_for_tasks(tmp_path):
+    for name, text, wanted in (
+        ("a.json", '[{"data": {}}]', True),
+        ("b.json", '{"data": []}', False),
+        ("c.json", '[{"question": "?"}]', False),
+        ("d.csv", "passage,x\n", True),
+        ("e.jsonl", '{"data": {}}', False),
+    ):
+        (tmp_path / name).write_text(text)
+        assert are_tasks(tmp_path / name) == wanted
+
+
+def test_tasks_are_written_over_nothing_and_only_as_json_or_csv(tmp_path):
+    (tmp_path / "tasks.xml").write_text("mine")
+    for name in ("tasks.json", "tasks.tsv"):
+        with pytest.raises(IfqaError, match=r"tasks.xml is there already|ends in .json .Label Studio. or .csv"):
+            write_tasks(tmp_path / name, PASSAGES, WRITING)
+    assert (tmp_path / "tasks.xml").read_text() == "mine"
+    assert len(write_tasks(tmp_path / "tasks.json", PASSAGES, WRITING, force=True)) == 2
+
+
+def test_the_labelling_interface_has_every_field_and_choice(tmp_path):
+    write_tasks(tmp_path / "tasks.json", PASSAGES, [*WRITING, Field("a", 'a < b & "c"', ("x & y",))])
+    tree = ElementTree.parse(tmp_path / "tasks.xml")
+    names = [one.get("name") for one in tree.iter() if one.get("toName") == "passage"]
+    assert names == [*(field.name for field in WRITING), "a"]
+    shown = {one.get("value") for one in tree.iter("Text")}
+    assert shown <= {f"${name}" for name in PASSAGES[0]}
+    assert "x & y" in [one.get("value") for one in tree.iter("Choice")]
+
+
+VALUES = st.one_of(st.text(st.characters(exclude_categories=["Cs", "Cc"])), st.just("=1+1"), st.just('["x"]'))
+
+
+@settings(max_examples=15)  # each writes files and flushes them
+@given(st.lists(VALUES, min_size=1, max_size=3), st.sampled_from(["json", "csv"]))
+def test_any_text_of_a_task_is_read_back_as_it_was(tmp_path_factory, texts, suffix):
+    path = tmp_path_factory.mktemp("t") / f"tasks.{suffix}"
+    write_tasks(path, [{"passage_id": "p", "passage": text} for text in texts], VERIFYING)
+    read = [row["passage"] for _, row in read_tasks(path)]
+    assert [one if isinstance(one, str) else one[0] if one else "" for one in read] == [text.strip() for text in texts]
+
+
+def test_the_verdicts_are_those_that_the_interface_offers():
+    assert next(field for field in VERIFYING if field.name == "verdict").choices == VERDICTS

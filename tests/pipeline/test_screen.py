@@ -1,0 +1,107 @@
+"""`ifqa screen`, and the way from its tasks to a benchmark: questions written, verified and converted."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ifqa.benchmarks.file import File
+from ifqa.cli import app
+from ifqa.config.corpus import load_corpus
+from ifqa.corpus.screening import screen
+from ifqa.errors import IfqaError
+from ifqa.pipeline.convert import convert
+from ifqa.pipeline.stages import build_passages
+from ifqa.plugins import open_benchmark
+
+TWENTY = open_benchmark("sample").questions("dev")[:20]
+
+
+@pytest.fixture
+def ifqa(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    build_passages(load_corpus("sample"))
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["ifqa", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+        return ended.value.code or 0, *capsys.readouterr()
+
+    return run
+
+
+def test_screen_tells_shares_of_passages_and_of_gold_passages(ifqa):
+    code, out, _ = ifqa("screen", "sample", "--split", "dev", "--benchmark", "sample", "--json", "--workers", "1")
+    told = json.loads(out)
+    assert (code, told["passages"]) == (0, 426)
+    assert told["kept"] == sum(told["keywords"].values()) == round(426 * told["share"]) > 0
+    texts = {text for one in open_benchmark("sample").questions("dev") for text in one.gold_passages}
+    assert told["gold"]["dev"]["passages"] == len(texts)
+    assert told["gold"]["dev"]["kept"] == sum(screen(text) is not None for text in texts)
+
+
+def test_screen_shows_examples_each_way_and_writes_tasks(ifqa):
+    code, out, err = ifqa("screen", "sample", "--show", "3", "--number", "5", "--to", "t.json", "--workers", "1")
+    assert code == 0
+    assert "5 passages to annotate: t.json, t.xml" in err
+    tasks = json.loads(Path("t.json").read_text())
+    assert [set(task["data"]) for task in tasks] == [{"passage_id", "title", "passage", "keyword"}] * 5
+    assert all(screen(task["data"]["passage"]).keyword == task["data"]["keyword"] for task in tasks)
+    assert all(task["data"]["passage_id"] in out for task in tasks[:3])
+    assert out.count("…") >= 3
+
+
+def test_screen_refuses_a_file_that_is_there_before_it_screens(ifqa):
+    Path("t.csv").write_text("mine")
+    code, out, err = ifqa("screen", "sample", "--to", "t.csv")
+    assert (code, out, "t.csv is there already" in err) == (2, "", True)
+    assert Path("t.csv").read_text() == "mine"
+
+
+def annotated(path, filled):
+    """Fill in the tasks of a file as Label Studio exports them; `filled` has (worker, fields) for each task."""
+    tasks = json.loads(path.read_text())
+    for task, workers in zip(tasks, filled, strict=True):
+        results = (
+            (worker, [{"from_name": name, "type": "textarea", "value": {"text": one}} for name, one in fields.items()])
+            for worker, fields in workers
+        )
+        task["annotations"] = [{"completed_by": worker, "result": result} for worker, result in results]
+    path.write_text(json.dumps(tasks))
+
+
+def test_twenty_questions_come_back_from_annotation_as_they_were(tmp_path, capsys):
+    tasks = [{"data": {"passage_id": f"p{n}", "passage": one.gold_passages[0]}} for n, one in enumerate(TWENTY)]
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    fields = (
+        {"question": [one.text], "answer": [one.answers[0]], "other_answers": list(one.answers[1:]),
+         "answer_type": ["entity"], "other_passages": list(one.gold_passages[1:])}
+        for one in TWENTY
+    )  # fmt: skip
+    annotated(tmp_path / "tasks.json", [[(1, one)] for one in fields])
+    convert(str(tmp_path / "tasks.json"), tmp_path / "votes.json", form="verification")
+    annotated(tmp_path / "votes.json", [[(worker, {"verdict": ["right"]}) for worker in (2, 3)] for _ in TWENTY])
+    convert(str(tmp_path / "votes.json"), tmp_path / "mine.jsonl", form="file")
+    assert "20 questions kept by 40 votes of 2 workers; 0 dropped" in capsys.readouterr().err
+    read = File(tmp_path).questions("mine.jsonl")
+    assert [(one.text, one.answers, one.gold_passages) for one in read] == [
+        (one.text, one.answers, one.gold_passages) for one in TWENTY
+    ]
+    assert [one.id for one in read] == [f"file/mine/p{n}" for n in range(20)]
+    assert {one.labels for one in read} == {(("label", "entity"),)}
+
+
+def test_questions_of_any_split_become_a_file_of_ones_own(tmp_path):
+    convert("sample:dev", tmp_path / "mine.jsonl", form="file")
+    read = File(tmp_path).questions("mine.jsonl")
+    wanted = open_benchmark("sample").questions("dev")
+    assert [(one.text, one.answers, one.gold_passages) for one in read] == [
+        (one.text, one.answers, one.gold_passages) for one in wanted
+    ]
+
+
+def test_verification_is_for_written_questions_alone(tmp_path):
+    with pytest.raises(IfqaError, match="--format verification is for a file of questions"):
+        convert("sample:dev", tmp_path / "votes.json", form="verification")
+    assert not (tmp_path / "votes.json").exists()

@@ -1,0 +1,70 @@
+"""The steps of a retriever that takes several are recorded with its run, and told with an answer."""
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import load_experiment
+from ifqa.corpus.store import PassageStore
+from ifqa.formats.runs import write_run
+from ifqa.pipeline import stages
+from ifqa.pipeline.system import System
+from ifqa.plugins import open_benchmark
+from ifqa.records import Hit
+
+QUESTIONS = open_benchmark("sample").questions("dev")[:2]
+MINE = """
+benchmark = "sample"
+split = "dev"
+corpus = "sample"
+limit = 2
+[retriever]
+name = "steps"
+steps = 3
+[[retriever.parts]]
+name = "run"
+path = "given.trec"
+[reader]
+name = "predictions"
+path = "answers.jsonl"
+"""
+
+
+@pytest.fixture
+def experiment(tmp_path, monkeypatch):
+    """The sample's passages, and a part that finds the same three of them whatever it is asked."""
+    monkeypatch.chdir(tmp_path)
+    stages.build_passages(load_corpus("sample"))
+    ids = [passage.id for passage in islice(PassageStore(Path("indexes/sample/passages")), 3)]
+    write_run(
+        Path("given.trec"), {one.id: [Hit(name, 9.0 - n) for n, name in enumerate(ids)] for one in QUESTIONS}, "x"
+    )
+    Path("answers.jsonl").write_text(
+        "".join(json.dumps({"question_id": one.id, "answer": "x"}) + "\n" for one in QUESTIONS)
+    )
+    Path("experiments").mkdir()
+    Path("experiments/mine.toml").write_text(MINE)
+    return load_experiment("mine"), ids
+
+
+def test_every_step_of_a_run_is_recorded_for_each_question(experiment):
+    mine, ids = experiment
+    folder = stages.retrieve(mine)
+    rows = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
+    assert [row["question_id"] for row in rows] == [one.id for one in QUESTIONS]
+    for row, question in zip(rows, QUESTIONS, strict=True):
+        first, second = row["steps"]  # the second finds nothing new, and ends it
+        assert first == {"query": question.text, "passage_ids": ids}
+        assert second["query"].startswith(f"{question.text} ")
+        assert second["passage_ids"] == []
+
+
+def test_an_answer_tells_the_steps_to_its_passages(experiment):
+    mine, ids = experiment
+    with System(mine) as system:
+        answers = system.answer(QUESTIONS)
+    assert [one.steps[0].query for one in answers] == [one.text for one in QUESTIONS]
+    assert [one.steps[0].passage_ids for one in answers] == [tuple(ids)] * 2

@@ -1,0 +1,138 @@
+"""`ifqa data synthetic`: the same lines from the same seed, kept where the reader agrees, gone on with after a kill."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ifqa.benchmarks.file import File
+from ifqa.cli import app
+from ifqa.config.corpus import Corpus
+from ifqa.errors import IfqaError
+from ifqa.formats.questions import read_questions
+from ifqa.pipeline import stages, synthetic
+from ifqa.pipeline.synthetic import make_synthetic
+from ifqa.records import Prediction
+from ifqa.storage.files import write_jsonl
+
+PLACE = Path("data/synthetic/little-0/questions.jsonl")
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """Nine articles of a sentence or two, in a passage each."""
+    monkeypatch.chdir(tmp_path)
+    texts = [f"The mill number {n} was built in {1900 + n}. Ann Lee won {n + 20} medals." for n in range(9)]
+    write_jsonl(
+        Path("articles.jsonl"), [{"id": str(n), "title": f"T{n}", "text": text} for n, text in enumerate(texts)]
+    )
+    Path("indexes").mkdir()
+    Path("indexes/little.toml").write_text(
+        '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\nwrap = false\n'
+    )
+    made = Corpus("little", ({"format": "articles", "path": "articles.jsonl", "wrap": False},), {})
+    stages.build_passages(made)
+    return made
+
+
+def lines():
+    return [json.loads(line) for line in PLACE.read_text().splitlines()]
+
+
+def test_lines_tell_where_a_question_comes_from_and_are_read_everywhere(corpus):
+    told = list(make_synthetic(Path(), "little", 0, check=False))
+    assert told[0] == f"{PLACE}: 18 questions of 9 passages"
+    first = lines()[0]
+    assert (first["id"], first["label"], first["source"]) == ("0-0/year", "year", "ifqa data synthetic, corpus little")
+    assert first["provenance"] == {"passage": "0-0", "rule": "year", "seed": 0}
+    scored, read = File().questions(str(PLACE)), read_questions(PLACE)
+    for one, question, reading in zip(lines(), scored, read, strict=True):
+        assert one["question"] == question.text == reading.text
+        assert tuple(one["answers"]) == question.answers == reading.answers
+        assert tuple(one["passages"]) == question.gold_passages == reading.gold_passages
+        assert reading.label("source") == question.label("source") == one["source"]
+        assert question.label("label") == one["provenance"]["rule"]
+
+
+class Knows:
+    """A reader that knows the years alone; it stands in for the span reader."""
+
+    def answer(self, questions, passages):
+        right = {one["question"]: one["answers"][0] for one in Knows.lines if one["label"] == "year"}
+        return [Prediction(one.id, right.get(one.text, "no")) for one in questions]
+
+
+def test_questions_that_the_reader_answers_otherwise_are_left_out(corpus, monkeypatch):
+    list(make_synthetic(Path(), "little", 0, check=False))
+    Knows.lines = lines()
+    monkeypatch.setattr(synthetic._Maker, "_reader", Knows())
+    told = list(make_synthetic(Path(), "little", 0))
+    assert {one["label"] for one in lines()} == {"year"}
+    assert [" ".join(one.split()) for one in told[1:]] == ["year 9 made 9 kept", "number 9 made 0 kept"]
+
+
+def test_a_killed_command_goes_on_after_its_last_chunk(corpus, monkeypatch, capsys):
+    list(make_synthetic(Path(), "little", 0, check=False))
+    whole = PLACE.read_bytes()
+    PLACE.unlink()
+    monkeypatch.setattr(synthetic, "_CHUNK", 2)
+    asked = []
+
+    def make(text, title, seed):
+        asked.append(seed)
+        if len(asked) == 6:
+            raise KeyboardInterrupt
+        return made(text, title, seed)
+
+    made = synthetic.make
+    monkeypatch.setattr(synthetic, "make", make)
+    with pytest.raises(KeyboardInterrupt):
+        list(make_synthetic(Path(), "little", 0, check=False))
+    capsys.readouterr()
+    list(make_synthetic(Path(), "little", 0, check=False))
+    assert "going on after 4 of 9 passages" in capsys.readouterr().err
+    assert PLACE.read_bytes() == whole
+    assert len(asked) == 6 + 5
+
+
+def test_some_passages_are_drawn_and_another_seed_draws_others(corpus):
+    drawn = []
+    for seed in (0, 1):
+        list(make_synthetic(Path(), "little", seed, most=4, check=False))
+        path = Path(f"data/synthetic/little-{seed}/questions.jsonl")
+        drawn.append({json.loads(line)["provenance"]["passage"] for line in path.read_text().splitlines()})
+    assert [len(one) for one in drawn] == [4, 4]
+    assert drawn[0] != drawn[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["synthetic"], "wanted the corpus to make questions of"),
+        (["ifqa", "--passages", "3"], "--passages and --unchecked are for synthetic, not for ifqa"),
+        (["synthetic", "--from", "nowhere"], "nowhere"),
+        (["synthetic", "--from", "little", "--rules", "fixed"], "--rules is for causalqa"),
+    ],
+)
+def test_options_of_something_else_are_refused_in_one_line(corpus, capsys, monkeypatch, arguments, message):
+    monkeypatch.setattr("sys.argv", ["ifqa", "data", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    told = capsys.readouterr().err
+    assert (ended.value.code, told.count("\n"), message in told) == (2, 1, True)
+
+
+def test_the_command_makes_them(corpus, capsys, monkeypatch):
+    monkeypatch.setattr(
+        "sys.argv", ["ifqa", "data", "synthetic", "--from", "little", "--seed", "3", "--passages", "2", "--unchecked"]
+    )
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("data/synthetic/little-3/questions.jsonl: 4 questions of 2 passages\n")
+
+
+def test_a_corpus_without_passages_is_refused(corpus):
+    Path("indexes/other.toml").write_text(Path("indexes/little.toml").read_text())
+    with pytest.raises(IfqaError, match="ifqa passages other"):
+        list(make_synthetic(Path(), "other", 0))

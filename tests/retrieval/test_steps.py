@@ -1,0 +1,134 @@
+"""Several steps of retrieval: what is asked next, when it ends, and that every step is recorded and shown."""
+
+import json
+import re
+
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.plugins import load
+from ifqa.protocols import Retriever
+from ifqa.records import Answer, Hit, Passage, Question, Step
+from ifqa.report.answers import answer_json, show_answer
+from ifqa.retrieval.fusion import Fusion
+from ifqa.retrieval.queries import Part
+from ifqa.retrieval.steps import Steps
+
+PASSAGES = {
+    "mill": "The mill was built by Ann Lee in 1905.",
+    "ann": "She, that is Ann Lee, came from Kiel with her brother.",
+    "kiel": "The harbour of Kiel was opened.",
+    "other": "Nothing of note.",
+}
+QUESTION = Question("q", "If the mill had burned, who would have wept?")
+
+
+class Words(Retriever):
+    """Ranks passages by how many of the query's words they have, and keeps the queries."""
+
+    def __init__(self):
+        self.asked = []
+
+    def search(self, questions, k):
+        self.asked += [one.text for one in questions]
+        return [self._ranked(set(re.findall(r"\w+", one.text.lower())))[:k] for one in questions]
+
+    def _ranked(self, words):
+        scores = {name: len(words & set(re.findall(r"\w+", text.lower()))) for name, text in PASSAGES.items()}
+        ranked = sorted(scores, key=lambda name: -scores[name])
+        return [Hit(name, float(scores[name])) for name in ranked if scores[name] > 1 or "Lee" not in PASSAGES[name]]
+
+
+def steps(words, k=2, **settings):
+    def fetch(ids):
+        return [Passage(name, "", PASSAGES[name]) for name in ids]
+
+    return Steps(parts=[Part(words, k)], passages=fetch, **{"look": 1, "names": 3, **settings})
+
+
+def test_the_names_of_the_best_passage_are_asked_next():
+    words = Words()
+    retriever = steps(words)
+    (ranking,) = retriever.search([QUESTION], 3)
+    assert words.asked == [QUESTION.text, f"{QUESTION.text} Ann Lee"]
+    assert {hit.passage_id for hit in ranking} >= {"mill", "ann"}
+    assert ranking[0].passage_id == "mill"
+
+
+def test_every_step_is_told_with_the_passages_that_it_found_first():
+    retriever = steps(Words(), steps=3, look=3)
+    retriever.search([QUESTION], 3)
+    ((first, second, *_),) = retriever.steps_of([QUESTION])
+    assert first.query == QUESTION.text
+    assert "ann" in second.passage_ids
+    assert not set(first.passage_ids) & set(second.passage_ids)
+
+
+def test_a_step_that_finds_nothing_new_is_the_last():
+    words = Words()
+    retriever = steps(words, k=len(PASSAGES), steps=9, look=4)
+    retriever.search([QUESTION], 4)
+    ((*_, last),) = retriever.steps_of([QUESTION])
+    assert len(words.asked) < 9
+    assert last.passage_ids == () or "Kiel" in last.query
+
+
+def test_passages_that_name_nothing_new_end_the_search(monkeypatch):
+    words = Words()
+    retriever = steps(words, steps=5)
+    known = Question("q", "If Ann Lee had not built the mill, who would have?")
+    retriever.search([known], 2)
+    assert words.asked == [known.text]
+
+
+def test_there_are_no_more_steps_than_are_set():
+    words = Words()
+    first_alone = steps(words, steps=1).search([QUESTION], 2)
+    assert words.asked == [QUESTION.text]
+    assert [hit.passage_id for hit in first_alone[0]] == [hit.passage_id for hit in Words().search([QUESTION], 2)[0]]
+
+
+def test_questions_go_their_own_way_together():
+    other = Question("r", "If the harbour had closed, who would have wept?")
+    retriever = steps(Words(), steps=3)
+    together = retriever.search([QUESTION, other], 3)
+    alone = [steps(Words(), steps=3).search([one], 3)[0] for one in (QUESTION, other)]
+    assert together == alone
+
+
+def test_other_retrievers_pass_the_steps_on():
+    def twice():
+        return Part(steps(Words()), 2)
+
+    fused = Fusion(parts=[twice(), Part(Words(), 2), twice()], method="rrf")
+    fused.search([QUESTION], 2)
+    own = steps(Words())
+    own.search([QUESTION], 2)
+    assert fused.steps_of([QUESTION]) == [own.steps_of([QUESTION])[0] * 2]
+    assert Fusion(parts=[Part(Words(), 2)] * 2).steps_of([QUESTION]) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"), [({"steps": 0}, "steps"), ({"look": 0}, "look"), ({"step_weight": -1}, "step_weight")]
+)
+def test_settings_out_of_range_are_refused(settings, message):
+    with pytest.raises(IfqaError, match=message):
+        steps(Words(), **settings)
+
+
+def test_it_takes_one_part():
+    with pytest.raises(IfqaError, match=r"wants one \[\[retriever.parts\]\], found 2"):
+        Steps(parts=[Part(Words(), 2)] * 2, passages=list)
+    assert load("retriever", "steps").default_parts == [{"name": "bm25"}]
+
+
+def test_an_answer_shows_its_steps(capsys):
+    answer = Answer(QUESTION, "Ann", steps=(Step("one \x1b[31m", ("a", "b")), Step("two", ("c",))))
+    show_answer(answer)
+    out = capsys.readouterr().out
+    assert "Step 1    one" in out
+    assert "2 new passages" in out
+    assert "Step 2    two · 1 new passage\n" in out
+    assert "\x1b[31m" not in out
+    assert json.loads(json.dumps(answer_json(answer)))["steps"][1] == {"query": "two", "passage_ids": ["c"]}
+    assert "steps" not in answer_json(Answer(QUESTION, "Ann"))
