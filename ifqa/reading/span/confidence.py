@@ -20,7 +20,8 @@ from ifqa.settings import Share, Stored, check_stored
 from ifqa.storage.files import read_json
 
 FILE = "calibration.json"
-VERSION = 1  # raise it when a feature is computed differently
+VERSION = 2  # raise it when a feature is computed differently
+_WORD = re.compile(r"[^\W_][\w'’.-]*")
 _FARTHEST = 10.0  # of log probabilities: exp(-10) is as good as none
 _COMMON = frozenset(
     """a about after also an and are as at be been before but by can could did do does for from had has have he her his how if
@@ -28,8 +29,8 @@ _COMMON = frozenset(
     then there they this to was were what when where which while who whom whose why will with without would""".split()
 )
 
-Feature = Literal["log_probability", "margin", "score", "agreement", "passages", "known", "known_anywhere", "words",
-                  "repeated", "number"]  # fmt: skip
+Feature = Literal["log_probability", "margin", "score", "agreement", "passages", "known", "known_anywhere", "names",
+                  "words", "repeated", "number"]  # fmt: skip
 Scored = tuple[float, str, int]  # a candidate: its score, its normalised text, the place of its passage
 
 
@@ -50,6 +51,7 @@ def features(question: str, texts: Sequence[str], scored: Sequence[Scored], chos
         passages: the log of their number.
         known: the share of the question's content words that stand in the passage of the answer's best candidate.
         known_anywhere: the share that stands in any passage.
+        names: the share of the question's names and numbers that stands in any passage; 1 if the question has none.
         words: the log of the answer's number of words.
         repeated: 1 if the answer stands in the question.
         number: 1 if the answer has a digit.
@@ -63,8 +65,9 @@ def features(question: str, texts: Sequence[str], scored: Sequence[Scored], chos
     weights.pop("", None)
     second = max((weight for text, weight in weights.items() if text != chosen), default=0.0)
     score, place = max((score, -place) for score, text, place in scored if text == chosen)
-    asked = set(_content(question))
+    asked, named = set(_content(question)), _names(question)
     found = [asked & set(_content(text)) for text in texts]
+    anywhere = set[str]().union(*found)
     return {
         "log_probability": _log(weights[chosen] / sum(weights.values())),
         "margin": -_log(second / weights[chosen]),
@@ -72,7 +75,8 @@ def features(question: str, texts: Sequence[str], scored: Sequence[Scored], chos
         "agreement": sum(text == chosen for _, text in own.values()) / len(texts),
         "passages": math.log(len(texts)),
         "known": len(found[-place]) / max(1, len(asked)),
-        "known_anywhere": len(set[str]().union(*found)) / max(1, len(asked)),
+        "known_anywhere": len(anywhere) / max(1, len(asked)),
+        "names": len(named & anywhere) / len(named) if named else 1.0,
         "words": math.log(len(chosen.split())),
         "repeated": float(f" {chosen} " in f" {normalize(question)} "),
         "number": float(bool(re.search(r"\d", chosen))),
@@ -86,6 +90,11 @@ def _log(share: float) -> float:
 def _content(text: str) -> list[str]:
     """The content words of a text, normalised and cut to six letters, so that "direct" and "directed" are the same."""
     return [word[:6] for word in normalize(text.replace("'s", " ").replace("’s", " ")).split() if word not in _COMMON]
+
+
+def _names(question: str) -> set[str]:
+    """The content words with a capital or a digit at their beginning, but for the question's first word."""
+    return set(_content(" ".join(word for word in _WORD.findall(question)[1:] if word[0].isupper() or word[0].isdigit())))
 
 
 @dataclass(frozen=True)

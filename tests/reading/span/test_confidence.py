@@ -20,7 +20,7 @@ QUESTION = "If Ada had won the cup in 1911, who would have kept the Old Mill?"
 TEXTS = ["The Old Mill was kept by Bo.", "Ada won a cup.", "Nothing of the kind."]
 SCORED = [(3.0, "bo", 0), (1.0, "old mill", 0), (2.0, "bo", 1), (0.5, "cup", 1), (1.5, "kind", 2), (9.0, "", 2)]
 #: A calibration that is sure of agreement and of nothing else.
-AGREES = {"version": 1, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "threshold": 0.4}
+AGREES = {"version": 2, "intercept": -3.0, "coefficients": {"agreement": 6.0}, "threshold": 0.4}
 
 
 def test_features_compare_the_answers_of_all_passages():
@@ -35,6 +35,7 @@ def test_features_compare_the_answers_of_all_passages():
             "passages": math.log(3),
             "known": 3 / 7,  # of ada, won, cup, 1911, kept, old, mill
             "known_anywhere": 6 / 7,
+            "names": 3 / 4,  # of 1911, Ada, Old, Mill
             "words": 0.0,
             "repeated": 0.0,
             "number": 0.0,
