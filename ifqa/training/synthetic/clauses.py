@@ -95,6 +95,8 @@ def clause(sentence: str, title: str = "") -> Clause | None:
     rest = (found["rest"] or "").strip() if found else ""
     if not found or _NO_SUBJECT.match(found["subject"]) or len(rest.split()) > _WORDS:
         return None
+    if re.search(r"[()]", rest) or rest.count('"') % 2:  # a bracket or a quotation that was cut
+        return None
     return Clause(lowered(found["subject"]), found["verb"], rest, year)
 
 
