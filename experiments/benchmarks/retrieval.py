@@ -1,6 +1,6 @@
 """Prints gold recall of each retriever for each part of a question, with and without reranking.
 
-    python experiments/benchmarks/retrieval.py CORPUS [--split full-dev] [--only bm25] [--rerank DEPTH] [--control] [--to FOLDER]
+    python experiments/benchmarks/retrieval.py CORPUS [--split full-dev] [--only bm25] [--ranker] [--rerank DEPTH] [--control]
 
 {question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found, reranked}. CORPUS has the
 indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold recall in percent with its 95% bootstrap interval, and
@@ -9,6 +9,8 @@ p of a paired randomisation test against BM25 asked the question. `--to` keeps e
 "fused" is RRF over the question, its presupposition and its main clause. "weighted" repeats names and numbers for BM25, and
 adds a quarter of the presupposition's scores for the dense retriever. "rrf" and "hybrid" fuse the two retrievers' rankings
 of a row, by rank and by score. A reranked ranking ends at DEPTH, so recall@k beyond DEPTH equals recall@DEPTH.
+
+"ranker weighted" is the retriever "ranker" over BM25 asked the question and its names (`--ranker`).
 
 `--control` asks of each row whether it knows gold passages by their style (`controlled`). CORPUS needs passages of the format
 "gold" for that.
@@ -34,7 +36,6 @@ from ifqa.retrieval.queries import Part
 from ifqa.retrieval.rerank import reordered
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
-from ifqa.scoring.summary import score_ranking
 
 CUTOFFS = (1, 5, 20, 100)
 K = 100
@@ -50,6 +51,9 @@ def main() -> None:
     parser.add_argument("--split", default="full-dev")
     parser.add_argument("--only", choices=["bm25", "dense"], help="only this retriever, without hybrids")
     parser.add_argument("--asked", nargs="+", choices=ASKED, default=ASKED, help="only these rows (default: all)")
+    parser.add_argument(
+        "--ranker", action="store_true", help='also the retriever "ranker", over BM25 asked with its names'
+    )
     parser.add_argument("--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH of each")
     parser.add_argument(
         "--rerank-asked", nargs="+", choices=ASKED, default=ASKED, help="rerank only these (default: all)"
@@ -64,12 +68,16 @@ def main() -> None:
     names = [arguments.only] if arguments.only else ["bm25", "dense"]
     rows = rankings(questions, folder, names, arguments.asked)
     store = PassageStore(folder / "passages")
+    if arguments.ranker:
+        part = Part(load("retriever", "bm25")(folder / "bm25"), K, 1.0, "names")
+        rows["ranker weighted"] = load("retriever", "ranker")(parts=[part], passages=store.get).search(questions, K)
     if arguments.rerank:
         chosen = {name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked}
         rows |= reranked(chosen, questions, store, CrossEncoder(arguments.model), arguments.rerank)
-    table = scored(rows, questions, store)
+    own = judged(rows, questions, store)
+    table = scored(rows, own)
     print(markdown(table))
-    control = controlled(rows, questions, store) if arguments.control else {}
+    control = controlled(rows, own) if arguments.control else {}
     if control:
         print(control_markdown(control))
     if arguments.to:
@@ -134,19 +142,27 @@ def reranked(
     return found
 
 
-def scored(
+def judged(
     rows: dict[str, list[list[Hit]]], questions: Sequence[Question], store: PassageStore
-) -> dict[str, dict[str, dict[str, float]]]:
-    """Row -> "gold_any@K" -> value, low, high (percent), and p against the first row."""
+) -> list[dict[str, bool]]:
+    """For each question: id of a ranked passage -> whether it covers a gold passage of the question."""
+    found = []
+    for number, question in enumerate(questions):
+        ids = sorted({hit.passage_id for ranking in rows.values() for hit in ranking[number]})
+        passages = zip(ids, store.get(ids), strict=True)
+        found.append(
+            {one: any(covers(passage.text, gold) for gold in question.gold_passages) for one, passage in passages}
+        )
+    return found
+
+
+def scored(rows: dict[str, list[list[Hit]]], own: Sequence[dict[str, bool]]) -> dict[str, dict[str, dict[str, float]]]:
+    """Row -> "gold_any@K" -> value, low, high (percent), and p against the first row; `own` is that of `judged`."""
     table: dict[str, dict[str, dict[str, float]]] = {}
     baseline: dict[str, list[float]] = {}
     for name, ranking in rows.items():
-        values: dict[str, list[float]] = {f"gold_any@{k}": [] for k in CUTOFFS}
-        for question, hits in zip(questions, ranking, strict=True):
-            texts = [one.text for one in store.get([hit.passage_id for hit in hits])]
-            scores = score_ranking(question, texts, CUTOFFS)
-            for measure in values:
-                values[measure].append(scores[measure])
+        right = [[is_own[hit.passage_id] for hit in hits] for hits, is_own in zip(ranking, own, strict=True)]
+        values = {f"gold_any@{k}": [float(any(one[:k])) for one in right] for k in CUTOFFS}
         baseline = baseline or values
         table[name] = {}
         for measure, each in values.items():
@@ -157,7 +173,7 @@ def scored(
 
 
 def controlled(
-    rows: dict[str, list[list[Hit]]], questions: Sequence[Question], store: PassageStore
+    rows: dict[str, list[list[Hit]]], own: Sequence[dict[str, bool]]
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Row -> measure -> value, and its difference from the first row with the ends of a 95% bootstrap interval.
 
@@ -173,8 +189,8 @@ def controlled(
     each: dict[str, dict[str, list[float]]] = {}
     for name, ranking in rows.items():
         each[name] = {measure: [] for measure in measures}
-        for question, hits in zip(questions, ranking, strict=True):
-            others = _others(question, store.get([hit.passage_id for hit in hits]))
+        for hits, is_own in zip(ranking, own, strict=True):
+            others = [hit.passage_id.startswith(GOLD) for hit in hits if not is_own[hit.passage_id]]
             for k in CONTROL_CUTOFFS:
                 each[name][f"share@{k}"].append(100 * sum(others[:k]) / max(1, len(others[:k])))
             first = others.index(True) + 1 if True in others else math.inf
@@ -191,15 +207,6 @@ def controlled(
             value = sum(of_row) / len(of_row)
             table[name][measure] = {"value": value, "difference": mean, "low": low, "high": high}
     return table
-
-
-def _others(question: Question, passages: Sequence[Passage]) -> list[bool]:
-    """Of the passages that cover no gold passage of the question: whether each is a gold passage of another."""
-    return [
-        one.id.startswith(GOLD)
-        for one in passages
-        if not any(covers(one.text, gold) for gold in question.gold_passages)
-    ]
 
 
 def passed(measures: dict[str, dict[str, float]]) -> bool:

@@ -35,7 +35,7 @@ def ranking(*ids):
 
 def test_own_gold_passages_do_not_count_and_leave_their_rank(benchmark):
     rows = {"bm25": [ranking("gold/own", "article", "gold/2", "gold/3", "article-own")] * len(QUESTIONS)}
-    found = benchmark.controlled(rows, QUESTIONS, Texts())["bm25"]
+    found = benchmark.controlled(rows, benchmark.judged(rows, QUESTIONS, Texts()))["bm25"]
     assert {name: round(one["value"], 3) for name, one in found.items()} == {
         "share@1": 0,
         "share@5": 66.667,
@@ -56,7 +56,7 @@ def test_a_row_that_raises_gold_passages_fails_the_control(benchmark):
     rows = {
         name: [ranking(*one) for one in row] for name, row in [("plain", plain), ("styled", styled), ("own", answering)]
     }
-    found = benchmark.controlled(rows, QUESTIONS, Texts())
+    found = benchmark.controlled(rows, benchmark.judged(rows, QUESTIONS, Texts()))
     assert {name: benchmark.passed(one) for name, one in found.items()} == {"plain": True, "styled": False, "own": True}
     assert found["styled"]["share@5"]["value"] == 100
     assert found["own"]["share@20"]["difference"] == 0
@@ -69,4 +69,13 @@ def test_a_row_that_raises_gold_passages_fails_the_control(benchmark):
 
 def test_a_corpus_without_other_gold_passages_is_refused(benchmark):
     with pytest.raises(IfqaError, match="found none in any ranking"):
-        benchmark.controlled({"bm25": [ranking("gold/own", "article")] * len(QUESTIONS)}, QUESTIONS, Texts())
+        benchmark.controlled({"bm25": [ranking("gold/own", "article")]}, [{"gold/own": True, "article": False}])
+
+
+def test_recall_counts_the_first_passage_that_covers_a_gold_passage(benchmark):
+    rows = {"bm25": [ranking("article", "article-own")] * 40, "other": [ranking("article-own", "article")] * 40}
+    table = benchmark.scored(rows, benchmark.judged(rows, QUESTIONS, Texts()))
+    assert [round(one["value"]) for one in table["bm25"].values()] == [0, 100, 100, 100]
+    assert [round(one["value"]) for one in table["other"].values()] == [100] * 4
+    assert table["other"]["gold_any@1"]["p"] < 0.001
+    assert table["other"]["gold_any@5"]["p"] == 1
