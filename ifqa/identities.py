@@ -8,10 +8,12 @@ from operator import attrgetter
 
 from ifqa.records import Question
 
+GOLD = "gold/"  # ids of gold passages begin with it
+
 
 def gold_id(text: str) -> str:
     """The id of a gold passage: `gold/` and 12 hex digits of the SHA-1 of its text. Benchmarks give gold passages no ids."""
-    return "gold/" + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
+    return GOLD + hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
 _FIELDS = tuple(field.name for field in fields(Question))

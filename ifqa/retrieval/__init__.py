@@ -7,7 +7,9 @@ PLUGINS = {
     "fusion": "ifqa.retrieval.fusion:Fusion",
     "genread": "ifqa.retrieval.genread:GenRead",
     "gold": "ifqa.retrieval.gold:Gold",
+    "ranker": "ifqa.retrieval.ranker:Ranker",
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run:Run",
+    "static": "ifqa.retrieval.static:Static",
     "steps": "ifqa.retrieval.steps:Steps",
 }

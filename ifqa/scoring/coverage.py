@@ -13,11 +13,10 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
+from ifqa.identities import GOLD
 from ifqa.records import Question
 from ifqa.scoring.measures.covers import COVERED_SHARE, GRAM_WORDS, word_grams
 from ifqa.storage.files import field, read_jsonl
-
-_GOLD = "gold/"  # how records.gold_id() begins
 
 Page = tuple[str, str] | None  # identifies the page of a passage; None for a passage without a page
 End = tuple[Page, int]  # a page at the end of a shard, and how many of its passages are in the shard
@@ -180,7 +179,7 @@ def measure_shard(task: ShardTask) -> ShardStats:
             where = f"{task.path}:{number}"
             passage_id: str = field(record, "id", str, where)
             text: str = field(record, "contents", str, where)
-            is_gold = passage_id.startswith(_GOLD)
+            is_gold = passage_id.startswith(GOLD)
             golds[is_gold] += 1
             lengths[len(text.split())] += 1
             if grams:
@@ -197,7 +196,7 @@ def measure_shard(task: ShardTask) -> ShardStats:
 
 def _page(passage_id: str, title: str) -> Page:
     """The part of an id before "-n"; the title for ids without it, such as DPR's numbers; None for gold passages."""
-    if passage_id.startswith(_GOLD):
+    if passage_id.startswith(GOLD):
         return None
     page, _, number = passage_id.rpartition("-")
     if page and number.isdecimal():

@@ -1,0 +1,134 @@
+"""The ranker: what it compares, the weights that it reads, and what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.config.experiment import parse_experiment
+from ifqa.errors import IfqaError
+from ifqa.models.hub import encoder_folder
+from ifqa.pipeline.opening import refuse_other_families
+from ifqa.protocols import Retriever
+from ifqa.records import Hit, Passage, Question
+from ifqa.retrieval.matching import FEATURES, asked, features, weigher, words
+from ifqa.retrieval.queries import Part
+from ifqa.retrieval.ranker import Ranker, read_model
+
+TEXT = "If Ada Lind had not won the cup at Brill in 1931, which band would have played?"
+PASSAGES = {
+    "a": "Ada Lind won the cup at Brill in 1931 and turned to coaching; bands played.",
+    "b": "Brill is a village in Kent with a windmill.",
+    "c": "The Lind glacier moves two metres a year.",
+}
+
+
+class Scripted(Retriever):
+    """Always returns the same ranking."""
+
+    trained_on = ("abc",)
+
+    def search(self, questions, k):
+        return [[Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)][:k] for _ in questions]
+
+
+def fetch(ids):
+    return [Passage(one, "", PASSAGES[one]) for one in ids]
+
+
+def row(text, passage, others=()):
+    rows = features(
+        asked(text, lambda word: 0.1 if len(word) < 4 else 1.0), [1.0] * (1 + len(others)), [passage, *others]
+    )
+    return dict(zip(FEATURES, rows[0].tolist(), strict=True))
+
+
+def model(path, **changed):
+    weights = dict.fromkeys(FEATURES, 0.0) | {"words": 1.0} | changed.pop("weights", {})
+    path.write_text(json.dumps({"family": "ifqa/full", "sources": {"train.json": "f9"}, "weights": weights} | changed))
+    return str(path)
+
+
+def test_names_numbers_and_pairs_of_the_question_are_found():
+    found = row(TEXT, PASSAGES["a"])
+    assert found["names"] == 1.0
+    assert found["numbers"] == 1.0
+    assert found["pairs"] == 4 / 10  # "ada lind", "at brill", "brill in", "in 1931", of those with a long word
+    assert found["triples"] == 3 / 11  # "cup at brill", "at brill in", "brill in 1931"
+    assert found["words"] > found["asked words"]
+    only = row(TEXT, PASSAGES["b"])
+    assert only["names"] == 0.5  # of Ada Lind and Brill
+    assert only["numbers"] == only["triples"] == 0.0
+
+
+def test_plurals_match_and_nothing_else_is_cut():
+    assert words("Bands, the class of '31's glass is HIS") == "band the class of 31 s glass is his".split()
+
+
+def test_words_far_apart_are_not_near():
+    together = row("If Lind sang?", "Lind sang")
+    apart = row("If Lind sang?", f"Lind {'and so on ' * 10}sang")
+    assert together["words"] == apart["words"] == pytest.approx(2 / 2.1)
+    assert apart["near words"] < together["near words"] == together["words"]
+
+
+def test_a_word_that_few_passages_have_counts_more():
+    found = row("If Lind sang?", "Lind", ["sang", "sang", "sang"])
+    assert found["rare words"] > 0.5
+    assert row("If Lind sang?", "sang", ["Lind", "sang", "sang"])["rare words"] < 0.5
+
+
+def test_rarer_words_weigh_more():
+    weigh = weigher(encoder_folder())
+    assert 0 <= weigh("the") < weigh("would") < weigh("glacier") < weigh("zyxwvu") == 1.0
+
+
+texts = st.text(st.sampled_from("Ada Lind 1931 of the band, ."), max_size=80)
+
+
+@given(texts, st.lists(texts, max_size=4), st.text(st.sampled_from("xyz qu."), max_size=80))
+def test_words_that_the_question_lacks_change_nothing(question, passages, other):
+    own = asked(question, lambda word: 0.5)
+    scores = [1.0 / (1 + n) for n in range(len(passages))]
+    found = features(own, scores, passages)
+    assert found.shape == (len(passages), len(FEATURES))
+    assert np.isfinite(found).all()
+    assert np.allclose(found, features(own, scores, [f"{one} {other}" for one in passages]))
+
+
+def test_passages_are_ranked_by_the_models_weights(tmp_path):
+    questions = [Question("q/0", TEXT), Question("q/1", "If so?")]
+    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=model(tmp_path / "words.json"))
+    first, second = ranker.search(questions, 2)
+    assert [hit.passage_id for hit in first] == ["a", "b"]
+    assert first[0].score > first[1].score
+    assert [hit.passage_id for hit in second] == ["c", "b"]  # nothing matches: the order stays
+    weights = {"words": 0.0, "score": -1.0}
+    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=model(tmp_path / "low.json", weights=weights))
+    assert [hit.passage_id for hit in ranker.search(questions, 3)[0]] == ["a", "b", "c"]
+    assert (ranker.family, set(ranker.trained_on)) == ("ifqa/full", {"f9", "abc"})
+
+
+def test_what_a_ranker_cannot_use_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "model.json"
+    with pytest.raises(IfqaError, match=r"wants one .* found 2"):
+        Ranker(parts=[Part(Scripted(), 3)] * 2, passages=fetch)
+    with pytest.raises(IfqaError, match="does not exist"):
+        read_model(str(path))
+    with pytest.raises(IfqaError, match="features differ from this version's in length"):
+        read_model(model(path, weights={"length": 1.0}))
+    path.write_text("{}")
+    with pytest.raises(IfqaError, match="train it again"):
+        read_model(str(path))
+    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=model(path))
+    with pytest.raises(IfqaError, match="at least 1; found 0"):
+        ranker.search([Question("q/0", TEXT)], 0)
+
+
+def test_the_shipped_weights_are_refused_on_the_other_family():
+    assert Ranker.trained() == read_model("ifqa").family == "ifqa/full"
+    tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "sample", "retriever": {"name": "ranker"}}
+    with pytest.raises(IfqaError, match="was trained on ifqa/full"):
+        refuse_other_families(parse_experiment("mine", tables, "mine.toml"))
