@@ -3,7 +3,7 @@
     python experiments/benchmarks/static.py CORPUS [--questions 600] [--folder FOLDER]
 
 CORPUS has an index "bm25", which is asked the question and its names once more. FOLDER gets the static index (default: a
-temporary folder). Seconds are of the processor, on one core. The weights in the table are those of the static ranking; BM25's is 1.
+temporary folder). Seconds are of the processor, on one core. "fused W": the static ranking has the weight W, BM25's has 1.
 """
 
 import argparse
