@@ -1,7 +1,7 @@
 """Static embeddings: passages whose words mean what the question's words mean, at the cost of an index of words.
 
-A text's vector is a sum of its tokens' vectors (`ifqa.retrieval.vectors.token_table`), so that one core encodes tens of thousands
-of passages a second. Alone it finds less than BM25. It is meant to be fused with BM25.
+A text's vector is a sum of its tokens' vectors (`ifqa.retrieval.vectors.token_table`), so that one core encodes thousands of
+passages a second. It finds less than BM25, and adds little to it (docs/retrieval.md).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ from ifqa.storage.files import cached_sha256, read_json, require, sha256, write_
 
 _FACTS, _TABLE = "static.json", "table.safetensors"
 _SAMPLE = 50_000  # passages whose words are counted, and whose vectors choose the directions
-_START, _PER_SECOND = 25, 10_000  # seconds for the table; passages a second on one core
+_START, _PER_SECOND = 40, 5_500  # seconds for the table; passages a second on one core
 _ID_BYTES = 16
 _MEMORY = 900e6
 
@@ -121,7 +121,7 @@ class Static(Indexed):
 
     @classmethod
     def forecast(cls, passages: int, *, dimension: int = 256, **_: object) -> Cost:
-        """What `build` will take, extrapolated from 410,612 passages on one core."""
+        """What `build` will take, extrapolated from 49,565 passages on one core."""
         disk = passages * (2 * dimension + _ID_BYTES)
         searched = f"; then {decimal(disk)} to read for each search"
         return Cost(_START + passages / _PER_SECOND, disk, _MEMORY, searched)
