@@ -5,10 +5,13 @@ output. Any other exit is a bug.
 """
 
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from ifqa.cli import others, trainings
 from ifqa.cli.ask import ask
@@ -256,11 +259,17 @@ def options(
     show_help(context)
 
 
+@cache
+def parser() -> Callable[..., Any]:
+    """What reads the arguments and calls a verb, built once in a process: typer builds it anew for each call of `app`."""
+    return get_command(app)
+
+
 def main() -> None:
     """Run the command line; the user's errors are one line on stderr and exit code 2."""
 
     def command() -> int:
         refuse_broken_text(sys.argv[1:])
-        return int(app(standalone_mode=False) or 0)
+        return int(parser()(standalone_mode=False) or 0)
 
     run_process(command)

@@ -186,16 +186,16 @@ def test_an_experiment_that_fails_does_not_stop_the_next_one(built):
     assert not (built / "experiments/mine+limit=3").exists()
 
 
-def test_a_stage_names_the_command_of_a_missing_earlier_stage(work):
-    assert_refused(ifqa("retrieve", "mine", folder=work), "ifqa passages mine")
-    assert ifqa("passages", "mine", folder=work).returncode == 0
-    assert_refused(ifqa("retrieve", "mine", folder=work), "ifqa index mine")
-    assert ifqa("index", "mine", folder=work).returncode == 0
-    assert_refused(ifqa("read", "mine", folder=work), "ifqa retrieve mine")
-    assert ifqa("retrieve", "mine", folder=work).returncode == 0
-    assert_refused(ifqa("score", "mine", folder=work), "ifqa read mine")
-    assert ifqa("read", "mine", folder=work).returncode == 0
-    assert ifqa("score", "mine", folder=work).returncode == 0
+def test_a_stage_names_the_command_of_a_missing_earlier_stage(built):
+    shutil.rmtree(built / "experiments/mine/score")
+    for verb, missing, wanted in (
+        ("score", "experiments/mine/read", "ifqa read mine"),
+        ("read", "experiments/mine/retrieve", "ifqa retrieve mine"),
+        ("retrieve", "indexes/mine/bm25", "ifqa index mine"),
+        ("retrieve", "indexes/mine/passages", "ifqa passages mine"),
+    ):
+        shutil.rmtree(built / missing)
+        assert_refused(ifqa(verb, "mine", folder=built), wanted)
 
 
 @pytest.mark.parametrize(
@@ -308,13 +308,13 @@ def test_a_full_disk_gives_a_one_line_error_and_keeps_what_was_built(work):
     assert content(work / "indexes") == before
 
 
-def test_a_second_process_on_an_experiment_is_refused(work):
+def test_a_second_process_on_an_experiment_is_refused(built):
     holder = "import sys; from pathlib import Path; from ifqa.storage import artifacts\nwith artifacts.lock(Path('experiments/mine')): print('in', flush=True); sys.stdin.read()"
     with subprocess.Popen(
-        [sys.executable, "-c", holder], cwd=work, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", holder], cwd=built, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "in\n"
-        assert_refused(ifqa("run", "mine", folder=work), "another process is at work in experiments/mine")
+        assert_refused(ifqa("run", "mine", folder=built), "another process is at work in experiments/mine")
         other.kill()
 
 

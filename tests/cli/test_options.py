@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from typer.main import get_command
 
 from ifqa.cli import app as module
 from ifqa.cli.process import STOPPED
@@ -78,8 +77,7 @@ def ifqa(capsys, monkeypatch, tmp_path):
 
 
 def options(verb):
-    command = get_command(module.app).commands[verb]
-    return {name for one in command.params for name in one.opts if name.startswith("--")}
+    return {name for one in module.parser().commands[verb].params for name in one.opts if name.startswith("--")}
 
 
 @pytest.mark.parametrize("verb", VERBS)
