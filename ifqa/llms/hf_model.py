@@ -14,8 +14,8 @@ _SHARE = 0.4  # of a GPU's free memory, for keys and values
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
 
 
-def load_model(folder: Path, device: str, precision: str) -> Any:
-    """The network in evaluation mode, on its device.
+def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> Any:
+    """The network in evaluation mode, on its device, with an adapter of peft merged into its weights.
 
     Raises:
         IfqaError: it does not load, lacks weights, is no causal language model, or is too large for the device.
@@ -40,10 +40,21 @@ def load_model(folder: Path, device: str, precision: str) -> Any:
             f"{folder} lacks weights of a causal language model: {len(wrong)} are missing or of another shape, such as "
             f"{wrong[0]}; {MEND}"
         )
+    if adapter:
+        model = _merged(model, adapter)
     try:
         return model.eval().to(device)
     except torch.OutOfMemoryError as error:
         raise IfqaError(f"{folder} does not fit into the memory of {device}; take a smaller model") from error
+
+
+def _merged(model: Any, adapter: Path) -> Any:
+    try:
+        from peft import PeftModel
+    except ImportError as error:
+        raise IfqaError(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
+    with loading(str(adapter), adapter, "an adapter of peft"):
+        return PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
 
 
 def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:

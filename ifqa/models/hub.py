@@ -49,6 +49,10 @@ def encoder_folder() -> Path:
     return folder
 
 
+#: How to get a model that is not here.
+FETCHED = (
+    "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
+)
 _MEND = "wanted a folder, or a model on the hub; where there is no network, copy its folder here and name that folder"
 
 

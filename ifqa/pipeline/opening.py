@@ -18,6 +18,7 @@ from ifqa.retrieval.queries import Part
 from ifqa.storage.files import json_line, sha256
 
 _P = TypeVar("_P", bound=Plugin)
+_TUNED = "language model {!r} was tuned on"
 
 
 class Session:
@@ -36,7 +37,8 @@ class Session:
         """The experiment's language model.
 
         Raises:
-            IfqaError: a setting is out of range, or the model cannot be opened.
+            IfqaError: a setting is out of range, the model cannot be opened, or it was tuned on another split family of the
+                benchmark.
         """
         assert experiment.llm is not None
         with self._lock:
@@ -44,7 +46,9 @@ class Session:
             if key not in self._models:
                 plugin = load("llm", experiment.llm["name"])
                 self._models[key] = opened(plugin, experiment.llm_settings, experiment.root, budget=self.budget)
-            return self._models[key]
+            model = self._models[key]
+        _refuse(_TUNED.format(experiment.llm["name"]), model.family, experiment)
+        return model
 
 
 def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **given: object) -> _P:
@@ -117,6 +121,11 @@ def refuse_other_families(experiment: Experiment) -> None:
     Raises:
         IfqaError: a retriever's or the reader's weights were trained on another split family of the same benchmark.
     """
+    if experiment.llm:
+        llm = load("llm", experiment.llm["name"])
+        named = settings_at(llm.__init__, experiment.llm_settings, experiment.root)
+        tuned = llm.trained(**accepted_arguments(llm.trained, root=experiment.root), **named)
+        _refuse(_TUNED.format(experiment.llm["name"]), tuned, experiment)
     plugins: list[tuple[Literal["retriever", "reader"], str, dict[str, object], bool]] = []
     if experiment.reader:
         plugins.append(("reader", experiment.reader["name"], experiment.reader_settings, False))
