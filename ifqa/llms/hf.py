@@ -104,11 +104,11 @@ class HF(LanguageModel):
 
     def count(self, text: str) -> int:
         """Tokens of a text, with those that the tokenizer adds around it (of a chat: see `prompt_tokens`)."""
-        return len(self._tokenise(text, add_special_tokens=True))
+        return len(self.tokenise(text, add_special_tokens=True))
 
     def prompt_tokens(self, request: Request) -> int:
-        """Tokens of a request's prompt as the model gets it, with the chat template."""
-        return len(self._ids(request))
+        """How many tokens a request's prompt has."""
+        return len(self.ids(request))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would take; requests that are stored, repeated or too long take nothing."""
@@ -176,7 +176,7 @@ class HF(LanguageModel):
         if request.messages and not self.chat:
             raise IfqaError(f"{self.name} has no chat template and takes no messages; give it a text to continue")
         try:
-            ids = self._ids(request)
+            ids = self.ids(request)
         except TemplateError as error:
             return [], f"the model's chat template refuses the messages: {' '.join(str(error).split())[:200]}"
         if not ids:
@@ -188,10 +188,11 @@ class HF(LanguageModel):
             )
         return ids, ""
 
-    def _ids(self, request: Request) -> list[int]:
+    def ids(self, request: Request) -> list[int]:
+        """The tokens of a request's prompt as the model gets it, with the chat template."""
         if not request.messages:
-            return self._tokenise(request.text, add_special_tokens=True)
-        return self._tokenise(self._render(request), add_special_tokens=False)
+            return self.tokenise(request.text, add_special_tokens=True)
+        return self.tokenise(self._render(request), add_special_tokens=False)
 
     def _render(self, request: Request) -> str:
         from jinja2 import TemplateError
@@ -213,7 +214,8 @@ class HF(LanguageModel):
         first, second, *rest = chat
         return render([second | {"content": f"{first['content']}\n\n{second['content']}"}, *rest])
 
-    def _tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
+    def tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
+        """The tokens of a text."""
         whole = text.encode("utf-8", "replace").decode()  # a lone surrogate is no character
         ids: list[int] = self.tokenizer(whole, add_special_tokens=add_special_tokens)["input_ids"]
         return ids

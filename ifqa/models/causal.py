@@ -86,12 +86,12 @@ def lacks(name: str, root: Path = Path()) -> str:
     if is_gguf(name):
         return "" if (root / name).is_file() else "no such file; put it there or name another"
     if is_adapter(root / name):
-        return lacks(_base_of(root / name), root)
+        return lacks(base_of(root / name), root)
     here = is_here(str(root / name)) or is_here(name)
     return "" if here else FETCHED
 
 
-def _base_of(folder: Path) -> str:
+def base_of(folder: Path) -> str:
     """The name of the model that an adapter is for."""
     settings = read_json(folder / SETTINGS)
     if not isinstance(settings, dict):
@@ -102,7 +102,7 @@ def _base_of(folder: Path) -> str:
 def _of_adapter(folder: Path, root: Path) -> Found:
     if not (folder / ADAPTER).is_file():
         raise IfqaError(f"{folder} has {SETTINGS} and no {ADAPTER}; wanted an adapter with weights in safetensors")
-    name = _base_of(folder)
+    name = base_of(folder)
     base = find(name if name == smollm2.NAME or not (root / name).exists() else str(root / name), root)
     if base.adapter:
         raise IfqaError(f"{folder}: its model {name} is an adapter itself; wanted an adapter on a whole model")
