@@ -49,7 +49,7 @@ class Plugin:
 
 
 class Learned(Plugin):
-    """What retrievers and readers share: both may be trained on questions, and both may ask a language model."""
+    """What retrievers, readers and language models share: they may be trained on questions, and the first two ask the third."""
 
     learnt: ClassVar[str] = "was trained on"  # a message's words for "has seen the questions of the family"
     family: str = ""  # the split family whose questions it has seen, as `Benchmark.family` gives it
@@ -127,7 +127,7 @@ class Reader(Learned):
         return []
 
 
-class LanguageModel(Plugin):
+class LanguageModel(Learned):
     """Completes prompts."""
 
     name: str = ""  # its completions are stored under this name
@@ -137,13 +137,6 @@ class LanguageModel(Plugin):
     concurrent: bool = False  # whether several threads may call `complete` at once
     streams: bool = False  # whether `ifqa.llms.hearing.listener()` hears a completion while it is generated
     window: int = 4096  # tokens of prompt and answer together
-    family: str = ""  # the split family whose questions it was tuned on
-    trained_on: Collection[str] = ()  # SHA-256 of the files with those questions
-
-    @classmethod
-    def trained(cls, *_: Any, **settings: Any) -> str:
-        """The split family of these settings' model, without loading it."""
-        return ""
 
     @property
     def spent(self) -> Spent:

@@ -130,6 +130,8 @@ class HF(LanguageModel):
         Raises:
             IfqaError: a request has messages and the model no chat template, or the model's weights are damaged.
         """
+        from ifqa.llms.hf_cache import Caches  # loads transformers
+
         times = Counter(requests)
         done: dict[Request, Completion] = {}
 
@@ -156,8 +158,6 @@ class HF(LanguageModel):
             else:
                 todo.append((request, ids))
         todo.sort(key=lambda one: -len(one[1]) - one[0].max_tokens)
-        from ifqa.llms.hf_cache import Caches
-
         caches = Caches(self.model, [ids for _, ids in todo])
         while todo:
             group = todo[: self._together(todo)]
@@ -221,13 +221,14 @@ class HF(LanguageModel):
         return ids
 
     def _together(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
-        """How many of the first requests make the next batch."""
+        """How many of the first requests make the next batch; batches are even, as one of a single prompt is slow for it."""
         longest = most = 0
-        for number, (request, ids) in enumerate(todo[:_TOGETHER]):
+        for number, (request, ids) in enumerate(todo[:_TOGETHER], start=1):
             longest, most = max(longest, len(ids)), max(most, request.max_tokens)
-            if number and (number + 1) * (longest + most) > self.room:
-                return number
-        return min(len(todo), _TOGETHER)
+            if number > 1 and number * (longest + most) > self.room:
+                break
+            fits = number
+        return -(-len(todo) // -(-len(todo) // fits))
 
     def _generate(
         self, group: Sequence[tuple[Request, list[int]]], caches: "Caches", heard: Heard | None
@@ -236,13 +237,10 @@ class HF(LanguageModel):
         import torch
 
         width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
-        shared = caches.shared  # the padding stands behind the beginning that all share
         device = self.model.device
         requests = [request for request, _ in group]
         rows = Rows(requests, self._ends, self._decode, self._piece, heard)
-        rest = [(width - len(ids), ids) for _, ids in group]
-        padded = torch.tensor([ids[:shared] + [self._pad] * n + ids[shared:] for n, ids in rest], device=device)
-        mask = torch.tensor([[1] * shared + [0] * n + [1] * len(ids[shared:]) for n, ids in rest], device=device)
+        padded, mask = caches.padded([ids for _, ids in group], self._pad)
         try:
             with torch.inference_mode():
                 self.model.generate(
@@ -296,5 +294,5 @@ class HF(LanguageModel):
 
     @classmethod
     def trained(cls, model: str, root: Path = Path(), **_: Any) -> str:
-        """The split family of an adapter's training questions; empty for a model without an adapter."""
+        """The split family of an adapter's training questions; empty for other models."""
         return find(model, root).family if is_adapter(Path(model)) else ""

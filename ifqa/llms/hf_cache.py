@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FEWEST = 16  # tokens that are worth a pass of their own
 
 
-def common(prompts: Sequence[Sequence[int]]) -> int:
+def common(prompts: Sequence[list[int]]) -> int:
     """How many tokens all prompts begin with alike; each keeps one token at least, as the answer begins after it."""
     first, last = min(prompts), max(prompts)  # in the order of a dictionary, all others lie between them
     same = next((n for n, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
@@ -59,13 +59,21 @@ class Caches:
         shared: the number of tokens in a cache at its start.
     """
 
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]]) -> None:
+    def __init__(self, model: Any, prompts: Sequence[list[int]]) -> None:
         # Other layers, such as those of a sliding window or a recurrence, keep what `Buffer` does not
         plain = all(type(layer) is DynamicLayer for layer in DynamicCache(config=model.config).layers)
         same = common(prompts) if plain and len(prompts) > 1 else 0
         self.shared = same if same >= _FEWEST else 0
         self._model, self._ids, self._plain = model, list(prompts[0][: self.shared]) if prompts else [], plain
         self._layers: list[tuple[Tensor, Tensor]] = []
+
+    def padded(self, prompts: Sequence[list[int]], pad: int) -> tuple["Tensor", "Tensor"]:
+        """The token ids of a batch and their mask, [rows, tokens]; the padding stands behind the beginning that all share."""
+        width, same, device = max(map(len, prompts)), self.shared, self._model.device
+        lacking = [width - len(ids) for ids in prompts]
+        padded = [ids[:same] + [pad] * n + ids[same:] for n, ids in zip(lacking, prompts, strict=True)]
+        mask = [[1] * same + [0] * n + [1] * (width - same - n) for n in lacking]
+        return torch.tensor(padded, device=device), torch.tensor(mask, device=device)
 
     def cache(self, rows: int, tokens: int) -> Any:
         """A cache for a batch, with room for so many tokens a row; None for a model that keeps something else."""

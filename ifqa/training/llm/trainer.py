@@ -193,7 +193,7 @@ def _trainer(
 
     class Tuner(Trainer):
         def _get_train_sampler(self, *_: Any) -> Any:
-            return SequentialSampler(rows)  # type: ignore[arg-type]  # a list is all that it needs
+            return SequentialSampler(rows)
 
         def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
             return loss_of(model, inputs, settings["beta"])

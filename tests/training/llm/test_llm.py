@@ -112,18 +112,26 @@ def logits_of(network: torch.nn.Module, ids: list[int]) -> torch.Tensor:
 
 
 def test_the_loss_is_that_of_each_answer_alone(start: str, tmp_path: Path) -> None:
-    asks, network = Asks(opened(start, tmp_path), load_prompt("short"), 400), AutoModelForCausalLM.from_pretrained(start)
+    asks, network = (
+        Asks(opened(start, tmp_path), load_prompt("short"), 400),
+        AutoModelForCausalLM.from_pretrained(start),
+    )
     rows = with_answers(MATERIAL, asks, ALL)[:3]
     expected = []
     for row in rows:
         [answer] = row["answers"]
         logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
         expected.append(F.cross_entropy(logits, torch.tensor(answer)))
-    assert loss_of(network, collate(rows, 0), 0.1).item() == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
+    assert loss_of(network, collate(rows, 0), 0.1).item() == pytest.approx(
+        torch.stack(expected).mean().item(), rel=1e-4
+    )
 
 
 def test_the_preference_loss_is_the_published_formula(start: str, tmp_path: Path) -> None:
-    asks, network = Asks(opened(start, tmp_path), load_prompt("short"), 400), AutoModelForCausalLM.from_pretrained(start)
+    asks, network = (
+        Asks(opened(start, tmp_path), load_prompt("short"), 400),
+        AutoModelForCausalLM.from_pretrained(start),
+    )
     rows = with_preferences(MATERIAL, asks, ALL | {"epochs": 1})[:3]
     expected = []
     for n, row in enumerate(rows):
@@ -133,7 +141,9 @@ def test_the_preference_loss_is_the_published_formula(start: str, tmp_path: Path
             logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
             gains.append(-F.cross_entropy(logits, torch.tensor(answer), reduction="sum").item() - before)
         expected.append(-F.logsigmoid(torch.tensor(0.3 * (gains[0] - gains[1]))))
-    assert loss_of(network, collate(rows, 0), 0.3).item() == pytest.approx(torch.stack(expected).mean().item(), rel=1e-4)
+    assert loss_of(network, collate(rows, 0), 0.3).item() == pytest.approx(
+        torch.stack(expected).mean().item(), rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("method", ["sft", "dpo"])
@@ -220,7 +230,7 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
         "llm": {"name": "hf", "model": str(whole["sft"]), "device": "cpu"},
     }  # fmt: skip
     few, full = (parse_experiment("x", tables | {"split": split}, "x", tmp_path) for split in ("few-dev", "full-dev"))
-    said = "language model 'hf' was tuned on ifqa/full and may not be tested on ifqa/few"
+    said = "language model 'hf' was trained on ifqa/full and may not be tested on ifqa/few"
     with pytest.raises(IfqaError, match=said):
         refuse_other_families(few)
     with pytest.raises(IfqaError, match=said):
@@ -245,7 +255,9 @@ def test_an_adapter_on_another_model_is_refused(whole: dict[str, Path], start: s
     with pytest.raises(IfqaError, match=r"was trained on another .*other .*; train it again"):
         find(str(folder))
     (folder / "adapter_model.safetensors").unlink()
-    with pytest.raises(IfqaError, match=r"no adapter_model\.safetensors; wanted an adapter with weights in safetensors"):
+    with pytest.raises(
+        IfqaError, match=r"no adapter_model\.safetensors; wanted an adapter with weights in safetensors"
+    ):
         find(str(folder))
 
 
@@ -269,7 +281,11 @@ def test_what_cannot_be_tuned_is_refused_before_anything_is_written(
 def test_questions_without_answers_or_pairs_are_refused(start: str, tmp_path: Path) -> None:
     for questions, method, said in [
         ([Question("t/0", "If?")], "sft", "none of 1 training questions has an answer"),
-        ([Question("t/0", "If?", ("nothing much",), TEXTS[:1])], "dpo", "has an answer of the real world, or a name or number"),
+        (
+            [Question("t/0", "If?", ("nothing much",), TEXTS[:1])],
+            "dpo",
+            "has an answer of the real world, or a name or number",
+        ),
     ]:
         with pytest.raises(IfqaError, match=said):
             trainer.train(Material(questions, [[]], ""), tmp_path / "made", model=start, method=method)

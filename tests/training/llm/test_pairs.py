@@ -27,7 +27,9 @@ def test_a_name_is_replaced_by_another_answer_of_as_many_words():
 
 @given(st.integers(0, 9999), st.integers(0, 5))
 def test_a_number_is_changed_in_answer_and_passage_alike(number, seed):
-    [pair] = pairs([asked(0, f"{number} men", f"It took {number} men; 1{number:04} others, and 3.{number} miles.")], seed)
+    [pair] = pairs(
+        [asked(0, f"{number} men", f"It took {number} men; 1{number:04} others, and 3.{number} miles.")], seed
+    )
     assert pair.kind == "number"
     new = re.match(r"\d+", pair.chosen)[0]
     assert new != str(number)
@@ -57,7 +59,9 @@ def test_pairs_of_the_sample_depend_on_the_seed_and_not_on_order():
     questions = open_benchmark("sample").questions("train")
     made = pairs(questions, 0)
     assert {one.kind for one in made} == {"number", "entity"}
-    assert sorted(pairs(questions[::-1], 0), key=lambda one: one.question.id) == sorted(made, key=lambda one: one.question.id)
+    assert sorted(pairs(questions[::-1], 0), key=lambda one: one.question.id) == sorted(
+        made, key=lambda one: one.question.id
+    )
     assert pairs(questions, 1) != made
     for one in made:
         assert any(one.chosen in text or re.search(r"\d", one.chosen) for text in one.passages)
