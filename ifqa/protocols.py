@@ -47,7 +47,7 @@ class Plugin:
 
 
 class Learned(Plugin):
-    """What retrievers and readers share: both may be trained on questions, and both may ask a language model."""
+    """What retrievers, readers and language models share: they may be trained on questions, and the first two ask the third."""
 
     learnt: ClassVar[str] = "was trained on"  # a message's words for "has seen the questions of the family"
     family: str = ""  # the split family whose questions it has seen, as `Benchmark.family` gives it
@@ -129,7 +129,7 @@ class Reader(Learned):
         return []
 
 
-class LanguageModel(Plugin):
+class LanguageModel(Learned):
     """Completes prompts."""
 
     name: str = ""  # its completions are stored under this name

@@ -24,8 +24,9 @@ _PARTS = (
     ("faiss-cpu", "approximate search; extra cpu"),
     ("faiss-gpu", "approximate search on a GPU; extra gpu"),
     ("onnxscript", "8-bit encoding on a CPU; extra onnx"),
-    ("peft", "training the reranker; extra train"),
+    ("peft", "training the reranker, tuning language models; extra train"),
     ("datasets", "training the reranker and dense retrievers; extra train"),
+    ("gguf", "language models in GGUF files, such as smollm2; extra gguf"),
     ("pypdfium2", "PDF files among your own documents; extra documents"),
     ("ray", "scale-out; extra ray"),
 )

@@ -133,6 +133,22 @@ def train_unifiedqa(
     _train("unifiedqa", given | {"dev": dev, "experiment": experiment})
 
 
+@train.command("llm")
+@_training("models/llm")
+def train_llm(
+    given: Given,
+    method: Annotated[
+        str, typer.Option(help="sft (learn the answers) or dpo (prefer them to those of the real world).")
+    ] = "sft",
+    model: Annotated[
+        str, typer.Option(help="Model to tune: smollm2, a GGUF file, a folder, a hub's name, or an adapter's folder.")
+    ] = "smollm2",
+) -> None:
+    """Tune a language model for the reader 'llm', as an adapter: --model FOLDER then reads with it."""
+    given["settings"] = {"method": method, "model": model} | given["settings"]
+    _train("llm", given)
+
+
 @train.command("adaboost")
 @_training("models/adaboost", corpus=None, benchmark="wiqa", split="train")
 def train_adaboost(given: Given) -> None:

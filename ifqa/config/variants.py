@@ -15,6 +15,7 @@ from ifqa.config.expected import expected_tables
 from ifqa.config.experiment import Experiment, load_experiment, parse_experiment
 from ifqa.config.names import bases, changed_keys
 from ifqa.errors import IfqaError, unknown
+from ifqa.models.causal import runs_here
 from ifqa.plugins import load
 from ifqa.storage.files import create, write
 
@@ -58,6 +59,9 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
 
     Settings in a plugin's `not_identity`, such as a language model's concurrency or cap, do not change the name: the answers
     stay the same.
+
+    A model on this machine (`ifqa.models.causal.runs_here`) is asked in this process, unless the experiment or a change names a
+    server or another plugin.
 
     A variant has no expected scores, because those are of the unchanged experiment. Only if nothing but the language model
     changes, it keeps expected scores of retired models, which are shown without a verdict. A variant is listed in the same
@@ -135,9 +139,20 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
         else:
             known = "k limit seed split corpus retriever reader llm retriever.… reader.… llm.…".split()
             raise unknown("setting", key, known)
+    named = "llm.name" in changes or "llm" in changes
+    if "llm.model" in changes and not named and _is_local(tables["llm"], experiment):
+        tables["llm"] = {"name": "hf", "model": changes["llm.model"]} | {
+            key.removeprefix("llm."): value for key, value in changes.items() if key.startswith("llm.")
+        }
     if tables.get("reader") and not tables["reader"].get("passages") and "reader.passages" not in changes:
         tables["reader"] = {key: value for key, value in tables["reader"].items() if key != "passages"}
     return parse_experiment(experiment.name, tables, f"experiment {experiment.name}", experiment.root)
+
+
+def _is_local(llm: Mapping[str, object], experiment: Experiment) -> bool:
+    """Whether a model that a flag names runs in this process: it is on this machine, and no server is named."""
+    asked = llm.get("name", "openai") == "openai" and not llm.get("base_url")
+    return asked and runs_here(str(llm["model"]), experiment.root)
 
 
 def changed_in_base(variant: Experiment) -> list[str]:

@@ -1,10 +1,12 @@
-"""Runs a causal language model of transformers in this process, with its chat template, in batches."""
+"""Runs a causal language model of transformers in this process, with its chat template, in batches.
 
-import hashlib
+The beginning that all prompts of a call share, such as their demonstrations, is computed once (`ifqa.llms.hf_cache`).
+"""
+
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
 from ifqa.llms.completions import Store, check_store
@@ -12,12 +14,16 @@ from ifqa.llms.decoding import Draws, Rows
 from ifqa.llms.hearing import Heard, listener
 from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
 from ifqa.models.batches import out_of_memory
-from ifqa.models.hub import model_folder, quiet, weights_identity
+from ifqa.models.causal import find, is_adapter
+from ifqa.models.hub import quiet
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, Place, silent
 from ifqa.records import Completion, Request
 from ifqa.settings import Natural, Precision, checked
 from ifqa.spending import Estimate, Spent
+
+if TYPE_CHECKING:
+    from ifqa.llms.hf_cache import Caches
 
 _TOGETHER = 256  # prompts in a batch, at most, as the logits of all are in memory
 # Qwen3's template: no thinking, the answer alone. Llama 3's: a fixed date, so that prompts are the same every day.
@@ -32,7 +38,8 @@ class HF(LanguageModel):
     float32 batching changes no answer; in bfloat16 it changes roundings.
 
     Args:
-        model: a folder, or a name of the hub, with safetensors or weights that load as tensors; no code of it is run.
+        model: "smollm2", a GGUF file, a folder with a model or an adapter, or a name of the hub (`ifqa.models.causal`). The
+            weights are safetensors, or load as tensors; no code of the model is run.
         device: "cpu", "cuda", "mps", or "auto": CUDA if there is a GPU, else the CPU.
         precision: "float32", "bfloat16", or "auto": bfloat16 if the hardware multiplies in it.
         batch_tokens: tokens of prompts and answers in a batch, with padding; 0 for a value that suits the device. If the
@@ -44,6 +51,8 @@ class HF(LanguageModel):
         name: the model, with a hash of its weights, tokenizer and chat template, and a precision if one was asked for;
             completions are stored under it.
         chat: whether it has a chat template, and takes messages; else it continues a text.
+        family: split family of an adapter's training questions.
+        trained_on: SHA-256 of the files with these questions.
 
     Raises:
         IfqaError: the model cannot be found, is no causal language model, has no tokenizer, or an argument is wrong.
@@ -68,15 +77,16 @@ class HF(LanguageModel):
         if not model.strip():
             raise IfqaError(f"hf: model is empty; {MEND}")
         quiet()
-        folder = model_folder(model)
-        self.model = load_model(folder, device, precision)
-        self.tokenizer = load_tokenizer(folder, self.model)
+        found = find(model, root)
+        self.family, self.trained_on = found.family, found.sources
+        self.model = load_model(found.folder, device, precision, found.adapter)
+        self.tokenizer = load_tokenizer(found.folder, self.model)
         own = window_of(self.model)
         if window > own:
             raise IfqaError(f"hf: window is {window:,}, and {model} has no more than {own:,} positions")
         self.window = window or own
         self.chat = bool(self.tokenizer.chat_template)
-        self.name = f"{folder.resolve().name if Path(model).is_dir() else model}@{self.fingerprint(model)[:16]}"
+        self.name = f"{Path(model).resolve().name if Path(model).exists() else model}@{found.identity[:16]}"
         if precision != "auto":
             self.name += f" {precision}"
         self.room = batch_tokens or room(self.model)
@@ -94,11 +104,11 @@ class HF(LanguageModel):
 
     def count(self, text: str) -> int:
         """Tokens of a text, with those that the tokenizer adds around it (of a chat: see `prompt_tokens`)."""
-        return len(self._tokenise(text, add_special_tokens=True))
+        return len(self.tokenise(text, add_special_tokens=True))
 
     def prompt_tokens(self, request: Request) -> int:
-        """Tokens of a request's prompt as the model gets it, with the chat template."""
-        return len(self._ids(request))
+        """How many tokens a request's prompt has."""
+        return len(self.ids(request))
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would take; requests that are stored, repeated or too long take nothing."""
@@ -120,6 +130,8 @@ class HF(LanguageModel):
         Raises:
             IfqaError: a request has messages and the model no chat template, or the model's weights are damaged.
         """
+        from ifqa.llms.hf_cache import Caches  # loads transformers
+
         times = Counter(requests)
         done: dict[Request, Completion] = {}
 
@@ -146,9 +158,10 @@ class HF(LanguageModel):
             else:
                 todo.append((request, ids))
         todo.sort(key=lambda one: -len(one[1]) - one[0].max_tokens)
+        caches = Caches(self.model, [ids for _, ids in todo])
         while todo:
             group = todo[: self._together(todo)]
-            completions = self._generate(group, listener() if group[0][0] == requests[0] else None)
+            completions = self._generate(group, caches, listener() if group[0][0] == requests[0] else None)
             for (request, _), completion in zip(group, completions, strict=False):
                 if not completion.error:
                     self._store.put(self.name, request, completion)
@@ -163,7 +176,7 @@ class HF(LanguageModel):
         if request.messages and not self.chat:
             raise IfqaError(f"{self.name} has no chat template and takes no messages; give it a text to continue")
         try:
-            ids = self._ids(request)
+            ids = self.ids(request)
         except TemplateError as error:
             return [], f"the model's chat template refuses the messages: {' '.join(str(error).split())[:200]}"
         if not ids:
@@ -175,10 +188,11 @@ class HF(LanguageModel):
             )
         return ids, ""
 
-    def _ids(self, request: Request) -> list[int]:
+    def ids(self, request: Request) -> list[int]:
+        """The tokens of a request's prompt as the model gets it, with the chat template."""
         if not request.messages:
-            return self._tokenise(request.text, add_special_tokens=True)
-        return self._tokenise(self._render(request), add_special_tokens=False)
+            return self.tokenise(request.text, add_special_tokens=True)
+        return self.tokenise(self._render(request), add_special_tokens=False)
 
     def _render(self, request: Request) -> str:
         from jinja2 import TemplateError
@@ -200,21 +214,25 @@ class HF(LanguageModel):
         first, second, *rest = chat
         return render([second | {"content": f"{first['content']}\n\n{second['content']}"}, *rest])
 
-    def _tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
+    def tokenise(self, text: str, add_special_tokens: bool) -> list[int]:
+        """The tokens of a text."""
         whole = text.encode("utf-8", "replace").decode()  # a lone surrogate is no character
         ids: list[int] = self.tokenizer(whole, add_special_tokens=add_special_tokens)["input_ids"]
         return ids
 
     def _together(self, todo: Sequence[tuple[Request, list[int]]]) -> int:
-        """How many of the first requests make the next batch."""
+        """How many of the first requests make the next batch; batches are even, as one of a single prompt is slow for it."""
         longest = most = 0
-        for number, (request, ids) in enumerate(todo[:_TOGETHER]):
+        for number, (request, ids) in enumerate(todo[:_TOGETHER], start=1):
             longest, most = max(longest, len(ids)), max(most, request.max_tokens)
-            if number and (number + 1) * (longest + most) > self.room:
-                return number
-        return min(len(todo), _TOGETHER)
+            if number > 1 and number * (longest + most) > self.room:
+                break
+            fits = number
+        return -(-len(todo) // -(-len(todo) // fits))
 
-    def _generate(self, group: Sequence[tuple[Request, list[int]]], heard: Heard | None) -> list[Completion]:
+    def _generate(
+        self, group: Sequence[tuple[Request, list[int]]], caches: "Caches", heard: Heard | None
+    ) -> list[Completion]:
         """Completions of a batch, the first one heard; none if the memory was too small for several: the next is smaller."""
         import torch
 
@@ -222,13 +240,13 @@ class HF(LanguageModel):
         device = self.model.device
         requests = [request for request, _ in group]
         rows = Rows(requests, self._ends, self._decode, self._piece, heard)
-        padded = torch.tensor([[self._pad] * (width - len(ids)) + ids for _, ids in group], device=device)
-        mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for _, ids in group], device=device)
+        padded, mask = caches.padded([ids for _, ids in group], self._pad)
         try:
             with torch.inference_mode():
                 self.model.generate(
                     input_ids=padded,
                     attention_mask=mask,
+                    past_key_values=caches.cache(len(group), width + most),
                     generation_config=self._settings(max_new_tokens=most),
                     logits_processor=[Draws(requests, str(device))],
                     stopping_criteria=[rows],
@@ -270,9 +288,11 @@ class HF(LanguageModel):
         check_store(store)
 
     @classmethod
-    def fingerprint(cls, model: str, **_: Any) -> str:
-        """One hash of the model's files, with its tokenizer and chat template."""
-        folder = model_folder(model)
-        template = folder / "chat_template.jinja"
-        said = template.read_bytes() if template.exists() else b""
-        return hashlib.sha256(weights_identity(folder).encode() + said).hexdigest()
+    def fingerprint(cls, model: str, root: Path = Path(), **_: Any) -> str:
+        """One hash of the model's files, with its tokenizer, its chat template and its adapter."""
+        return find(model, root).identity
+
+    @classmethod
+    def trained(cls, model: str, root: Path = Path(), **_: Any) -> str:
+        """The split family of an adapter's training questions; empty for other models."""
+        return find(model, root).family if is_adapter(Path(model)) else ""

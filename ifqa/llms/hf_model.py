@@ -11,11 +11,15 @@ WINDOW = 4096  # tokens; of a model whose files do not say
 #: Tokens of prompts and answers in a batch, with padding.
 BUDGET = {"cpu": 8192, "cuda": 65_536, "mps": 16_384}
 _SHARE = 0.4  # of a GPU's free memory, for keys and values
+_MOST = (
+    65_536  # tokens on a CPU, where a small model's keys and values leave room: each step reads all weights for a batch
+)
+_MEMORY = 2 << 30  # bytes of keys and values that are small on a CPU
 _TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json")
 
 
-def load_model(folder: Path, device: str, precision: str) -> Any:
-    """The network in evaluation mode, on its device.
+def load_model(folder: Path, device: str, precision: str, adapter: Path | None = None) -> Any:
+    """The network in evaluation mode, on its device, with an adapter of peft merged into its weights.
 
     Raises:
         IfqaError: it does not load, lacks weights, is no causal language model, or is too large for the device.
@@ -40,10 +44,21 @@ def load_model(folder: Path, device: str, precision: str) -> Any:
             f"{folder} lacks weights of a causal language model: {len(wrong)} are missing or of another shape, such as "
             f"{wrong[0]}; {MEND}"
         )
+    if adapter:
+        model = _merged(model, adapter)
     try:
         return model.eval().to(device)
     except torch.OutOfMemoryError as error:
         raise IfqaError(f"{folder} does not fit into the memory of {device}; take a smaller model") from error
+
+
+def _merged(model: Any, adapter: Path) -> Any:
+    try:
+        from peft import PeftModel
+    except ImportError as error:
+        raise IfqaError(f"{adapter} needs peft; install it with: pip install 'ifqa[train]'") from error
+    with loading(str(adapter), adapter, "an adapter of peft"):
+        return PeftModel.from_pretrained(model, str(adapter), local_files_only=True).merge_and_unload()
 
 
 def _check_kind(folder: Path, config: Any, causal: list[Any]) -> None:
@@ -93,9 +108,11 @@ def room(model: Any) -> int:
     budget = BUDGET[model.device.type]
     config = model.config.get_text_config(decoder=True)
     layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
-    if model.device.type != "cuda" or not layers or not heads:
+    if model.device.type == "mps" or not layers or not heads:
         return budget
     kept = getattr(config, "num_key_value_heads", None) or heads
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    token = 2 * layers * kept * size * model.dtype.itemsize
+    token: int = 2 * layers * kept * size * model.dtype.itemsize
+    if model.device.type == "cpu":
+        return max(budget, min(_MOST, _MEMORY // token))
     return max(1, min(budget, int(_SHARE * torch.cuda.mem_get_info(model.device)[0] / token)))

@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import os
 import pickle
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -49,6 +50,10 @@ def encoder_folder() -> Path:
     return folder
 
 
+#: How to get a model that is not here.
+FETCHED = (
+    "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
+)
 _MEND = "wanted a folder, or a model on the hub; where there is no network, copy its folder here and name that folder"
 
 
@@ -122,12 +127,13 @@ def partner(model: str) -> str:
 
 
 def quiet() -> None:
-    """Switch off transformers' progress bars and warnings; its errors stay."""
+    """Switch off transformers' progress bars and warnings, and one that peft causes; errors stay."""
     from transformers.utils import logging
 
     log: Any = logging
     log.set_verbosity_error()
     log.disable_progress_bar()
+    warnings.filterwarnings("ignore", r".is_gradient_checkpointing", FutureWarning)  # peft asks by the old name
 
 
 @contextmanager

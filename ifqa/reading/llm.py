@@ -41,6 +41,7 @@ class Llm(Reader):
 
     Attributes:
         family: split family of the demonstrations; `learnt` is the verb of the message that refuses a family.
+        trained_on: SHA-256 of the files of questions that the language model was tuned on.
         label: the model's label, shown with the scores; empty if it has none.
 
     Raises:
@@ -75,6 +76,7 @@ class Llm(Reader):
         self.prompt, self._demos, self._shots, self._seed = load_prompt(prompt, root), demos, shots, seed
         self._root = root
         self.family = self._shown([]).family if demos else ""
+        self.trained_on = llm.trained_on
         self.label, self.concurrent = llm.label, llm.concurrent
         self._counts: Counter[str] = Counter()
         self._took = (0, 0)

@@ -44,6 +44,7 @@ class GenRead(Retriever):
         root: Path = Path(),
     ) -> None:
         self.llm, self.prompt, self.temperature = llm, load_prompt(prompt, root), temperature
+        self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
         self._made: dict[str, list[Passage]] = {}

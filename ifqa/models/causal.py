@@ -1,0 +1,116 @@
+"""Finds a causal language model by name: SmolLM2, a GGUF file, an adapter, a folder, or a model of the hub."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ifqa.errors import IfqaError
+from ifqa.models import smollm2
+from ifqa.models.gguf import dequantise, folder_of, is_gguf
+from ifqa.models.hub import FETCHED, is_here, model_folder, weights_identity
+from ifqa.storage.files import cached_sha256, field, read_json
+
+ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "manifest.json"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model's files.
+
+    Attributes:
+        folder: `config.json`, weights and tokenizer; of an adapter, those of the model that it was trained on.
+        adapter: the adapter's folder; None for a model without one.
+        family: split family of the adapter's training questions; empty for none.
+        sources: SHA-256 of the files with these questions.
+    """
+
+    folder: Path
+    adapter: Path | None = None
+    family: str = ""
+    sources: frozenset[str] = frozenset()
+
+    @property
+    def identity(self) -> str:
+        """One hash of the model's files, with its tokenizer, its chat template and its adapter."""
+        template = self.folder / "chat_template.jinja"
+        said = template.read_bytes() if template.exists() else b""
+        more = (
+            b"".join(cached_sha256(self.adapter / name).encode() for name in (ADAPTER, SETTINGS))
+            if self.adapter
+            else b""
+        )
+        return hashlib.sha256(weights_identity(self.folder).encode() + said + more).hexdigest()
+
+
+def find(name: str, root: Path = Path(), mend: str = "") -> Found:
+    """The files of a language model; a GGUF file is dequantised if it was not yet.
+
+    Args:
+        name: "smollm2", which `ifqa data smollm2` fetches; a GGUF file; a folder with a model or an adapter; a model of the hub.
+        root: the folder with `models`.
+        mend: ends the message if there is no such model.
+
+    Raises:
+        IfqaError: there is no such model, or the model of an adapter is another one than it was trained on.
+    """
+    if name == smollm2.NAME:
+        folder = root / smollm2.PLACE
+        if not folder.exists():
+            raise IfqaError(f"{name} is not here; {smollm2.FETCH}")
+        return Found(folder)
+    if is_gguf(name):
+        folder = folder_of(Path(name), root)
+        dequantise(Path(name), folder)
+        return Found(folder)
+    if is_adapter(Path(name)):
+        return _of_adapter(Path(name), root)
+    return Found(model_folder(name, mend) if mend else model_folder(name))
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter (peft's)."""
+    return (folder / SETTINGS).is_file()
+
+
+def runs_here(name: str, root: Path = Path()) -> bool:
+    """Whether a name is that of a model on this machine: SmolLM2, a GGUF file, or a folder with a model or an adapter."""
+    place = root / name
+    holds = any((place / one).is_file() for one in ("config.json", SETTINGS)) if len(name) < 1000 else False
+    return name == smollm2.NAME or is_gguf(name) or holds
+
+
+def lacks(name: str, root: Path = Path()) -> str:
+    """How to get a model that is not on this machine; empty for one that is. Nothing is fetched or dequantised."""
+    if name == smollm2.NAME:
+        return "" if (root / smollm2.PLACE).exists() else smollm2.FETCH
+    if is_gguf(name):
+        return "" if (root / name).is_file() else "no such file; put it there or name another"
+    if is_adapter(root / name):
+        return lacks(base_of(root / name), root)
+    here = is_here(str(root / name)) or is_here(name)
+    return "" if here else FETCHED
+
+
+def base_of(folder: Path) -> str:
+    """The name of the model that an adapter is for."""
+    settings = read_json(folder / SETTINGS)
+    if not isinstance(settings, dict):
+        raise IfqaError(f"{folder / SETTINGS}: wanted a JSON object, found {type(settings).__name__}; train it again")
+    return str(field(settings, "base_model_name_or_path", str, str(folder / SETTINGS)))
+
+
+def _of_adapter(folder: Path, root: Path) -> Found:
+    if not (folder / ADAPTER).is_file():
+        raise IfqaError(f"{folder} has {SETTINGS} and no {ADAPTER}; wanted an adapter with weights in safetensors")
+    name = base_of(folder)
+    base = find(name if name == smollm2.NAME or not (root / name).exists() else str(root / name), root)
+    if base.adapter:
+        raise IfqaError(f"{folder}: its model {name} is an adapter itself; wanted an adapter on a whole model")
+    manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}
+    wanted = manifest.get("base", {}).get("sha256", "")
+    if wanted and wanted != (found := base.identity):
+        raise IfqaError(
+            f"{folder} was trained on another {name} (SHA-256 {wanted[:8]}..., here {found[:8]}...); train it again, or put that "
+            "model there"
+        )
+    return Found(base.folder, folder, manifest.get("family", ""), frozenset(manifest.get("sources", {}).values()))

@@ -1,0 +1,291 @@
+"""Tuning of a language model: the reader's own prompts, the loss on the answer alone, kill and resume, and split families."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tiny_chat
+import torch
+import torch.nn.functional as F
+from peft import PeftModel
+from transformers import AutoModelForCausalLM
+
+from ifqa.errors import IfqaError
+from ifqa.llms.hf import HF
+from ifqa.models.causal import find
+from ifqa.pipeline import opening
+from ifqa.pipeline.opening import Session, open_reader, refuse_other_families
+from ifqa.plugins import open_benchmark
+from ifqa.prompting.prompts import load_prompt
+from ifqa.reading.llm import Llm
+from ifqa.records import Passage, Question
+from ifqa.training import resume
+from ifqa.training.llm import trainer
+from ifqa.training.llm.loss import collate, loss_of
+from ifqa.training.llm.rows import Asks, with_answers, with_preferences
+from ifqa.training.material import Material
+
+NAMES = "Ada Bo Cy Di".split()
+TOWNS = "Bath Wick Lund Hove".split()
+TEXTS = [f"{name} was born in {town} and left it." for name, town in zip(NAMES, TOWNS, strict=True)]
+QUESTIONS = [
+    Question(f"t/{n}", f"If {name} had stayed, where?", (town,), (TEXTS[n],))
+    for n, (name, town) in enumerate(zip(NAMES, TOWNS, strict=True))
+]
+RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 4)] for n in range(4)]
+MATERIAL = Material(QUESTIONS, RANKINGS, "ifqa/full", {"train.json": "ab"})
+SETTINGS = {
+    "epochs": 2, "rank": 4, "batch": 2, "device_batch": 2, "passages": 2, "max_tokens": 400, "checkpoint_every": 2,
+    "learning_rate": 1e-2, "device": "cpu",
+}  # fmt: skip
+ALL = {"method": "sft", "prompt": "short", "passages": 2, "alone": 0.5, "epochs": 3, "batch": 2, "seed": 0}
+FILES = {"adapter_model.safetensors", "adapter_config.json", "manifest.json"}
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_chat.save(tmp_path_factory.mktemp("start") / "tiny"))
+
+
+@pytest.fixture(autouse=True)
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bfloat16, whose rounding depends on what is computed together."""
+    for module in ("ifqa.models.devices", "ifqa.training.llm.trainer"):
+        monkeypatch.setattr(f"{module}.half_precision", lambda device: torch.float32)
+
+
+def opened(model: str, folder: Path) -> HF:
+    return HF(model=model, device="cpu", precision="float32", store=str(folder / "completions"))
+
+
+def tuned(folder: Path, start: str, **changes: object) -> dict[str, bytes]:
+    trainer.train(MATERIAL, folder, **{"model": start, **SETTINGS, **changes})
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, start: str) -> dict[str, Path]:
+    """The folders of two finished tunings: on answers, and on preferences from the first one on."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("sft", "dpo")}
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("ifqa.models.devices", "ifqa.training.llm.trainer"):
+            patch.setattr(f"{module}.half_precision", lambda device: torch.float32)
+        tuned(folders["sft"], start)
+        tuned(folders["dpo"], str(folders["sft"]), method="dpo")
+    return folders
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_a_row_is_the_readers_prompt_the_answer_and_the_end(tmp_path: Path, chat: bool) -> None:
+    template = tiny_chat.TEMPLATE if chat else None
+    model = opened(str(tiny_chat.save(tmp_path / "tiny", template=template)), tmp_path)
+    asks = Asks(model, load_prompt("short"), 400)
+    row = asks.row(QUESTIONS[0], RANKINGS[0], "Bath")
+    reader = Llm(model, prompt="short")
+    [request] = reader.requests(QUESTIONS[:1], RANKINGS[:1])
+    assert row is not None
+    assert row["prompt"] == model.ids(request)
+    [answer] = row["answers"]
+    assert answer[-1] == model.tokenizer.eos_token_id
+    said = model.tokenizer.decode(row["prompt"] + answer[:-1])
+    assert said.endswith("assistant\nAnswer: Bath" if chat else "where?\nAnswer: Bath")
+    assert load_prompt("short").parse(model.tokenizer.decode(answer[:-1])).answer == "Bath"
+    assert Asks(model, load_prompt("short"), 40).row(QUESTIONS[0], RANKINGS[0], "Bath") is None
+
+
+def test_prompts_mix_gold_passages_alone_with_retrieved_ones(start: str, tmp_path: Path) -> None:
+    model = opened(start, tmp_path)
+    asks = Asks(model, load_prompt("short"), 400)
+    shown = [model.tokenizer.decode(row["prompt"]) for row in with_answers(MATERIAL, asks, ALL)]
+    assert len(shown) == 3 * len(QUESTIONS)
+    counts = [sum(text in one for text in TEXTS) for one in shown]
+    assert set(counts) == {1, 2}
+    gold = {question.text: question.gold_passages[0] for question in QUESTIONS}
+    assert all(any(text in one and gold[text] in one for text in gold) for one in shown)
+    for share, count in ((0.0, 2), (1.0, 1)):
+        rows = with_answers(MATERIAL, asks, ALL | {"alone": share})
+        assert {sum(text in model.tokenizer.decode(row["prompt"]) for text in TEXTS) for row in rows} == {count}
+
+
+def logits_of(network: torch.nn.Module, ids: list[int]) -> torch.Tensor:
+    return network(torch.tensor([ids])).logits[0]
+
+
+def test_the_loss_is_that_of_each_answer_alone(start: str, tmp_path: Path) -> None:
+    asks, network = (
+        Asks(opened(start, tmp_path), load_prompt("short"), 400),
+        AutoModelForCausalLM.from_pretrained(start),
+    )
+    rows = with_answers(MATERIAL, asks, ALL)[:3]
+    expected = []
+    for row in rows:
+        [answer] = row["answers"]
+        logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
+        expected.append(F.cross_entropy(logits, torch.tensor(answer)))
+    assert loss_of(network, collate(rows, 0), 0.1).item() == pytest.approx(
+        torch.stack(expected).mean().item(), rel=1e-4
+    )
+
+
+def test_the_preference_loss_is_the_published_formula(start: str, tmp_path: Path) -> None:
+    asks, network = (
+        Asks(opened(start, tmp_path), load_prompt("short"), 400),
+        AutoModelForCausalLM.from_pretrained(start),
+    )
+    rows = with_preferences(MATERIAL, asks, ALL | {"epochs": 1})[:3]
+    expected = []
+    for n, row in enumerate(rows):
+        row["reference"] = [-3.0 - n, -4.0]
+        gains = []
+        for answer, before in zip(row["answers"], row["reference"], strict=True):
+            logits = logits_of(network, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
+            gains.append(-F.cross_entropy(logits, torch.tensor(answer), reduction="sum").item() - before)
+        expected.append(-F.logsigmoid(torch.tensor(0.3 * (gains[0] - gains[1]))))
+    assert loss_of(network, collate(rows, 0), 0.3).item() == pytest.approx(
+        torch.stack(expected).mean().item(), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("method", ["sft", "dpo"])
+def test_a_killed_tuning_goes_on_to_the_same_weights(
+    whole: dict[str, Path], start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill_at_step_4(trained: object, folder: Path, label: str) -> None:
+        step, real = 0, trained.training_step  # type: ignore[attr-defined]
+
+        def counted(*given: object, **named: object) -> object:
+            nonlocal step
+            step += 1
+            if step == 4:
+                raise Killed
+            return real(*given, **named)
+
+        trained.training_step = counted  # type: ignore[attr-defined]
+        fit(trained, folder, label)
+
+    fit = resume.fit
+    model = start if method == "sft" else str(whole["sft"])
+    monkeypatch.setattr(resume, "fit", kill_at_step_4)
+    with pytest.raises(Killed):
+        tuned(tmp_path / "cut", model, method=method)
+    assert (tmp_path / "cut" / "checkpoints" / "checkpoint-2").exists()
+    monkeypatch.setattr(resume, "fit", fit)
+    cut = tuned(tmp_path / "cut", model, method=method)
+    assert cut["adapter_model.safetensors"] == (whole[method] / "adapter_model.safetensors").read_bytes()
+    assert cut.keys() == {path.name for path in whole[method].iterdir()} == FILES
+
+
+def test_an_adapter_reads_as_peft_does_and_answers_what_it_learnt(start: str, tmp_path: Path) -> None:
+    tuned(tmp_path / "made", start, epochs=40, rank=32, batch=4, device_batch=4, alone=1.0)
+    model = opened(str(tmp_path / "made"), tmp_path)
+    assert model.family == "ifqa/full"
+    assert model.name.startswith("made@")
+    reader = Llm(model, prompt="short")
+    assert reader.trained_on == {"ab"}
+    found = reader.answer(QUESTIONS, [[one[0]] for one in RANKINGS])
+    assert [one.answer for one in found] == TOWNS
+    base = AutoModelForCausalLM.from_pretrained(start)
+    whole = PeftModel.from_pretrained(base, str(tmp_path / "made")).eval()
+    ids = list(range(3, 60))
+    with torch.no_grad():
+        assert torch.allclose(logits_of(whole, ids), logits_of(model.model, ids), atol=1e-3)
+    assert opened(start, tmp_path).name != model.name
+
+
+def test_preferences_raise_the_first_answer_above_the_second(whole: dict[str, Path], tmp_path: Path) -> None:
+    before, after = (opened(str(whole[name]), tmp_path) for name in ("sft", "dpo"))
+    rows = with_preferences(MATERIAL, Asks(before, load_prompt("short"), 400), ALL | {"epochs": 1})
+
+    def margin(model: HF) -> float:
+        def log_p(row: dict, answer: list[int]) -> float:
+            logits = logits_of(model.model, row["prompt"] + answer)[len(row["prompt"]) - 1 : -1]
+            return -F.cross_entropy(logits, torch.tensor(answer), reduction="sum").item()
+
+        with torch.no_grad():
+            return sum(log_p(row, row["answers"][0]) - log_p(row, row["answers"][1]) for row in rows)
+
+    assert margin(after) > margin(before) + 1
+
+
+def test_the_manifest_says_what_was_tuned_on_what(whole: dict[str, Path], start: str) -> None:
+    made = {name: json.loads((folder / "manifest.json").read_text()) for name, folder in whole.items()}
+    assert made["sft"]["family"] == "ifqa/full"
+    assert made["sft"]["base"] == made["dpo"]["base"] == {"name": start, "sha256": find(start).identity}
+    assert made["sft"]["start"] == {}
+    assert made["dpo"]["start"] == {"name": str(whole["sft"]), "sha256": find(str(whole["sft"])).identity}
+    assert made["sft"]["record"]["steps"] == 4
+    assert set(made["sft"]["record"]["files"]) == FILES - {"manifest.json"}
+
+
+def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
+    whole: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ifqa.config.experiment import parse_experiment
+
+    tables = {
+        "benchmark": "ifqa", "split": "few-dev", "reader": {"name": "llm", "prompt": "closed-book"},
+        "llm": {"name": "hf", "model": str(whole["sft"]), "device": "cpu"},
+    }  # fmt: skip
+    few, full = (parse_experiment("x", tables | {"split": split}, "x", tmp_path) for split in ("few-dev", "full-dev"))
+    said = "language model 'hf' was trained on ifqa/full and may not be tested on ifqa/few"
+    with pytest.raises(IfqaError, match=said):
+        refuse_other_families(few)
+    with pytest.raises(IfqaError, match=said):
+        open_reader(few, Session())
+    refuse_other_families(full)
+    assert open_reader(full, Session()).trained_on == {"ab"}
+    monkeypatch.setattr(opening, "sha256", lambda path: "ab")
+    monkeypatch.setattr(type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")])
+    assert opening.was_trained_on(open_reader(full, Session()), full)
+    with pytest.raises(IfqaError, match="was tuned on ifqa/full and may not be tuned further on ifqa/few"):
+        trainer.train(Material(QUESTIONS, RANKINGS, "ifqa/few"), tmp_path / "new", model=str(whole["sft"]))
+
+
+def test_an_adapter_on_another_model_is_refused(whole: dict[str, Path], start: str, tmp_path: Path) -> None:
+    folder = tmp_path / "moved"
+    folder.mkdir()
+    for name in FILES:
+        (folder / name).write_bytes((whole["sft"] / name).read_bytes())
+    other = tiny_chat.save(tmp_path / "other", seed=1)
+    settings = json.loads((folder / "adapter_config.json").read_text())
+    (folder / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": str(other)}))
+    with pytest.raises(IfqaError, match=r"was trained on another .*other .*; train it again"):
+        find(str(folder))
+    (folder / "adapter_model.safetensors").unlink()
+    with pytest.raises(
+        IfqaError, match=r"no adapter_model\.safetensors; wanted an adapter with weights in safetensors"
+    ):
+        find(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"prompt": "counterfactual"}, "prompt 'counterfactual' shows reasoning"), ({"batch": 3}, "wanted a multiple of device_batch"),
+        ({"method": "ppo"}, "'method': unknown value 'ppo'"), ({"alone": 2.0}, "'alone': wanted a number from 0"),
+        ({"model": "smollm2"}, "smollm2 is not here; fetch it with: ifqa data smollm2"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_tuned_is_refused_before_anything_is_written(
+    start: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(IfqaError, match=said):
+        tuned(tmp_path / "made", start, **changes)
+    assert not (tmp_path / "made").exists()
+
+
+def test_questions_without_answers_or_pairs_are_refused(start: str, tmp_path: Path) -> None:
+    for questions, method, said in [
+        ([Question("t/0", "If?")], "sft", "none of 1 training questions has an answer"),
+        (
+            [Question("t/0", "If?", ("nothing much",), TEXTS[:1])],
+            "dpo",
+            "has an answer of the real world, or a name or number",
+        ),
+    ]:
+        with pytest.raises(IfqaError, match=said):
+            trainer.train(Material(questions, [[]], ""), tmp_path / "made", model=start, method=method)

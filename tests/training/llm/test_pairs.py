@@ -1,0 +1,68 @@
+"""Pairs of answers: made by rule, consistent with the passages they come with, and the same for the same seed."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ifqa.plugins import open_benchmark
+from ifqa.records import Question
+from ifqa.training.llm.pairs import pairs
+
+TOWNS = ["Bath", "Wick", "Lund", "Rye", "New York", "Ann Arbor"]
+
+
+def asked(number, answer, text, **more):
+    return Question(f"t/{number}", "If she had stayed, what then?", (answer,), (text,), **more)
+
+
+def test_a_name_is_replaced_by_another_answer_of_as_many_words():
+    questions = [asked(n, town, f"Ada was born in {town}; {town}'s mills closed.") for n, town in enumerate(TOWNS)]
+    for question, pair in zip(questions, pairs(questions, 0), strict=True):
+        assert pair.kind == "entity"
+        assert pair.rejected == question.answers[0] != pair.chosen
+        assert len(pair.chosen.split()) == len(pair.rejected.split())
+        assert pair.passages == (question.gold_passages[0].replace(pair.rejected, pair.chosen),)
+
+
+@given(st.integers(0, 9999), st.integers(0, 5))
+def test_a_number_is_changed_in_answer_and_passage_alike(number, seed):
+    [pair] = pairs(
+        [asked(0, f"{number} men", f"It took {number} men; 1{number:04} others, and 3.{number} miles.")], seed
+    )
+    assert pair.kind == "number"
+    new = re.match(r"\d+", pair.chosen)[0]
+    assert new != str(number)
+    assert abs(int(new) - number) <= 9
+    assert pair.passages == (f"It took {new} men; 1{number:04} others, and 3.{number} miles.",)
+    assert pair.rejected == f"{number} men"
+
+
+def test_a_known_answer_of_the_real_world_is_rejected_as_it_is():
+    question = asked(0, "Bath", "She lived in Wick.", labels=(("factual", "Wick"),))
+    [pair] = pairs([question], 0)
+    assert (pair.kind, pair.passages, pair.chosen, pair.rejected) == ("factual", question.gold_passages, "Bath", "Wick")
+    assert pairs([asked(0, "Bath", "She lived in Bath.", labels=(("factual", "the Bath"),))], 0) == []
+
+
+def test_no_pair_is_made_where_no_rule_holds():
+    other = asked(9, "Wick", "Bo came from Wick.")
+    for question in [
+        asked(0, "the mayor", "The mayor opened it."), asked(0, "Bath", "She left."), asked(0, "Rye", "Ryegrass grew."),
+        Question("t/0", "If Bath had burnt, where?", ("Bath",), ("She lived in Bath.",)), Question("t/0", "If?", ("Bath",)),
+        Question("t/0", "If?", (), ("She lived in Bath.",)), asked(0, "12", "It had 12,000 men."),
+    ]:  # fmt: skip
+        assert [one.question.id for one in pairs([question, other], 0) if one.question.id == "t/0"] == []
+
+
+def test_pairs_of_the_sample_depend_on_the_seed_and_not_on_order():
+    questions = open_benchmark("sample").questions("train")
+    made = pairs(questions, 0)
+    assert {one.kind for one in made} == {"number", "entity"}
+    assert sorted(pairs(questions[::-1], 0), key=lambda one: one.question.id) == sorted(
+        made, key=lambda one: one.question.id
+    )
+    assert pairs(questions, 1) != made
+    for one in made:
+        assert any(one.chosen in text or re.search(r"\d", one.chosen) for text in one.passages)
+        assert one.chosen != one.rejected
