@@ -131,7 +131,7 @@ def test_the_calibration_is_part_of_the_readers_identity(weights):
             {"weights": "of others"},
             "fitted for other weights than those beside it; fit it again: ifqa train calibration",
         ),
-        ({"version": 9}, "version 9, wanted 1; fit it again"),
+        ({"version": 9}, "version 9, wanted 2; fit it again"),
         ({"coefficients": {"mood": 1.0}}, r"not as ifqa writes it \(coefficients\.mood"),
         ({"intercept": None}, r"not as ifqa writes it \(intercept: Field required"),
         ({"intercept": float("nan")}, "intercept"),

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,11 @@ def test_evidence_comes_first_and_every_passage_is_named(reader: Extractive) -> 
 def test_an_answer_does_not_depend_on_what_else_is_read(precision: str) -> None:
     together = Extractive(precision=precision).answer(QUESTIONS, PASSAGES)
     small = Extractive(precision=precision, batch_tokens=1)
-    assert small.answer(QUESTIONS, PASSAGES) == together
-    assert [small.answer([one], [several])[0] for one, several in zip(QUESTIONS, PASSAGES, strict=True)] == together
+    alone = [small.answer([one], [several])[0] for one, several in zip(QUESTIONS, PASSAGES, strict=True)]
+    for apart in (small.answer(QUESTIONS, PASSAGES), alone):
+        assert [replace(one, confidence=None) for one in apart] == [replace(one, confidence=None) for one in together]
+        # bfloat16 has three digits, and the last of them depends on the batch.
+        assert [one.confidence for one in apart] == pytest.approx([one.confidence for one in together], abs=0.02)
 
 
 def test_titles_are_not_read(reader: Extractive) -> None:
