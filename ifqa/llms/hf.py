@@ -236,13 +236,15 @@ class HF(LanguageModel):
         """Completions of a batch, the first one heard; none if the memory was too small for several: the next is smaller."""
         import torch
 
+        from ifqa.llms.hf_cache import grouped
+
         width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
         device = self.model.device
         requests = [request for request, _ in group]
         rows = Rows(requests, self._ends, self._decode, self._piece, heard)
         padded, mask = caches.padded([ids for _, ids in group], self._pad)
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), grouped(device.type):
                 self.model.generate(
                     input_ids=padded,
                     attention_mask=mask,

@@ -3,7 +3,9 @@
 Prompts of a run begin alike: with the system's message and the demonstrations, which are often most of a prompt.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +15,22 @@ from transformers.cache_utils import DynamicLayer
 if TYPE_CHECKING:
     from torch import Tensor
 
+_GROUPED = "TRANSFORMERS_SDPA_FORCE_GQA"
 _FEWEST = 16  # tokens that are worth a pass of their own
+
+
+@contextmanager
+def grouped(device: str) -> Iterator[None]:
+    """On a CPU, let torch's attention take keys that several heads share as they are; else transformers copies them for each."""
+    before = os.environ.get(_GROUPED)
+    if device == "cpu":  # on a GPU torch has no fast kernel for it with a mask
+        os.environ[_GROUPED] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_GROUPED, None)
+        if before is not None:
+            os.environ[_GROUPED] = before
 
 
 def common(prompts: Sequence[list[int]]) -> int:

@@ -2,22 +2,25 @@
 
     factual   the question's label "factual" is the answer in the real world; its gold passages stay as they are
     number    a number of the answer is changed, in the answer and in the gold passages; the number as it was is rejected
-    entity    the answer's name is replaced by another question's answer, likewise (Longpre et al. 2021, "Entity-Based Knowledge
-              Conflicts"); the name as it was is rejected
+    entity    the answer's name is replaced by the answer to another question that asks alike (who, where, which ...), likewise
+              (Longpre et al. 2021, "Entity-Based Knowledge Conflicts"); the name as it was is rejected
 
 A model that has read the original in its training must so prefer what it is told.
 """
 
 import random
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ifqa.records import Question
+from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.normalize import normalize
 
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,4}(?![\d.,]*\d)")
 _NAME = re.compile(r"[A-Z][\w.'’-]*(?: (?:of|the|de|von|van|and)? ?[A-Z][\w.'’-]*){0,4}")
+_ASKING = re.compile(r"\b(?:who|whom|whose|where|which|what)\b", re.IGNORECASE)
 _FAR = 9  # a changed number differs by at most this much
 
 
@@ -43,8 +46,11 @@ def pairs(questions: Sequence[Question], seed: int) -> list[Pair]:
     A question has none if it has no gold passage, if its answer is neither a name nor has a number, or if the answer stands in
     none of its passages or in the question itself.
     """
-    names = sorted({one.answers[0] for one in questions if one.answers and _NAME.fullmatch(one.answers[0])})
-    found = (_pair(one, names, random.Random(f"{seed} {one.id}")) for one in questions)
+    names: dict[str, set[str]] = defaultdict(set)
+    for one in questions:
+        if one.answers and _NAME.fullmatch(one.answers[0]) and _is_proper(one.answers[0], one.gold_passages):
+            names[_asked(one)].add(one.answers[0])
+    found = (_pair(one, sorted(names[_asked(one)]), random.Random(f"{seed} {one.id}")) for one in questions)
     return [one for one in found if one]
 
 
@@ -73,6 +79,17 @@ def _pair(question: Question, names: Sequence[str], draw: random.Random) -> Pair
         return None
     changed = tuple(place.sub(lambda _: new, text) for text in texts)
     return Pair(question, kind, changed, chosen, answer)
+
+
+def _asked(question: Question) -> str:
+    """What a question asks for: "who", "where" or "what"; whom and whose are as who, and which as what."""
+    found = [word.lower() for word in _ASKING.findall(split_question(question.text).question)]
+    return "" if not found else {"whom": "who", "whose": "who", "which": "what"}.get(found[0], found[0])
+
+
+def _is_proper(name: str, texts: Sequence[str]) -> bool:
+    """Whether a name stands within a sentence of a text, where only proper names have a capital letter."""
+    return any(re.search(rf"[a-z,] {re.escape(name)}(?!\w)", text) for text in texts)
 
 
 def _other(number: int, draw: random.Random) -> int:

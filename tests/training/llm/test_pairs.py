@@ -66,3 +66,23 @@ def test_pairs_of_the_sample_depend_on_the_seed_and_not_on_order():
     for one in made:
         assert any(one.chosen in text or re.search(r"\d", one.chosen) for text in one.passages)
         assert one.chosen != one.rejected
+
+
+def test_a_name_is_replaced_by_the_answer_to_a_question_that_asks_alike():
+    asking = {
+        "who would have led?": ("Ada", "Bo"),
+        "where would she live?": ("Bath", "Wick"),
+        "which town won?": ("Rye", "Lund"),
+    }
+    questions = [
+        Question(
+            f"t/{town}", f"If Cy had left Hove, where he was born, {text}", (town,), (f"They said that {town} had.",)
+        )
+        for text, towns in asking.items()
+        for town in towns
+    ]
+    assert {frozenset((one.chosen, one.rejected)) for one in pairs(questions, 0)} == set(
+        map(frozenset, asking.values())
+    )
+    capital = Question("t/Boxes", "If so, where would it lie?", ("Boxes",), ("Boxes were there.",))
+    assert "Boxes" not in {one.chosen for one in pairs([*questions, capital], 0)}
