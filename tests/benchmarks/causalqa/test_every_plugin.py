@@ -22,6 +22,9 @@ retriever = "bm25"
 
 [index.dense]
 retriever = "dense"
+
+[index.static]
+retriever = "static"
 """
 MODEL = """
 from ifqa.records import Completion
@@ -39,8 +42,11 @@ RETRIEVERS = {
     "fusion": {"parts": [{"name": "bm25"}, {"name": "context"}]},
     "genread": {},
     "gold": {},
+    "ranker": {"parts": [{"name": "bm25"}]},
     "rerank": {"parts": [{"name": "context"}]},
     "run": {"path": "run.trec"},
+    "static": {},
+    "steps": {"parts": [{"name": "bm25"}]},
 }
 READERS = {
     "extractive": {},
