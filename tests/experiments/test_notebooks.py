@@ -22,6 +22,12 @@ RUN = runpy.run_path(str(FOLDER / "run.py"))
 FIGURES = {"questions": 2, "closed_vs_open_book": 1, "retrieval": 3, "errors": 1, "causalqa": 1, "wiqa": 2}  # of each
 #: Cells of `retrieval` whose numbers, or whole outputs, differ on another CPU, because the vectors' precision does.
 NUMBERS_DIFFER, ALL_DIFFERS = {"table", "compared"}, {"apart"}
+#: A cell that deletes what earlier notebooks defined; %reset also collects garbage, which takes half a second.
+FORGET = """
+kept = globals().get("kept", {*globals(), "kept"})
+for _ in globals().keys() - kept:
+    del globals()[_]
+"""
 FEW = 12  # questions; reading the whole sample with the span reader takes half a minute
 
 #: Each notebook as it is, or with other parameters: (notebook, parameters), and what is then printed somewhere.
@@ -105,7 +111,7 @@ def ran(request, kernel):
         parameters(book).source = replaced
     kernel.nb = book
     kernel.reset_execution_trackers()
-    for number, cell in enumerate([nbformat.v4.new_code_cell("%reset -f"), *book.cells], start=-1):
+    for number, cell in enumerate([nbformat.v4.new_code_cell(FORGET), *book.cells], start=-1):
         kernel.execute_cell(cell, number)
     return name, book, not replaced, printed
 

@@ -31,8 +31,15 @@ STAGES = {
     "score": ("experiments/small/score", ["score", "small"]),
 }
 
-READER = """
-from ifqa.records import Prediction
+PLUGINS = """
+from itertools import islice
+from ifqa.records import Hit, Prediction
+class Leads:
+    "Ranks the corpus's first passages."
+    def __init__(self, corpus) -> None:
+        self.corpus = corpus
+    def search(self, questions, k):
+        return [[Hit(p.id, 1 / rank) for rank, p in enumerate(islice(self.corpus, k), 1)] for _ in questions]
 class First:
     "Answers with the first word of the best passage."
     def __init__(self) -> None:
@@ -153,7 +160,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     return files
 
 
-def prepare(folder: Path, articles: int) -> None:
+def prepare(folder: Path, articles: int, retriever: str = "bm25") -> None:
     """Write a corpus of random words and questions on it, for an experiment named `small`."""
     words = random.Random(1)
     vocabulary = ["".join(words.choices("abcdefghijklmnopqrstuvwxyz", k=words.randint(3, 8))) for _ in range(3000)]
@@ -177,9 +184,10 @@ def prepare(folder: Path, articles: int) -> None:
         '[[passages.sources]]\nformat = "articles"\npath = "articles.jsonl"\n[index.bm25]\nretriever = "bm25"\n'
     )
     (folder / "experiments/small.toml").write_text(
-        'benchmark = "ifqa"\nsplit = "full-dev"\ncorpus = "small"\n[retriever]\nname = "bm25"\nk = 20\n[reader]\nname = "first_reader:First"\n'
+        f'benchmark = "ifqa"\nsplit = "full-dev"\ncorpus = "small"\n[retriever]\nname = "{retriever}"\nk = 20\n'
+        '[reader]\nname = "small_plugins:First"\n'
     )
-    (folder / "first_reader.py").write_text(READER)
+    (folder / "small_plugins.py").write_text(PLUGINS)
 
 
 def kill_stage(folder: Path, stage: str, kills: int, seed: int, renames: str = "all") -> list[Kill]:

@@ -1,6 +1,5 @@
 """A few of the kills of kill_stages.py: in the middle of each stage, around its manifest, and during Lucene's input."""
 
-import shutil
 import signal
 
 import pytest
@@ -10,16 +9,13 @@ from kill_stages import STAGES, kill_stage, prepare, run
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kills")
-    prepare(folder, articles=40)
+    prepare(folder, articles=40, retriever="small_plugins:Leads")  # with BM25 each run would start a Java machine
     return folder
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage != "index"])
 def test_a_killed_stage_ends_as_an_undisturbed_stage(folder, stage):
     """All stages rename their output in the same function: `score`, the quickest, is killed around its last renames."""
-    if stage == "index":  # two seconds a run: left to kill_stages.py
-        assert run(folder, STAGES["index"][1])[0] == 0
-        return
     kills = kill_stage(folder, stage, kills=1, seed=0, renames="last" if stage == "score" else "none")
     assert all(kill.landed for kill in kills)
     assert all(kill.identical for kill in kills)
@@ -29,9 +25,7 @@ def test_a_killed_stage_ends_as_an_undisturbed_stage(folder, stage):
 
 
 def test_the_next_run_builds_an_index_killed_while_lucene_reads(folder):
-    for stage in ("passages", "index"):
-        assert run(folder, STAGES[stage][1])[0] == 0
-    shutil.rmtree(folder / STAGES["index"][0])
+    assert run(folder, STAGES["passages"][1])[0] == 0
     assert run(folder, STAGES["index"][1], {"kind": "lucene"})[0] == -signal.SIGKILL
     assert any(path.is_symlink() for path in (folder / "indexes/small/.bm25.partial").rglob("*"))
     code, said = run(folder, STAGES["index"][1])
