@@ -240,7 +240,9 @@
   /** Browsers slow a page down that changes its address at every key. */
   function keepAddress() {
     clearTimeout(waiting);
-    waiting = setTimeout(() => history.replaceState(null, "", address()), 250);
+    const before = location.hash;
+    // A link that was followed meanwhile has set an address of its own, which the page has yet to hear of.
+    waiting = setTimeout(() => location.hash === before && history.replaceState(null, "", address()), 250);
   }
 
   function follow() {

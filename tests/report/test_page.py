@@ -462,15 +462,19 @@ def test_the_address_keeps_what_is_asked_for(chromium, report):
     assert chromium.value("document.getElementById('search').value") == "mill 4"
 
 
+def after_moving(chromium, move):
+    """Make a move that changes the address, and wait until the page has followed it."""
+    chromium.value(f"new Promise(done => {{ addEventListener('hashchange', () => setTimeout(done, 0)); {move} }})")
+
+
 def test_a_link_opens_its_question_alone_and_back_leads_back(chromium, report):
     chromium.open(report, "#q=ifqa/full-dev/30")
     assert cards(chromium) == ["ifqa/full-dev/30"]
     chromium.value("document.getElementById('all').click()")
     assert len(cards(chromium)) == 20
-    chromium.value("document.querySelectorAll('.card')[3].querySelector('a').click()")
-    chromium.value("new Promise(done => setTimeout(done, 50))")
+    after_moving(chromium, "document.querySelectorAll('.card')[3].querySelector('a').click()")
     assert cards(chromium) == ["ifqa/full-dev/3"]
-    chromium.value("new Promise(done => { addEventListener('hashchange', () => setTimeout(done, 0)); history.back() })")
+    after_moving(chromium, "history.back()")
     assert "ifqa/full-dev/0" not in cards(chromium)
     chromium.open(report, "#q=nowhere")
     assert status(chromium) == "There is no question nowhere here."
