@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -20,10 +21,15 @@ def circumstances(seconds: float) -> dict[str, object]:
         "seconds": round(seconds, 2),
         "ifqa": __version__,
         "commit": commit(),
-        "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
+        "libraries": versions(_LIBRARIES),
         "python": platform.python_version(),
         "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
     }
+
+
+def versions(libraries: Iterable[str]) -> dict[str, str]:
+    """Name -> version of those of the libraries that are installed."""
+    return {name: version for name in libraries if (version := _version(name))}
 
 
 @cache

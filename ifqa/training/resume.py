@@ -9,13 +9,13 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.progress import bar, say
 from ifqa.records import Passage, Question
+from ifqa.storage.circumstances import versions
 from ifqa.storage.files import read_json, sha256, write_json
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
@@ -132,10 +132,8 @@ def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, obje
 
     `weights` are glob patterns, relative to the folder, of the files of weights.
     """
-    there = {one.name for one in metadata.distributions()}
-    versions = {name: metadata.version(name) for name in _LIBRARIES if name in there}
-    files = hashes(folder, weights)
-    write_json(folder / MANIFEST, {**inputs, "record": {**record, "versions": versions, "files": files}})
+    made = {"versions": versions(_LIBRARIES), "files": hashes(folder, weights)}
+    write_json(folder / MANIFEST, {**inputs, "record": {**record, **made}})
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     (folder / INPUTS).unlink(missing_ok=True)
 

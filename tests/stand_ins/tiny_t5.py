@@ -1,6 +1,9 @@
 """A T5 of a few thousand weights, with a tokenizer of its own, for the tests of Fusion-in-Decoder."""
 
 import copy
+import functools
+import tempfile
+from pathlib import Path
 
 import torch
 from hypothesis import strategies as st
@@ -55,10 +58,20 @@ def model(seed=0, gain=3.0, **changes):
 
 def save(folder, seed=0, texts=TEXTS, **changes):
     """Save a checkpoint in a folder, for `--checkpoint`."""
-    words = tokenizer(texts)
-    model(seed, vocabulary=len(words), **changes).save_pretrained(folder)
-    words.save_pretrained(folder)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, data in _files(seed, tuple(texts), **changes).items():
+        Path(folder, name).write_bytes(data)
     return folder
+
+
+@functools.cache
+def _files(seed, texts, **changes):
+    """Name -> bytes of a checkpoint's files; many tests save the same one."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = tokenizer(texts)
+        model(seed, vocabulary=len(words), **changes).save_pretrained(folder)
+        words.save_pretrained(folder)
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 SHAPES = {

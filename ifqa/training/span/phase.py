@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ from ifqa.models.devices import half_precision
 from ifqa.models.encoders import Found, open_encoder
 from ifqa.reading.span.network import SpanModel
 from ifqa.reading.span.weights import ADAPTER, HEADS, load_weights, save_weights
+from ifqa.storage.circumstances import versions
 from ifqa.storage.files import read_json, write_json
 from ifqa.training import resume
 from ifqa.training.span.examples import Example
@@ -63,7 +63,7 @@ def finished(model: SpanModel, folder: Path, inputs: dict[str, Any], made: dict[
     (folder / resume.MANIFEST).unlink(missing_ok=True)  # an older manifest would vouch for half-written weights
     save_weights(model, folder, inputs["settings"]["rank"])
     manifest = inputs | made | {
-        "versions": {name: metadata.version(name) for name in ("torch", "tokenizers", "safetensors")},
+        "versions": versions(("torch", "tokenizers", "safetensors")),
         "files": resume.hashes(folder, [ADAPTER, HEADS]),
     }  # fmt: skip
     write_json(folder / resume.MANIFEST, manifest)

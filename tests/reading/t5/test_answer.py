@@ -70,15 +70,18 @@ def greedy(network, question, tokens=8):
 
 def attention(network, question):
     """Logits of each layer's cross-attention at the first position, averaged over layers, heads and a passage's tokens."""
-    t5, taken = plain(network), {}
+    t5, taken, hooks = original(network), {}, []
     for layer, block in enumerate(t5.decoder.block):
         for name in ("q", "k"):
             linear = getattr(block.layer[1].EncDecAttention, name)
-            linear.register_forward_hook(lambda _, __, made, key=(layer, name): taken.update({key: made}))
+            hook = linear.register_forward_hook(lambda _, __, made, key=(layer, name): taken.update({key: made}))
+            hooks.append(hook)
     with torch.no_grad():
         states, mask, width = padded_states(t5, [question], width=11)
         start = torch.tensor([[t5.config.decoder_start_token_id]])
         t5(encoder_outputs=BaseModelOutput(last_hidden_state=states), attention_mask=mask, decoder_input_ids=start)
+    for hook in hooks:
+        hook.remove()
     heads, scores = t5.config.num_heads, []
     for place, passage in enumerate(question):
         total = 0.0
@@ -141,7 +144,7 @@ def test_encoded_passages_lie_after_one_another_each_as_if_alone(questions, widt
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("beams", [2, 4])
 def test_beams_find_what_transformers_finds_over_padded_passages(shape, beams):
-    t5 = plain(model(shape)).requires_grad_(False)
+    t5 = original(model(shape)).requires_grad_(False)
     found = answers(model(shape), QUESTIONS, beams=beams)
     assert [one.passage_scores for one in found] == [near(attention(model(shape), question)) for question in QUESTIONS]
     for reading, question in zip(found, QUESTIONS, strict=True):

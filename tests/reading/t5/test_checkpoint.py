@@ -4,6 +4,7 @@ Published checkpoints are compared with a reference implementation in this file:
 from the descriptions of both.
 """
 
+import functools
 import json
 import math
 import pickle
@@ -34,11 +35,16 @@ QUESTIONS = [
 ]
 
 
+@functools.cache
+def network_of(seed):
+    words = tokenizer()
+    return words, model(seed, vocabulary=len(words), num_layers=LAYERS, num_decoder_layers=LAYERS)
+
+
 def published(folder, seed=0, zipped=True, without=(), **changes):
     """Write a checkpoint folder in the layout of facebookresearch/FiD, with a tokenizer added; return the tensors."""
     folder.mkdir()
-    words = tokenizer()
-    made = model(seed, vocabulary=len(words), num_layers=LAYERS, num_decoder_layers=LAYERS)
+    words, made = network_of(seed)
     tensors = {}
     for name, tensor in made.state_dict().items():
         if name.startswith("encoder."):
