@@ -261,7 +261,7 @@ def test_two_processes_train_as_one_does(tmp_path: Path, start: str, capfd: pyte
 def _train_as(rank: str, port: str, folder: Path, changes: dict[str, Any]) -> NoReturn:
     """In a fork: train as one of two processes, and end it."""
     os.environ |= {
-        "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port,
+        "OMP_NUM_THREADS": "1", "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": port,
     }  # fmt: skip
     try:
         fid.train(MATERIAL, folder, **{**SETTINGS, "device_batch": 1, **changes})
