@@ -1,5 +1,6 @@
 import gc
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -7,6 +8,10 @@ from hypothesis import settings
 # The same examples every time, and no clock: tests are deterministic and run on busy machines.
 settings.register_profile("ifqa", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("ifqa")
+
+# A shell starts a command in the background with Ctrl-C ignored, and every process of a test would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -272,8 +271,7 @@ def test_indexing_ends_with_its_parent_process(tmp_path, sign):
     os.mkfifo(tmp_path / "in" / "passages-00000.jsonl")
     options = "-collection JsonCollection -generator DefaultLuceneDocumentGenerator -threads 1".split()
     options += ["-input", str(tmp_path / "in"), "-index", str(tmp_path / "index")]
-    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # the runner of the tests may ignore Ctrl-C
-    parent = subprocess.Popen([sys.executable, "-c", BLOCKED.format(options)], stdout=-3, stderr=-3, preexec_fn=listen)
+    parent = subprocess.Popen([sys.executable, "-c", BLOCKED.format(options)], stdout=-3, stderr=-3)
     with open(tmp_path / "in" / "passages-00000.jsonl", "wb", buffering=0) as pipe:  # opens once Java reads it
         parent.send_signal(sign)
         assert parent.wait() == -sign
