@@ -61,7 +61,7 @@ _FLAGS: dict[str, object] = {
     "limit": Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")],
 }
 _SET = Annotated[
-    list[str] | None, typer.Option("--set", help="Change a setting: retriever.k1=1.2, reader.passages=10. Repeatable.")
+    list[str] | None, typer.Option("--set", help="Change a setting: reader.passages=10, llm.model=gpt-4.1-mini. Repeatable.")
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import Place, Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, Step
 from ifqa.retrieval.matching import FEATURES, asked, features, weigher
 from ifqa.retrieval.queries import Part, usage_of
 from ifqa.settings import Stored, check_stored, checked
@@ -102,6 +102,10 @@ class Ranker(Retriever):
     def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
         """The passages that its part makes; None where the part makes none."""
         return self._part.retriever.made_passages(questions)
+
+    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
+        """The steps that its part took; None where the part searches once."""
+        return self._part.retriever.steps_of(questions)
 
     def usage(self) -> Usage:
         """What its part reports about the language model; empty where the part asks none."""
