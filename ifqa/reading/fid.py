@@ -90,7 +90,7 @@ class Fid(Reader):
         answers = self._t5.answer(texts)
         advance(len(questions))
         return [
-            _prediction(question, several, reading, text)
+            prediction(question, several, reading, text)
             for question, several, (reading, text) in zip(questions, passages, answers, strict=True)
         ]
 
@@ -127,7 +127,8 @@ def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> 
     return [f"{asked} title: {one.title if titles else ''} context: {one.text}" for one in passages]
 
 
-def _prediction(question: Question, passages: Sequence[Passage], reading: "Reading", text: str) -> Prediction:
+def prediction(question: Question, passages: Sequence[Passage], reading: "Reading", text: str) -> Prediction:
+    """A decoded answer as a prediction, with the passages by their scores, highest first."""
     # Without passages there is still one score, for the question read alone
     scored = sorted(zip(reading.passage_scores, passages, strict=False), key=lambda pair: -pair[0])
     ids, scores = tuple(passage.id for _, passage in scored), tuple(score for score, _ in scored)
