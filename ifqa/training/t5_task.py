@@ -2,8 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ifqa.reading.rag import scores_of
@@ -116,7 +115,7 @@ class Task:
     too_large: str
     network: "Callable[[FusionInDecoder, Scores], FusionInDecoder]" = lambda model, scores: model
     scored: bool = False
-    rates: Mapping[str, float] = MappingProxyType({})
+    rates: Mapping[str, float] = field(default_factory=dict)
     decode: "Callable[[Any, Any, list[int], list[float], int], list[Reading]]" = fused
     finished: Callable[[Any], dict[str, object]] = lambda model: {}
 
