@@ -168,7 +168,7 @@ def learnt(folder: Path) -> tuple[Mode, float]:
     manifest = folder / "manifest.json"
     read = read_json(manifest) if manifest.exists() else {}
     own = read.get("rag", {}) if isinstance(read, dict) else {}
-    found = own if isinstance(own, dict) else {"mode": own}
+    found = own if isinstance(own, dict) else {"mode": None}
     mode, temperature = found.get("mode", "sequence"), found.get("temperature", 1.0)
     if mode not in get_args(Mode) or not (type(temperature) is float and 0 < temperature < math.inf):
         raise IfqaError(

@@ -102,7 +102,7 @@ def task(chosen: Recipe) -> Task:
     def decode(model: Any, features: Any, counts: list[int], scores: list[float], most: int) -> "list[Reading]":
         from ifqa.reading.t5.mixture import Mixture, read
 
-        mixture = Mixture(chosen.mode, temperature=float(model.log_temperature.exp()))
+        mixture = Mixture(chosen.mode, temperature=float(model.log_temperature.detach().exp()))
         return read(model, features, counts, scores=scores, mixture=mixture, max_answer_tokens=most)
 
     def finished(model: Any) -> dict[str, object]:
