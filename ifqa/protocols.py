@@ -111,9 +111,7 @@ class Reader(Learned):
 
     concurrent: bool = False  # whether several threads may call `answer` at once
     chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
-    takes_scores: ClassVar[bool] = (
-        False  # whether `answer` also takes `scores`: the retriever's of each of the passages
-    )
+    takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's of each passage
     label: str = ""  # printed with its scores
     doubtful: float = 0.0  # an opened system gives no answer of less confidence than this, unless it is told to
 

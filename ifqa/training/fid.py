@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ifqa.reading.fid import MAX_ANSWER, passage_inputs
+from ifqa.reading.t5.passages import MAX_ANSWER, passage_inputs
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import recipes, t5, t5_task
 from ifqa.training.material import Gold, Material, training_passages
