@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, cast, get_args
 
 from pydantic import Field
 
@@ -175,4 +175,4 @@ def learnt(folder: Path) -> tuple[Mode, float]:
             f"{manifest}: 'rag' must be a table of mode (sequence or token) and temperature (a number above 0), "
             f"found {str(own)[:100]}; train it again with: ifqa train rag"
         )
-    return mode, temperature
+    return cast(Mode, mode), temperature
