@@ -110,7 +110,7 @@ class Rag(Reader):
         Without scores the passages have equal probabilities.
 
         Raises:
-            IfqaError: a single question does not fit into the memory.
+            IfqaError: a passage has no score, or a single question does not fit into the memory.
         """
         from ifqa.reading.t5.mixture import read
 
@@ -119,6 +119,11 @@ class Rag(Reader):
             for question, several in zip(questions, passages, strict=True)
         ]
         given = scores or [[0.0] * len(several) for several in passages]
+        for question, several, own in zip(questions, passages, given, strict=True):
+            if len(several) != len(own):
+                raise IfqaError(
+                    f"question {question.id} has {len(several)} passages and {len(own)} scores; give one for each"
+                )
         pairs = zip(given, texts, strict=True)
         flat = list(chain.from_iterable(scores_of(own, len(inputs)) for own, inputs in pairs))
         answers = self._t5.answer(texts, partial(read, scores=flat, mixture=self.mixture))

@@ -81,6 +81,17 @@ def test_a_temperature_divides_the_scores(folder):
     assert [one.score for one in found] == near([one.score for one in expected])
 
 
+def test_a_passage_without_a_score_is_refused(folder):
+    with pytest.raises(IfqaError, match="question q/1 has 2 passages and 1 scores; give one for each"):
+        opened(folder).answer(QUESTIONS, RANKED, scores=[SCORES[0], [1.0], []])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_bfloat16_answers_on_a_cpu_too(folder, way):
+    found = opened(folder, **way, precision="bfloat16", beams=2).answer(QUESTIONS, RANKED, scores=SCORES)
+    assert [sum(one.passage_scores) for one in found] == [pytest.approx(one, abs=1e-3) for one in (1, 1, 0)]
+
+
 def test_no_questions_have_no_answers(folder):
     assert opened(folder).answer([], [], scores=[]) == []
 
