@@ -11,12 +11,10 @@ from pydantic import Field
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Advance, Place, Reader, silent
-from ifqa.reading.t5.passages import MAX_ANSWER, passage_inputs, prediction
+from ifqa.reading.t5.passages import MAX_ANSWER, Mode, passage_inputs, prediction
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, NotNegative, Positive, Precision, YesNo, checked
 from ifqa.storage.files import read_json
-
-Mode = Literal["sequence", "token"]
 
 
 class Rag(Reader):

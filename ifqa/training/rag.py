@@ -10,8 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
-from ifqa.reading.rag import Mode
-from ifqa.reading.t5.passages import MAX_ANSWER, passage_inputs
+from ifqa.reading.t5.passages import MAX_ANSWER, Mode, passage_inputs
 from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import recipes, t5, t5_task
 from ifqa.training.material import Gold, Material, training_passages

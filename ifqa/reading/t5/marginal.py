@@ -5,7 +5,7 @@ question. The network gives log p(y_i|x,z,y_1..i-1), from each passage alone.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,8 +14,8 @@ from torch.utils.checkpoint import checkpoint
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from ifqa.reading.t5.model import FusionInDecoder
+from ifqa.reading.t5.passages import Mode
 
-Mode = Literal["sequence", "token"]
 IGNORED = -100  # a label that is padding
 
 

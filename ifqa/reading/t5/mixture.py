@@ -14,7 +14,8 @@ from transformers.modeling_outputs import BaseModelOutput
 from ifqa.errors import IfqaError
 from ifqa.models.batches import Features
 from ifqa.reading.t5.answer import Budget, Reading, budget, encode, in_groups
-from ifqa.reading.t5.marginal import Mode, log_likelihoods, log_priors, mixed, posteriors
+from ifqa.reading.t5.marginal import log_likelihoods, log_priors, mixed, posteriors
+from ifqa.reading.t5.passages import Mode
 
 if TYPE_CHECKING:
     from ifqa.reading.t5.model import FusionInDecoder

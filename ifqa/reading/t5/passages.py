@@ -1,13 +1,14 @@
 """Passages that are read one at a time: the input text of each, and the prediction with a score for each."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ifqa.records import Passage, Prediction, Question
 
 if TYPE_CHECKING:
     from ifqa.reading.t5.answer import Reading
 
+Mode = Literal["sequence", "token"]  # of RAG (see `ifqa.reading.t5.marginal.log_likelihoods`)
 MAX_ANSWER = 50  # tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46)
 
 
