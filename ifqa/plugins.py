@@ -282,8 +282,10 @@ def _advancing(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method with a parameter `advance`; it is called once at the end, with the number of questions or requests."""
 
     @wraps(method)
-    def advancing(self: object, asked: list[Any], *more: Any, advance: Callable[[float], None] = silent) -> Any:
-        results = method(self, asked, *more)
+    def advancing(
+        self: object, asked: list[Any], *more: Any, advance: Callable[[float], None] = silent, **named: Any
+    ) -> Any:
+        results = method(self, asked, *more, **named)
         advance(len(asked))
         return results
 

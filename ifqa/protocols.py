@@ -111,6 +111,7 @@ class Reader(Learned):
 
     concurrent: bool = False  # whether several threads may call `answer` at once
     chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
+    takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's of each passage
     label: str = ""  # printed with its scores
     doubtful: float = 0.0  # an opened system gives no answer of less confidence than this, unless it is told to
 
@@ -267,8 +268,7 @@ class Benchmark(Plugin):
     subsets: Sequence[Subset] = ()
     groups: str = ""  # what `Question.group` is ("dataset"); there are then scores for each group, and their mean
     folder: Path = Path()  # the folder of its files
-    #: file in `folder` -> (URL, SHA-256 or None if unknown)
-    downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}
+    downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}  # file in `folder` -> (URL, SHA-256 if known)
 
     @property
     def splits(self) -> Collection[str]:

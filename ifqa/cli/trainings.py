@@ -111,6 +111,23 @@ def train_fid(
     _train("fid", given | {"dev": dev, "experiment": experiment}, recipe)
 
 
+@train.command("rag")
+@_training("models/rag", corpus="ifqa-gold")
+def train_rag(
+    given: Given,
+    mode: Annotated[
+        str, typer.Option(help="sequence (a passage for the whole answer) or token (one for each of its tokens).")
+    ] = "sequence",
+    dev: Annotated[
+        str, typer.Option(help="Split of the same family that chooses the best checkpoint; '' for none.")
+    ] = "full-dev",
+    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")] = "",
+) -> None:
+    """Train RAG: a T5, and the temperature of the retrieval scores, by the marginal likelihood of the answers."""
+    given["settings"] = {"mode": mode} | given["settings"]
+    _train("rag", given | {"dev": dev, "experiment": experiment})
+
+
 @train.command("unifiedqa")
 @_training(UNIFIEDQA, corpus="", benchmark="causalqa", split="original-train")
 def train_unifiedqa(

@@ -42,11 +42,11 @@ _DOING: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 @dataclass(frozen=True)
 class Chunk:
-    """Questions, and to read also the ids of each one's passages, best first; `number` counts the chunks of this attempt."""
+    """Questions, and to read also each one's hits, best first; `number` counts the chunks of this attempt."""
 
     number: int
     questions: Sequence[Question]
-    passages: Sequence[Sequence[str]] = ()
+    rankings: Sequence[Sequence[Hit]] = ()
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], do
         next(several, None)
     for number, start in enumerate(range(done, len(questions), size)):
         some = questions[start : start + size]
-        yield Chunk(number, some, [[hit.passage_id for hit in next(several, ())] for _ in some])
+        yield Chunk(number, some, [next(several, ()) for _ in some])
     for _ in several:
         pass
 
@@ -215,8 +215,9 @@ class Asker:
         return parts, sum(map(len, rankings))
 
     def _read(self, chunk: Chunk, advance: Advance) -> dict[str, bytes]:
-        passages = fetch_each(self._stores, chunk.passages)
-        predictions = self._system.read(chunk.questions, passages, advance)
+        passages = fetch_each(self._stores, [[hit.passage_id for hit in one] for one in chunk.rankings])
+        scores = [[hit.score for hit in one] for one in chunk.rankings]
+        predictions = self._system.read(chunk.questions, passages, scores, advance)
         return {PREDICTIONS: b"".join(map(line_of, predictions))}
 
     @cached_property

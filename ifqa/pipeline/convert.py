@@ -211,7 +211,7 @@ def _rankings_of_reader(experiment: Experiment, questions: Sequence[Question]) -
     predictions = list(predictions_of(experiment, questions))
     if not any(one.passage_scores for one in predictions):
         raise IfqaError(
-            f"reader {experiment.reader['name']!r} of {experiment.name} scores no passages; reader 'fid' does"
+            f"reader {experiment.reader['name']!r} of {experiment.name} scores no passages; readers 'fid' and 'rag' do"
         )
     return [
         [Hit(*pair) for pair in zip(one.passage_ids, one.passage_scores, strict=True)] if one.passage_scores else []

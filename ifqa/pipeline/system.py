@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.store import PassageStore, fetch
@@ -97,9 +97,13 @@ class System:
         return rankings
 
     def read(
-        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+        self,
+        questions: Sequence[Question],
+        passages: Sequence[Sequence[Passage]],
+        scores: Sequence[Sequence[float]],
+        advance: Advance = silent,
     ) -> list[Prediction]:
-        """The reader's answer to each question from its passages, which are given best first.
+        """The reader's answer to each question from its passages, which are given best first, with their retrieval scores.
 
         Raises:
             IfqaError: there is no reader, or it breaks its protocol.
@@ -107,7 +111,8 @@ class System:
         with self._reading:  # one thread opens the reader
             reader = self.reader
         with nullcontext() if reader.concurrent else self._reading:
-            predictions = reader.answer(questions, passages, advance=advance)
+            weights: dict[str, Any] = {"scores": scores} if reader.takes_scores else {}
+            predictions = reader.answer(questions, passages, advance=advance, **weights)
         assert self.experiment.reader is not None  # self.reader has checked that
         check_predictions(self.experiment.reader["name"], questions, passages, predictions)
         return predictions
@@ -142,14 +147,16 @@ class System:
         asked = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
         passages: list[list[Passage]] = [[] for _ in asked]
+        scores: list[list[float]] = [[] for _ in asked]
         steps: list[list[Step]] | None = None
         if self.experiment.retriever:
             with self._searching:
                 top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
                 passages = self._passages(asked, top)
+                scores = [[hit.score for hit in ranking] for ranking in top]
                 steps = self.retriever.steps_of(asked)
         with listening(heard):
-            predictions = self.read(asked, passages)
+            predictions = self.read(asked, passages, scores)
         least = self.reader.doubtful if threshold is None else threshold
         predictions = [one.below(least) for one in predictions]
         answers = [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]

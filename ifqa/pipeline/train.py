@@ -18,7 +18,7 @@ from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.protocols import Benchmark
-from ifqa.records import Passage
+from ifqa.records import Hit, Passage
 from ifqa.settings import check_settings
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
@@ -31,6 +31,7 @@ _MODULES = {
     "fid": "ifqa.training.fid",
     "rerank": "ifqa.training.rerank",
     "dense": "ifqa.training.dense",
+    "rag": "ifqa.training.rag",
     "unifiedqa": "ifqa.training.unifiedqa",
     "llm": "ifqa.training.llm.trainer",
     "adaboost": "ifqa.training.choice.adaboost",
@@ -44,6 +45,7 @@ _NEEDS = {
     "rerank": ("peft", "datasets", "accelerate"),
     "dense": ("datasets", "accelerate"),
     "fid": ("accelerate",),
+    "rag": ("accelerate",),
     "unifiedqa": ("accelerate",),
     "llm": ("peft", "accelerate"),
     "adaboost": ("sklearn",),
@@ -51,9 +53,10 @@ _NEEDS = {
     "choice": ("accelerate",),
 }
 #: Those that passages are retrieved for. Their `refuse` raises before that what needs no rankings.
-_REFUSING = ("extractive", "calibration", "rerank", "dense", "fid", "unifiedqa", "llm")
+_REFUSING = ("extractive", "calibration", "rerank", "dense", "fid", "rag", "unifiedqa", "llm")
 GIVEN = ("material", "folder", "seed", "progress")
-Retrieve = Callable[[str, int], Sequence[Sequence[Passage]]]  # split, passages a question -> passages of each question
+Ranked = tuple[list[list[Passage]], list[list[float]]]  # the passages of each question, and their scores
+Retrieve = Callable[[str, int], Ranked]  # of a split, and most passages of a question
 
 
 def train(
@@ -69,7 +72,7 @@ def train(
         folder: where the weights are written.
         seed: seed of all random draws; None for the default, or the recipe's.
         settings: keyword arguments of that `train`.
-        dev: split by which "fid" or "unifiedqa" chooses the best checkpoint; empty for none.
+        dev: split by which "fid", "rag" or "unifiedqa" chooses the best checkpoint; empty for none.
         experiment: the experiment whose retriever gives their passages instead; empty for none.
 
     Raises:
@@ -83,7 +86,7 @@ def train(
     refuse_strangers(folder, getattr(module, "CHECKPOINT", INPUTS))  # before passages are retrieved, which takes long
     drawn = {} if seed is None else {"seed": seed}
     depth = DEPTH.get(what, 0)
-    if what in ("dense", "fid", "unifiedqa"):  # settings override those of a recipe
+    if what in ("dense", "fid", "rag", "unifiedqa"):  # settings override those of a recipe
         chosen = module.resolve(**settings, **drawn)
         depth = depth or chosen.passages
     else:
@@ -107,10 +110,11 @@ def train(
             retrieved = _by_experiment(experiment, benchmark)
         else:
             retrieved = _by_bm25(load_corpus(corpus), source, folder) if corpus else _contexts(source, folder)
-        rankings = retrieved(split, depth)
-        given = {"dev": (asked_of_dev, retrieved(dev, depth))} if dev else {}
+        rankings, scores = retrieved(split, depth)
+        given = {"dev": (asked_of_dev, *retrieved(dev, depth))} if dev else {}
+    material = Material(questions, rankings, source.family(split), files, scores)
     with _lock(folder):
-        module.train(Material(questions, rankings, source.family(split), files), folder, **given, **drawn, **settings)
+        module.train(material, folder, **given, **drawn, **settings)
     return folder
 
 
@@ -123,11 +127,11 @@ def _by_bm25(corpus: Corpus, source: Benchmark, folder: Path) -> Retrieve:
         index = build_index(corpus, "bm25")
     retriever, store = load("retriever", "bm25")(index), PassageStore(corpus.folder / "passages")
 
-    def search(split: str, depth: int) -> list[list[Passage]]:
+    def search(split: str, depth: int) -> Ranked:
         questions = source.questions(split)
         say(f"{folder}: searching passages for {len(questions):,} questions of {split}")
         rankings = retriever.search(questions, depth)
-        return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings]
+        return [store.get([hit.passage_id for hit in ranking]) for ranking in rankings], _scores(rankings)
 
     return search
 
@@ -135,13 +139,14 @@ def _by_bm25(corpus: Corpus, source: Benchmark, folder: Path) -> Retrieve:
 def _contexts(source: Benchmark, folder: Path) -> Retrieve:
     """A function that gives each question the text that comes with it, and no passage where there is none."""
 
-    def search(split: str, depth: int) -> list[list[Passage]]:
+    def search(split: str, depth: int) -> Ranked:
         contexts = [question.context for question in source.questions(split)]
         found = sum(1 for one in contexts if one.strip())
         say(
             f"{folder}: {found:,} of {len(contexts):,} questions of {split} come with a text; the others are read alone"
         )
-        return [[Passage("", "", one)] if one.strip() else [] for one in contexts]
+        rankings = [[Passage("", "", one)] if one.strip() else [] for one in contexts]
+        return rankings, [[0.0] * len(ranking) for ranking in rankings]
 
     return search
 
@@ -152,15 +157,19 @@ def _by_experiment(name: str, benchmark: str) -> Retrieve:
     if experiment.benchmark != benchmark or experiment.retriever is None:
         raise IfqaError(f"experiment {name} retrieves no passages for questions of {benchmark}; name another")
 
-    def search(split: str, depth: int) -> list[list[Passage]]:
+    def search(split: str, depth: int) -> Ranked:
         variant = replace(override(experiment, {"split": split}), reader=None)
         with _lock(variant.folder):
             prepare(variant)
             retrieve(variant)
-        top = (ranking[:depth] for ranking in rankings_of(variant, questions_of(variant)))
-        return list(passages_of(variant, top))
+        top = [ranking[:depth] for ranking in rankings_of(variant, questions_of(variant))]
+        return list(passages_of(variant, top)), _scores(top)
 
     return search
+
+
+def _scores(rankings: Sequence[Sequence[Hit]]) -> list[list[float]]:
+    return [[hit.score for hit in ranking] for ranking in rankings]
 
 
 def _lock(folder: Path) -> AbstractContextManager[None]:

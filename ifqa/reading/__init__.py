@@ -10,5 +10,6 @@ PLUGINS = {
     "majority": "ifqa.reading.choice.majority:Majority",
     "polarity": "ifqa.reading.choice.polarity:Polarity",
     "predictions": "ifqa.reading.predictions:Predictions",
+    "rag": "ifqa.reading.rag:Rag",
     "unifiedqa": "ifqa.reading.unifiedqa:UnifiedQA",
 }

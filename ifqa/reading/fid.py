@@ -1,18 +1,14 @@
 """Reader 'fid': Fusion-in-Decoder encodes each passage alone, attends to all of them, and generates the answer."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field
 
 from ifqa.protocols import Advance, Place, Reader, silent
+from ifqa.reading.t5.passages import MAX_ANSWER, passage_inputs, prediction
 from ifqa.records import Passage, Prediction, Question
 from ifqa.settings import Natural, Positive, Precision, YesNo, checked
-
-if TYPE_CHECKING:
-    from ifqa.reading.t5.answer import Reading
-
-MAX_ANSWER = 50  # tokens of an answer, including the token that starts decoding (FiD test_reader.py:42-46)
 
 
 class Fid(Reader):
@@ -90,7 +86,7 @@ class Fid(Reader):
         answers = self._t5.answer(texts)
         advance(len(questions))
         return [
-            _prediction(question, several, reading, text)
+            prediction(question, several, reading, text)
             for question, several, (reading, text) in zip(questions, passages, answers, strict=True)
         ]
 
@@ -113,24 +109,3 @@ class Fid(Reader):
         from ifqa.reading.t5.checkpoint import checkpoint_folder, identity
 
         return identity(checkpoint_folder(checkpoint), tokenizer)
-
-
-def passage_inputs(question: str, passages: Sequence[Passage], titles: bool) -> list[str]:
-    """The input texts of a question's passages, best first; without passages, the question alone.
-
-    `question: {q} title: {t} context: {x}` (FiD src/data.py:16-18, 40, 44-46, 114). Without passages FiD's code would read the
-    question alone, but that code is never reached (src/data.py:46-51).
-    """
-    asked = f"question: {question}"
-    if not passages:
-        return [asked]
-    return [f"{asked} title: {one.title if titles else ''} context: {one.text}" for one in passages]
-
-
-def _prediction(question: Question, passages: Sequence[Passage], reading: "Reading", text: str) -> Prediction:
-    # Without passages there is still one score, for the question read alone
-    scored = sorted(zip(reading.passage_scores, passages, strict=False), key=lambda pair: -pair[0])
-    ids, scores = tuple(passage.id for _, passage in scored), tuple(score for score, _ in scored)
-    return Prediction(
-        question.id, text.strip(), completion=text, passage_ids=ids, score=reading.score, passage_scores=scores
-    )

@@ -33,9 +33,10 @@ _WEIGHTS = {
     "decomp-attn": "a trained decomp-attn",
     "fid": "a trained FiD",
     "predictions": "a file of answers",
+    "rag": "a trained RAG",
     "unifiedqa": "UnifiedQA's weights",
 }
-_ON_GPU = ("choice", "fid", "unifiedqa")
+_ON_GPU = ("choice", "fid", "rag", "unifiedqa")
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,16 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ifqa.reading.fid import MAX_ANSWER, passage_inputs
+from ifqa.reading.t5.passages import MAX_ANSWER, passage_inputs
 from ifqa.settings import Natural, NotNegative, Positive
-from ifqa.training import recipes, t5
+from ifqa.training import recipes, t5, t5_task
 from ifqa.training.material import Gold, Material, training_passages
+from ifqa.training.t5_task import NO_DEV, Dev, Task
 
 
 @dataclass(frozen=True)
-class Recipe(t5.Recipe):
-    """All settings of a training, with those of `ifqa.training.t5.Recipe`.
+class Recipe(t5_task.Recipe):
+    """All settings of a training, with those of `ifqa.training.t5_task.Recipe`.
 
     Attributes:
         gold: "retrieved": passages as they were retrieved; "included": if no gold passage is among them, the question's
@@ -59,7 +60,7 @@ def train(
     material: Material,
     folder: Path,
     *,
-    dev: t5.Dev = ((), ()),
+    dev: Dev = NO_DEV,
     recipe: str = "ifqa",
     **changes: object,
 ) -> None:
@@ -87,9 +88,9 @@ def refuse(material: Material, folder: Path, *, recipe: str = "ifqa", **changes:
     t5.refuse(task(resolve(recipe, **changes)), material)
 
 
-def task(chosen: Recipe) -> t5.Task:
+def task(chosen: Recipe) -> Task:
     """What a network learns with a recipe that `resolve` gave."""
-    return t5.Task(
+    return Task(
         reader="fid",
         about="training Fusion-in-Decoder",
         chosen=chosen,

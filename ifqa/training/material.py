@@ -21,12 +21,14 @@ class Material:
         rankings: retrieved passages of each question, best first.
         family: "ifqa/full" or "ifqa/few": stored with the weights, since the two families share questions.
         sources: path -> SHA-256 of each file of questions, for the manifest.
+        scores: the retriever's score of each passage of `rankings`; only RAG's training needs them.
     """
 
     questions: Sequence[Question]
     rankings: Sequence[Sequence[Passage]]
     family: str
     sources: dict[str, str] = field(default_factory=dict)
+    scores: Sequence[Sequence[float]] = ()
 
     def require_gold(self) -> None:
         """Raise IfqaError if no question has a gold passage."""

@@ -150,13 +150,16 @@ def damaged(folder: Path, files: Mapping[str, str]) -> str:
     return next((name for name, path in paths.items() if not path.is_file() or sha256(path) != files[name]), "")
 
 
-def identity(questions: Sequence[Question], rankings: Sequence[Sequence[Passage]]) -> str:
-    """SHA-256 of the training data: questions with choices, answers and gold passages, and the ranked passages."""
+def identity(
+    questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], scores: Sequence[Sequence[float]] = ()
+) -> str:
+    """SHA-256 of the training data: questions with choices, answers and gold passages, ranked passages, and given scores."""
     digest = hashlib.sha256()
     for question, ranking in zip(questions, rankings, strict=True):
         texts = [[one.title, one.text] for one in ranking]
         several = [question.text, question.answers, question.gold_passages, texts]
         digest.update(json.dumps([*several, *([question.choices] if question.choices else [])]).encode())
+    digest.update(json.dumps([list(several) for several in scores]).encode() if scores else b"")
     return digest.hexdigest()
 
 

@@ -1,101 +1,22 @@
-"""Trains a T5 to generate answers, with transformers' trainer: what Fusion-in-Decoder and UnifiedQA share."""
+"""Trains a T5 to generate answers, with transformers' trainer: what Fusion-in-Decoder, RAG and UnifiedQA share."""
 
-import random
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import identity_of
 from ifqa.progress import say
+from ifqa.reading.rag import scores_of
 from ifqa.reading.t5.checkpoint import Checkpoint, checkpoint_folder, family_of, open_checkpoint
-from ifqa.reading.t5.text import Conventions, check, padded, tokenise
-from ifqa.records import Passage, Question
+from ifqa.reading.t5.text import Conventions, check
 from ifqa.scoring.measures.exact_match import exact_match
-from ifqa.settings import Natural, NotNegative, Positive
 from ifqa.training import resume
 from ifqa.training.material import Material
+from ifqa.training.t5_task import Chosen, Dev, Rows, Task, collate, token_ids
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-Dev = tuple[Sequence[Question], Sequence[Sequence[Passage]]]
 _MACHINE = ("device", "device_batch", "micro_batch", "recompute")  # changing these makes no different training
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """The settings of a training that do not depend on what the reader reads.
-
-    Attributes:
-        model: the model to start from: a T5 of the hub, or a checkpoint that the reader takes.
-        passages: number of passages of a question, the first retrieved.
-        steps, batch: steps of the optimiser (AdamW), and questions a step, over all devices and micro-steps.
-        learning_rate, warmup: highest rate, after this many steps (below 1: this share of all), then linear to 0.
-        weight_decay, clip: AdamW's decay, and the norm that gradients are clipped to.
-        max_tokens: most tokens of question and passage together; the rest is cut off.
-        titles: whether passages' titles are read (see `ifqa.reading.t5.text.Conventions`).
-        evaluate_every: steps between checkpoints; each answers the dev questions, and the best checkpoint is kept.
-        seed: for order, drawn answers and dropout.
-        device: "cpu", "cuda", or "auto" for a GPU if there is one; uses bfloat16 if the device multiplies in it.
-        device_batch: questions that go through the network at once; it leaves the gradient the same except for dropout.
-        recompute: keep only the encoder's output, and compute the encoder again for the gradients.
-    """
-
-    model: str
-    passages: Positive
-    steps: Natural
-    batch: Positive
-    learning_rate: NotNegative
-    warmup: NotNegative
-    weight_decay: NotNegative
-    clip: NotNegative
-    max_tokens: Positive
-    evaluate_every: Positive
-    titles: bool = True
-    seed: Natural = 0
-    device: str = "auto"
-    device_batch: Positive = 1
-    recompute: bool = True
-
-
-Chosen = TypeVar("Chosen", bound=Recipe)
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a network learns for a reader.
-
-    Attributes:
-        reader: "fid" or "unifiedqa".
-        about: what the bar calls the training.
-        chosen: its recipe.
-        training_passages: (question, its ranking) -> the passages it is trained with.
-        texts: (question, passages) -> the inputs of the network.
-        targets: question -> the texts that are right; one of them is drawn in each pass over the questions.
-        max_target: most tokens of a target; None for no limit.
-        max_answer: most tokens of an answer to a dev question, including the token that starts decoding.
-        answer: what the network wrote -> the answer.
-        by_token: whether the loss is the mean over all tokens of a step's targets, as in transformers' T5; else the mean over
-            questions of the mean over a target's tokens, as in FiD.
-        micro_batch: passages that go through the encoder at once, 0 for all.
-        too_large: the end of the message if memory runs out: what does not fit, and what to set.
-    """
-
-    reader: str
-    about: str
-    chosen: Recipe
-    training_passages: Callable[[Question, Sequence[Passage]], Sequence[Passage]]
-    texts: Callable[[Question, Sequence[Passage]], Sequence[str]]
-    targets: Callable[[Question], Sequence[str]]
-    max_target: int | None
-    max_answer: int
-    answer: Callable[[str], str]
-    by_token: bool
-    micro_batch: int
-    too_large: str
 
 
 def checked(chosen: Chosen) -> Chosen:
@@ -133,7 +54,7 @@ def run(task: Task, material: Material, folder: Path, dev: Dev, recipe: str) -> 
         task: what is learnt, with a recipe that `checked` has checked.
         material: questions without a target are left out.
         folder: the checkpoint is written here.
-        dev: questions and rankings; the checkpoint with the best exact match on them is kept. Without any, the last is kept.
+        dev: the checkpoint with the best exact match on these questions is kept. Without any, the last is kept.
         recipe: the recipe's name, for the manifest.
 
     Raises:
@@ -141,113 +62,44 @@ def run(task: Task, material: Material, folder: Path, dev: Dev, recipe: str) -> 
     """
     import torch
 
-    chosen = task.chosen
+    chosen, dev = task.chosen, Dev(*dev)
     refuse(task, material)
     usable = [n for n, question in enumerate(material.questions) if task.targets(question)]
     start = open_checkpoint(chosen.model, reader=task.reader)
-    inputs = {
+    inputs: dict[str, object] = {
         "family": material.family,
         "sources": material.sources,
         "recipe": recipe,
         "settings": {name: value for name, value in asdict(chosen).items() if name not in _MACHINE},
-        "questions": resume.identity(material.questions, material.rankings),
-        "dev": resume.identity(*dev),
+        "questions": resume.identity(material.questions, material.rankings, material.scores if task.scored else ()),
+        "dev": resume.identity(dev.questions, dev.rankings, dev.scores if task.scored else ()),
         "start": {"name": chosen.model, "sha256": identity_of(chosen.model)},
     }
     if not resume.begin(folder, inputs):
         return
     conventions = Conventions(chosen.max_tokens, chosen.titles, start.conventions.encoder_eos)
     several = [material.questions[n] for n in usable], [material.rankings[n] for n in usable]
-    trainer = _trainer(task, Rows(task, *several, start.tokenizer, conventions), dev, start, folder)
+    scores = [material.scores[n] for n in usable] if task.scored else []
+    rows = Rows(task, *several, start.tokenizer, conventions, scores)
+    trainer = _trainer(task, rows, dev, start, folder)
     try:
         made = resume.fit(trainer, folder, task.about)
     except torch.OutOfMemoryError as error:
         raise IfqaError(f"{folder}: {task.too_large}") from error
     if resume.world()[0] == 0:
-        if dev[0]:
+        if dev.questions:
             made |= {"best_step": trainer.state.best_global_step, "dev_EM": trainer.state.best_metric}
             say(f"{folder}: the weights after step {made['best_step']}, with an EM of {made['dev_EM']:.1f} on dev")
+        inputs |= {"conventions": asdict(conventions)} | task.finished(trainer.model)
         trainer.model.save_pretrained(folder)
         start.tokenizer.save_pretrained(folder)
-        inputs |= {"conventions": asdict(conventions)}
         resume.finish(folder, inputs, made | {"device": chosen.device}, ["model*.safetensors"])
-
-
-class Rows:
-    """The rows of all steps in training order, as the trainer takes them.
-
-    Row `n` depends only on the seed and the number of its pass, so a training can resume at any row.
-    """
-
-    def __init__(
-        self, task: Task, questions: Sequence[Question], rankings: Sequence[Sequence[Passage]], tokenizer: Any,
-        conventions: Conventions,
-    ) -> None:  # fmt: skip
-        self.task, self.questions, self.rankings = task, questions, rankings
-        self.tokenizer, self.conventions = tokenizer, conventions
-        self._read: dict[int, list[list[int]]] = {}
-        self._passes: dict[int, list[tuple[int, str]]] = {}
-
-    def __len__(self) -> int:
-        return self.task.chosen.steps * self.task.chosen.batch
-
-    def __getitem__(self, row: int) -> dict[str, object]:
-        """The token ids of a question's inputs and of a target; for a loss by token also the question's weight in it."""
-        number, target = self._drawn(row)
-        if number not in self._read:
-            question = self.questions[number]
-            passages = self.task.training_passages(question, self.rankings[number])
-            self._read[number] = _token_ids(self.task.texts(question, passages), self.tokenizer, self.conventions)
-        label = self._label(target)
-        made: dict[str, object] = {"passages": self._read[number], "label": label}
-        if self.task.by_token:  # so that the mean over the step's questions is the mean over its tokens
-            size = self.task.chosen.batch
-            step = range(row - row % size, row - row % size + size)
-            made["weight"] = size * len(label) / sum(len(self._label(self._drawn(n)[1])) for n in step)
-        return made
-
-    def _drawn(self, row: int) -> tuple[int, str]:
-        """The number of a row's question, and the target drawn for it."""
-        turn, place = divmod(row, len(self.questions))
-        if turn not in self._passes:
-            draw = random.Random(f"{self.task.chosen.seed} {turn}")
-            order = draw.sample(range(len(self.questions)), len(self.questions))
-            drawn = [(n, draw.choice(self.task.targets(self.questions[n]))) for n in order]
-            self._passes = {n: one for n, one in self._passes.items() if n == turn - 1} | {turn: drawn}
-        return self._passes[turn][place]
-
-    def _label(self, target: str) -> list[int]:
-        most = self.task.max_target
-        ids: list[int] = self.tokenizer(target, max_length=most, truncation=most is not None)["input_ids"]
-        return ids
-
-
-def _token_ids(texts: Sequence[str], tokenizer: Any, conventions: Conventions) -> list[list[int]]:
-    features = tokenise(tokenizer, texts, conventions)
-    pairs = zip(features["input_ids"], features["attention_mask"], strict=True)
-    return [ids[mask].tolist() for ids, mask in pairs]
-
-
-def _collate(rows: Sequence[dict[str, Any]]) -> dict[str, "Tensor"]:
-    """A batch with the arguments of `FusionInDecoder.forward`."""
-    import torch
-
-    passages = padded([ids for row in rows for ids in row["passages"]])
-    labels = padded([row["label"] for row in rows], padding=-100)["input_ids"]
-    counts = torch.tensor([len(row["passages"]) for row in rows])
-    weighed = {"weights": torch.tensor([row["weight"] for row in rows])} if "weight" in rows[0] else {}
-    return {
-        "passage_ids": passages["input_ids"], "passage_mask": passages["attention_mask"], "counts": counts,
-        "labels": labels, **weighed,
-    }  # fmt: skip
 
 
 def _trainer(task: Task, rows: Rows, dev: Dev, start: Checkpoint, folder: Path) -> Any:
     import torch
     from torch.utils.data import SequentialSampler
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, set_seed
-
-    from ifqa.reading.t5.answer import read
 
     chosen = task.chosen
     half = half_precision(chosen.device) is torch.bfloat16
@@ -257,28 +109,39 @@ def _trainer(task: Task, rows: Rows, dev: Dev, start: Checkpoint, folder: Path) 
         def _get_train_sampler(self, *_: Any) -> Any:
             return SequentialSampler(rows)
 
+        def create_optimizer(self, *given: Any) -> Any:
+            made = super().create_optimizer(*given)
+            own = {name: one for name, one in self.model.named_parameters() if name in task.rates}
+            for group in made.param_groups:
+                group["params"] = [one for one in group["params"] if all(one is not other for other in own.values())]
+            for name, parameter in own.items():
+                made.add_param_group({"params": [parameter], "lr": task.rates[name], "weight_decay": 0.0})
+            return made
+
         def prediction_step(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
             """Answers as the reader gives them, padded to one length; the labels are the numbers of the questions."""
             features = {"input_ids": inputs["passage_ids"].cpu(), "attention_mask": inputs["passage_mask"].cpu()}
             with torch.autocast(chosen.device, torch.bfloat16, enabled=half):
-                readings = read(self.model, features, inputs["counts"].tolist(), max_answer_tokens=task.max_answer)
+                known = inputs["scores"].tolist() if task.scored else []
+                readings = task.decode(self.model, features, inputs["counts"].tolist(), known, task.max_answer)
             tokens = [one.tokens + [padding] * (task.max_answer - len(one.tokens)) for one in readings]
             return None, torch.tensor(tokens, device=self.args.device), inputs["labels"]
 
     def scores(made: Any) -> dict[str, float]:
         texts = start.tokenizer.batch_decode(made.predictions, skip_special_tokens=True)
         right = [
-            exact_match(task.answer(text), dev[0][n].answers)
+            exact_match(task.answer(text), dev.questions[n].answers)
             for text, n in zip(texts, made.label_ids[:, 0], strict=True)
         ]
         return {"EM": 100 * sum(right) / len(right)}
 
-    dev_rows = [
-        {"passages": _token_ids(task.texts(question, ranking), start.tokenizer, rows.conventions), "label": [n]}
-        for n, (question, ranking) in enumerate(zip(*dev, strict=True))
-    ]
+    dev_rows: list[dict[str, object]] = []
+    for n, (question, ranking) in enumerate(zip(dev.questions, dev.rankings, strict=True)):
+        passages = token_ids(task.texts(question, ranking), start.tokenizer, rows.conventions)
+        scored = {"scores": scores_of(dev.scores[n], len(passages))} if task.scored else {}
+        dev_rows.append({"passages": passages, "label": [n], **scored})
     set_seed(chosen.seed)
-    model = start.model.train()
+    model = task.network(start.model, rows.scores).train()
     model.micro_batch, model.recompute = task.micro_batch, chosen.recompute
     arguments = Seq2SeqTrainingArguments(
         output_dir=str(folder / resume.CHECKPOINTS), num_train_epochs=1, learning_rate=chosen.learning_rate,
@@ -295,6 +158,6 @@ def _trainer(task: Task, rows: Rows, dev: Dev, start: Checkpoint, folder: Path) 
     # In one process, several GPUs would split a question's passages between them; torchrun starts one process for each
     arguments._n_gpu = min(arguments.n_gpu, 1)
     return Trainer(
-        model=model, args=arguments, train_dataset=rows, eval_dataset=dev_rows or None, data_collator=_collate,
+        model=model, args=arguments, train_dataset=rows, eval_dataset=dev_rows or None, data_collator=collate,
         compute_metrics=scores,
     )  # fmt: skip

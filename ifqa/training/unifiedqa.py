@@ -11,8 +11,9 @@ from ifqa.reading.t5.checkpoint import DEFAULT
 from ifqa.reading.unifiedqa import MAX_ANSWER, first_answer, input_text
 from ifqa.records import Question
 from ifqa.settings import Natural, NotNegative, Positive
-from ifqa.training import recipes, t5
+from ifqa.training import recipes, t5, t5_task
 from ifqa.training.material import Material
+from ifqa.training.t5_task import NO_DEV, Dev, Task
 
 LARGE = 50_000  # questions from which a training takes the longer of the published numbers of steps
 STEPS, SHORT = (
@@ -22,8 +23,8 @@ STEPS, SHORT = (
 
 
 @dataclass(frozen=True)
-class Recipe(t5.Recipe):
-    """CausalQA's settings (9-27, 68-76), with those of `ifqa.training.t5.Recipe`; the rest are transformers' defaults.
+class Recipe(t5_task.Recipe):
+    """CausalQA's settings (9-27, 68-76), with those of `ifqa.training.t5_task.Recipe`; the rest are transformers' defaults.
 
     Attributes:
         steps: 0 for the published number: 60,000, or 6,000 with less than 50,000 questions.
@@ -55,7 +56,7 @@ def resolve(**changes: object) -> Recipe:
     return t5.checked(recipes.changed({"published": Recipe()}, "published", changes))
 
 
-def train(material: Material, folder: Path, *, dev: t5.Dev = ((), ()), **changes: object) -> None:
+def train(material: Material, folder: Path, *, dev: Dev = NO_DEV, **changes: object) -> None:
     """Train, and write a checkpoint for reader 'unifiedqa': a T5's files, its tokenizer and a `manifest.json`.
 
     The input is `ifqa.reading.unifiedqa.input_text`, the target all answers of a question, joined by tabs. The loss is the mean
@@ -90,9 +91,9 @@ def published_steps(questions: int) -> int:
     return SHORT if questions < LARGE else STEPS
 
 
-def task(chosen: Recipe) -> t5.Task:
+def task(chosen: Recipe) -> Task:
     """What a network learns with these settings."""
-    return t5.Task(
+    return Task(
         reader="unifiedqa",
         about="training UnifiedQA",
         chosen=chosen,

@@ -21,6 +21,8 @@ from scored_experiments import write
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline import asking, stages
+from ifqa.pipeline.system import System
+from ifqa.pipeline.upstream import questions_of
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256, write_jsonl
 
@@ -98,6 +100,19 @@ def test_a_reader_gets_the_best_passages_and_no_more_than_it_asks_for():
     predictions = rows("experiments/mine/read/predictions.jsonl")
     assert [one["passage_ids"] for one in predictions] == [["p1", "p0"], ["p0", "p1"], ["p0", "p2"], ["p0", "p3"], ["p0", "p4"]]  # fmt: skip
     assert predictions[0]["answer"] == "team1 is led by captain1"
+
+
+def test_a_reader_that_takes_scores_gets_the_retrievers_in_a_run_and_when_asked():
+    mine = searching(reader={"name": "outside_of_stages:Weighs", "passages": 2})
+    stages.run(mine)
+    hits = [line.split() for line in Path("experiments/mine/retrieve/run.trec").read_text().splitlines()]
+    expected = [f"{[float(hit[4]) for hit in hits if hit[0].endswith(f'/{n}')][:2]}" for n in range(5)]
+    assert [one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")] == expected
+    assert set(expected) == {"[1.0, 0.0]"}
+    with System(mine) as system:
+        assert [one.text for one in system.answer(questions_of(mine))] == expected
+    stages.run(experiment(reader={"name": "outside_of_stages:Weighs"}))
+    assert [one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")] == ["[]"] * 5
 
 
 def test_a_closed_book_gets_no_passage():

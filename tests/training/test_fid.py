@@ -24,7 +24,7 @@ from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.training import fid, resume, t5
 from ifqa.training.fid import RECIPES, resolve, training_passages
 from ifqa.training.material import Material
-from ifqa.training.t5 import Rows
+from ifqa.training.t5_task import Rows
 
 NAMES = "Ada Bo Cy Di Ed Flo".split()
 TOWNS = "Bath Wick Lund Rye Hove Deal".split()

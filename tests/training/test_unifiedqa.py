@@ -20,7 +20,7 @@ from ifqa.reading.unifiedqa import UnifiedQA, input_text
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.storage.files import sha256
-from ifqa.training import resume, t5, unifiedqa
+from ifqa.training import resume, t5_task, unifiedqa
 from ifqa.training.material import Material
 from ifqa.training.unifiedqa import Recipe, published_steps, resolve, targets
 
@@ -104,7 +104,7 @@ def test_a_target_is_all_answers_joined_by_tabs_and_cut() -> None:
     assert targets(replace(QUESTIONS[0], answers=(" ", ""))) == []
     words = tiny_t5.tokenizer()
     chosen = resolve(max_target=4, steps=2, device="cpu", batch=4)
-    rows = t5.Rows(unifiedqa.task(chosen), QUESTIONS, CONTEXTS, words, Conventions(16))
+    rows = t5_task.Rows(unifiedqa.task(chosen), QUESTIONS, CONTEXTS, words, Conventions(16))
     for row in range(8):
         label = rows[row]["label"]
         assert isinstance(label, list)
@@ -117,15 +117,15 @@ def test_the_loss_is_that_of_transformers_t5(start: str) -> None:
     model, other = checkpoint.model.eval(), tiny_t5.plain(checkpoint.model).eval()
     chosen = resolve(steps=3, batch=6, device="cpu")
     uneven = [replace(one, answers=one.answers * (1 + n % 3)) for n, one in enumerate(QUESTIONS)]
-    rows = t5.Rows(unifiedqa.task(chosen), uneven, CONTEXTS, checkpoint.tokenizer, Conventions(40))
+    rows = t5_task.Rows(unifiedqa.task(chosen), uneven, CONTEXTS, checkpoint.tokenizer, Conventions(40))
     step = [rows[n] for n in range(6, 12)]
-    batch = t5._collate(step)
+    batch = t5_task.collate(step)
     with torch.no_grad():
         wanted = other(
             input_ids=batch["passage_ids"], attention_mask=batch["passage_mask"].long(), labels=batch["labels"]
         ).loss
         whole = model(**batch).loss
-        parts = [model(**t5._collate(step[n : n + 2])).loss for n in (0, 2, 4)]
+        parts = [model(**t5_task.collate(step[n : n + 2])).loss for n in (0, 2, 4)]
     assert len({len(row["label"]) for row in step if isinstance(row["label"], list)}) > 1
     torch.testing.assert_close(whole, wanted)
     torch.testing.assert_close(torch.stack(parts).mean(), wanted)

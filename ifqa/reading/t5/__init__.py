@@ -1,1 +1,1 @@
-"""T5 as readers use it: network with Fusion-in-Decoder, token ids, checkpoints and decoding."""
+"""T5 as readers use it: networks of Fusion-in-Decoder and RAG, token ids, checkpoints and decoding."""

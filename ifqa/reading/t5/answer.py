@@ -1,8 +1,9 @@
 """Inference of T5 with Fusion-in-Decoder: encodes passages in batches of similar length, then decodes many questions at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,9 @@ class Reading:
     tokens: list[int]
     score: float
     passage_scores: list[float]
+
+
+Make = Callable[[Features, Sequence[int]], list[Reading]]
 
 
 @dataclass
@@ -76,22 +80,41 @@ def read(
     Raises:
         IfqaError: a single question does not fit into the memory.
     """
+    room = room or budget(model, beams)
+    return in_groups(model, features, counts, room, partial(_read, model, max_answer_tokens, beams, room))
+
+
+def in_groups(
+    model: "FusionInDecoder", features: Features, counts: Sequence[int], room: Budget, make: Make, together: int = _TOGETHER
+) -> list[Reading]:  # fmt: skip
+    """What `make` gives for each question, asked for groups of questions of similar length that fit into the memory.
+
+    Args:
+        model: on its device.
+        features: tensors whose rows are the passages of all questions, in order.
+        counts: passages of each question, at least one.
+        room: batch sizes; halved, with a message, if memory runs out.
+        make: (rows of the features, counts) -> the reading of each question of a group.
+        together: most questions of a group.
+
+    Raises:
+        IfqaError: a single question does not fit into the memory.
+    """
     import torch
 
-    room = room or budget(model, beams)
     lengths = features["attention_mask"].sum(1).tolist()
     starts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
     sizes = [sum(lengths[start : start + count]) for start, count in zip(starts, counts, strict=True)]
     todo = sorted(range(len(counts)), key=lambda n: -sizes[n])
     readings: dict[int, Reading] = {}
     while todo:
-        most = min(_TOGETHER, max(1, room.decoded // max(1, sizes[todo[0]])))
+        most = min(together, max(1, room.decoded // max(1, sizes[todo[0]])))
         group = todo[: -(-len(todo) // -(-len(todo) // most))]  # as few groups as possible, of similar size
         rows = [row for n in group for row in range(starts[n], starts[n] + counts[n])]
         chosen = {key: value[rows] for key, value in features.items()}
         try:
             with torch.inference_mode():
-                made = _read(model, chosen, [counts[n] for n in group], max_answer_tokens, beams, room)
+                made = make(chosen, [counts[n] for n in group])
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
@@ -113,7 +136,7 @@ def read(
 
 
 def _read(
-    model: "FusionInDecoder", features: Features, counts: Sequence[int], max_answer_tokens: int, beams: int, room: Budget
+    model: "FusionInDecoder", max_answer_tokens: int, beams: int, room: Budget, features: Features, counts: Sequence[int]
 ) -> list[Reading]:  # fmt: skip
     import torch
     from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 #: Reader -> the model that it reads with if no checkpoint is named. UnifiedQA's is CausalQA's (coling22-benchmark-for-causal-
 #: question-answering finetuning/train_unifiedqa.py:11).
-DEFAULT = {"fid": "google/flan-t5-base", "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200"}
+DEFAULT = {
+    "fid": "google/flan-t5-base",
+    "rag": "google/flan-t5-base",
+    "unifiedqa": "allenai/unifiedqa-v2-t5-base-1363200",
+}
 TOKENIZER = "google-t5/t5-base"  # of all T5 models of version 1 (FiD test_reader.py:89)
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 _TOKENIZER_FILES = ("tokenizer.json", "spiece.model")
@@ -82,7 +86,7 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid") -> Chec
         name: see `checkpoint_folder`.
         tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none (the published
             readers have none).
-        reader: "fid" or "unifiedqa": decides the default model and `CONVENTIONS`, and what a message says.
+        reader: "fid", "rag" or "unifiedqa": decides the default model and `CONVENTIONS`, and what a message says.
 
     Raises:
         IfqaError: the checkpoint is missing, incomplete, or of another architecture.

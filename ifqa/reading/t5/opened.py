@@ -1,7 +1,7 @@
-"""A checkpoint in memory that answers: what the readers `fid` and `unifiedqa` share."""
+"""A checkpoint in memory that answers: what the readers `fid`, `rag` and `unifiedqa` share."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,15 +37,19 @@ class Opened:
     beams: int
     room: Budget
 
-    def answer(self, texts: Sequence[Sequence[str]]) -> list[tuple[Reading, str]]:
+    def answer(
+        self, texts: Sequence[Sequence[str]], decode: Callable[..., list[Reading]] = read
+    ) -> list[tuple[Reading, str]]:
         """What the decoder gives for each question, and its text; `texts` has one or more inputs for each question.
+
+        `decode` takes the arguments of `ifqa.reading.t5.answer.read`.
 
         Raises:
             IfqaError: a single question does not fit into the memory.
         """
         if not texts:  # batch_decode gives one text for an empty batch
             return []
-        readings = read(
+        readings = decode(
             self.model, tokenise(self.tokenizer, [text for several in texts for text in several], self.conventions),
             [len(several) for several in texts], max_answer_tokens=self.max_answer_tokens, beams=self.beams,
             room=self.room,

@@ -29,7 +29,7 @@ class Conventions:
 
 #: Reader -> the conventions of a checkpoint that has none of its own. CausalQA trained UnifiedQA on 2048 tokens
 #: (coling22-benchmark-for-causal-question-answering finetuning/train_unifiedqa.py:18).
-CONVENTIONS = {"fid": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
+CONVENTIONS = {"fid": Conventions(), "rag": Conventions(), "unifiedqa": Conventions(max_tokens=2048)}
 
 
 def tokenise(tokenizer: Any, texts: Sequence[str], conventions: Conventions) -> Features:

@@ -53,6 +53,7 @@ READERS = {
     "fid": {"checkpoint": "tiny"},
     "llm": {"prompt": "open-book"},
     "predictions": {"path": "answers.jsonl"},
+    "rag": {"checkpoint": "tiny"},
     "unifiedqa": {"checkpoint": "tiny"},
 }
 

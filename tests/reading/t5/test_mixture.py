@@ -1,0 +1,191 @@
+"""RAG's decoding against a search of all answers, against transformers' RAG, and against Fusion-in-Decoder's of one passage."""
+
+import functools
+import math
+
+import enumerated_rag
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny_t5 import SHAPES, flat, plain, questions_of_ids, small
+from transformers import DynamicCache, EncoderDecoderCache
+
+from ifqa.errors import IfqaError
+from ifqa.reading.t5 import answer
+from ifqa.reading.t5.answer import Budget, encode
+from ifqa.reading.t5.mixture import Mixture, read, token_scores
+
+MODES = ["sequence", "token"]
+QUESTIONS = [[[5, 6, 7, 8], [9], [12, 13]], [[10, 11, 12], [13, 14], [15, 16, 17, 18]], [[3], [30, 31], [9, 9, 9]]]
+EQUAL = [
+    [[5, 6, 7], [9, 8, 7], [12, 13, 4]],
+    [[10, 11, 12], [13, 14, 2], [15, 16, 17]],
+    [[3, 30, 31], [9, 9, 9], [20, 3, 4]],
+]
+SCORES = [[1.0, 2.0, 0.5], [0.3, 0.1, 1.0], [0.0, 0.0, 0.0]]
+WAYS = [("sequence", "thorough"), ("sequence", "fast"), ("token", "thorough")]
+MOST = 6
+
+
+@functools.cache
+def model(shape="T5", seed=0, vocabulary=40, longer=1.5):
+    """Answers end after a few tokens: the head's row of `</s>` is longer. Padding has the probability of a mean token."""
+    made = small(seed, **SHAPES[shape], vocabulary=vocabulary)
+    head = made.lm_head.weight.detach().clone()
+    head[enumerated_rag.EOS] *= longer
+    head[enumerated_rag.PAD] = 0
+    made.lm_head.weight = torch.nn.Parameter(head)
+    return made
+
+
+def answers(network, questions, scores, way, most=MOST, encoded=64, decoded=64, width=0, beams=1, temperature=1.0):
+    ids, mask = flat(questions, width)
+    features = {"input_ids": ids % network.config.vocab_size, "attention_mask": mask}
+    counts, several = [len(one) for one in questions], [score for own in scores for score in own]
+    return read(
+        network, features, counts, scores=several, mixture=Mixture(*way, temperature), max_answer_tokens=most, beams=beams,
+        room=Budget(encoded, decoded),
+    )  # fmt: skip
+
+
+def near(expected):
+    return pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+small_questions = st.lists(
+    st.lists(st.lists(st.integers(2, 4), min_size=1, max_size=4), min_size=1, max_size=3), min_size=1, max_size=2
+)
+
+
+@settings(max_examples=8)
+@given(small_questions, st.sampled_from(MODES), st.integers(0, 2), st.floats(0.5, 3), st.randoms())
+def test_with_beams_for_all_answers_the_best_of_all_is_found(questions, mode, seed, temperature, chance):
+    network, every = model("T5", seed, vocabulary=5), enumerated_rag.all_answers(5, 3)
+    scores = [[chance.uniform(-2, 2) for _ in one] for one in questions]
+    found = answers(network, questions, scores, (mode, "thorough"), 4, beams=len(every), temperature=temperature)
+    for reading, question, own in zip(found, questions, scores, strict=True):
+        with torch.no_grad():
+            tables = enumerated_rag.tables_of_all(plain(network), question, every)
+        priors = enumerated_rag.log_prior(own, temperature)
+        totals = {one: enumerated_rag.likelihood(tables[one], priors, mode) for one in every}
+        best = max(every, key=lambda one: totals[one])
+        assert reading.score == near(math.log(totals[best]))
+        assert totals[tuple(reading.tokens)] == near(totals[best])
+        assert reading.passage_scores == near(enumerated_rag.posterior(tables[tuple(reading.tokens)], priors, mode))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("beams", [1, 2, 3])
+def test_answers_are_those_of_transformers(mode, beams):
+    # transformers' RAG-Sequence scores the `</s>` with which its beams pad hypotheses that end, so here none ends
+    network = model("untied head", longer=0.0 if mode == "sequence" else 1.5)
+    other, lengths = enumerated_rag.transformers_rag(network, mode, 3), set()
+    how = {"num_beams": beams, "max_length": MOST, "do_sample": False, "pad_token_id": 0, "eos_token_id": 1}
+    how |= {"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}
+    if mode == "token":
+        how |= {"decoder_start_token_id": 0, "bos_token_id": 0}
+    for question, own in zip(EQUAL, SCORES, strict=True):  # transformers' beams of RAG-Sequence read padding too
+        ids, mask = flat([question])
+        # RAG's own caches are for the layers of the question's encoder
+        caches = {"past_key_values": EncoderDecoderCache(DynamicCache(), DynamicCache())} if mode == "token" else {}
+        made = other.generate(
+            context_input_ids=ids * mask, context_attention_mask=mask.long(), doc_scores=torch.tensor([own]), n_docs=3,
+            use_cache=mode == "token", **caches, **how,
+        )  # fmt: skip
+        expected = made[0, 1:].tolist()
+        expected = expected[: expected.index(1) + 1] if 1 in expected else expected
+        assert 0 not in expected  # transformers would take it for padding
+        [found] = answers(network, [question], [own], (mode, "thorough"), beams=beams)
+        assert found.tokens == expected
+        lengths.add(len(expected))
+    assert len(lengths) == {"sequence": 1, "token": 2}[mode]
+
+
+@settings(max_examples=10)
+@given(
+    st.sampled_from(list(SHAPES)), questions_of_ids, st.sampled_from(WAYS), st.integers(1, 3), st.integers(0, 20),
+    st.integers(1, 80), st.integers(1, 80), st.randoms(),
+)  # fmt: skip
+def test_padding_budgets_and_company_change_nothing(shape, questions, way, beams, width, encoded, decoded, chance):
+    scores = [[chance.uniform(-2, 2) for _ in one] for one in questions]
+    network = model(shape)
+    alone = [answers(network, [one], [own], way, beams=beams)[0] for one, own in zip(questions, scores, strict=True)]
+    order = chance.sample(range(len(questions)), len(questions))
+    found = answers(
+        network, [questions[n] for n in order], [scores[n] for n in order], way, encoded=encoded, decoded=decoded,
+        width=width, beams=beams,
+    )  # fmt: skip
+    for reading, n in zip(found, order, strict=True):
+        assert reading.tokens == alone[n].tokens
+        assert reading.score == near(alone[n].score)
+        assert reading.passage_scores == near(alone[n].passage_scores)
+
+
+@settings(max_examples=8)
+@given(questions_of_ids, st.sampled_from(WAYS), st.integers(0, 2))
+def test_a_single_passage_is_read_as_by_fusion_in_decoder(questions, way, seed):
+    alone = [[passage] for question in questions for passage in question]
+    features = dict(zip(("input_ids", "attention_mask"), flat(alone), strict=True))
+    expected = answer.read(model("T5", seed), features, [1] * len(alone), max_answer_tokens=MOST)
+    for one, other in zip(answers(model("T5", seed), alone, [[5.0]] * len(alone), way), expected, strict=True):
+        assert (one.tokens, one.passage_scores) == (other.tokens, [1.0])
+        assert one.score == near(other.score)
+
+
+@settings(max_examples=8)
+@given(questions_of_ids, st.integers(1, 3), st.integers(0, 2), st.randoms())
+def test_fast_decoding_counts_only_passages_whose_beam_has_the_answer(questions, beams, seed, chance):
+    network, t5 = model("T5", seed), plain(model("T5", seed))
+    scores = [[chance.uniform(-2, 2) for _ in one] for one in questions]
+    for question, own in zip(questions, scores, strict=True):
+        [found] = answers(network, [question], [own], ("sequence", "fast"), beams=beams)
+        priors, totals = enumerated_rag.log_prior(own), {}
+        for place, passage in enumerate(question):
+            made = t5.generate(
+                torch.tensor([passage]), num_beams=beams, num_return_sequences=beams, max_length=MOST, do_sample=False, use_cache=False,
+                **({"length_penalty": 0.0, "early_stopping": "never"} if beams > 1 else {}),
+            )  # fmt: skip
+            for row in made[:, 1:].tolist():
+                tokens = tuple(row[: row.index(1) + 1] if 1 in row else row)
+                logs = enumerated_rag.logs(t5, passage, tokens)
+                totals.setdefault(tokens, {})[place] = priors[place] + float(logs.detach().sum())
+        best = max(totals, key=lambda one: sum(map(math.exp, totals[one].values())))
+        assert tuple(found.tokens) == best
+        assert found.score == near(math.log(sum(map(math.exp, totals[best].values()))))
+        assert sum(share > 0 for share in found.passage_scores) == len(totals[best])
+
+
+@settings(max_examples=8)
+@given(questions_of_ids, st.sampled_from(WAYS))
+def test_a_low_temperature_reads_the_best_passage_alone(questions, way):
+    scores = [[float(-n) for n in range(len(one))] for one in questions]
+    cold = answers(model(), questions, scores, way, temperature=1e-3)
+    alone = answers(model(), [one[:1] for one in questions], [[0.0]] * len(questions), way)
+    for one, other in zip(cold, alone, strict=True):
+        assert one.tokens == other.tokens
+        assert one.score == near(other.score)
+        assert one.passage_scores == near([1.0] + [0.0] * (len(one.passage_scores) - 1))
+
+
+def test_answers_of_several_lengths_are_scored_as_each_alone():
+    network, question = model("v1.1"), QUESTIONS[1]
+    several = [(7, 8, 1), (1,), (9, 1), (5, 6, 7, 8, 9), (0, 0, 1)]
+    ids, mask = flat([question])
+    with torch.no_grad():
+        states, there, _ = encode(network, {"input_ids": ids, "attention_mask": mask}, [1] * 3, 64)
+        for decoded in (1, 999):
+            found = token_scores(network, states, there, several, Budget(64, decoded))
+            for place, one in enumerate(several):
+                for passage in range(3):
+                    expected = enumerated_rag.logs(plain(network), question[passage], one).tolist()
+                    assert found[passage, place].tolist() == near(expected + [0.0] * (5 - len(one)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_weights_that_are_no_numbers_are_refused(way):
+    network = small()
+    with torch.no_grad():
+        network.shared.weight[5] = torch.nan
+    with pytest.raises(IfqaError, match="no numbers"):
+        answers(network, QUESTIONS, SCORES, way)

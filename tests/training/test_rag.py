@@ -1,0 +1,203 @@
+"""Training of RAG on a few questions of our own, with tiny networks of random weights."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_t5
+import torch
+
+from ifqa.errors import IfqaError
+from ifqa.pipeline.opening import Session, open_reader
+from ifqa.reading.rag import Rag, learnt
+from ifqa.reading.t5.checkpoint import open_checkpoint
+from ifqa.reading.t5.text import Conventions
+from ifqa.records import Passage, Question
+from ifqa.scoring.measures.exact_match import exact_match
+from ifqa.training import rag, resume, t5
+from ifqa.training.material import Material
+from ifqa.training.rag import resolve, spread
+from ifqa.training.t5_task import Rows
+
+NAMES = "Ada Bo Cy Di Ed Flo".split()
+TOWNS = "Bath Wick Lund Rye Hove Deal".split()
+TEXTS = [f"{name} was born in {town} and left it for good." for name, town in zip(NAMES, TOWNS, strict=True)]
+QUESTIONS = [
+    Question(f"t/{n}", f"If {name} had stayed, where?", (town, f"in {town}"), (TEXTS[n],))
+    for n, (name, town) in enumerate(zip(NAMES, TOWNS, strict=True))
+]
+RANKINGS = [[Passage(f"p{m}", "", TEXTS[m]) for m in (n, (n + 1) % 6, (n + 3) % 6)][: 3 - n % 2] for n in range(6)]
+SCORES = [[12.0, 9.5, 3.0][: len(ranking)] for ranking in RANKINGS]
+SETTINGS = {
+    "passages": 3, "steps": 4, "batch": 4, "device_batch": 2, "micro_batch": 2, "max_tokens": 40,
+    "evaluate_every": 2, "learning_rate": 1e-2, "device": "cpu",
+}  # fmt: skip
+ASKED = [Question(f"a/{n}", "If so, where?", (town,)) for n, town in enumerate(TOWNS)]
+DEV = (QUESTIONS[:2], RANKINGS[:2], SCORES[:2])
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("start")
+    return str(tiny_t5.save(folder, texts=[*TEXTS, *(one.text for one in QUESTIONS)], dropout_rate=0.1))
+
+
+def trained(folder: Path, start: str, family: str = "ifqa/full", scores: Any = SCORES, **changes: Any) -> Path:
+    material = Material(QUESTIONS, RANKINGS, family, scores=scores)
+    rag.train(material, folder, **{"model": start, **SETTINGS, **changes})
+    return folder
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_killed_training_goes_on_to_the_same_weights_and_temperature(
+    tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = {"dev": DEV, "mode": "token", "temperature_rate": 0.1}
+    whole = trained(tmp_path / "whole", start, **how)
+
+    def kill_in_step_4(trainer: Any, folder: Path, label: str) -> None:
+        calls, real = 0, trainer.training_step
+
+        def counted(*given: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == 8:  # two micro-steps a step
+                raise Killed
+            return real(*given, **named)
+
+        trainer.training_step = counted
+        fit(trainer, folder, label)
+
+    fit = resume.fit
+    monkeypatch.setattr(resume, "fit", kill_in_step_4)
+    with pytest.raises(Killed):
+        trained(tmp_path / "cut", start, **how)
+    monkeypatch.setattr(resume, "fit", fit)
+    with pytest.raises(IfqaError, match="not finished; run its `ifqa train rag` again"):
+        Rag(str(tmp_path / "cut"))
+    cut = trained(tmp_path / "cut", start, **how)
+    assert (cut / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert learnt(cut) == learnt(whole) == ("token", pytest.approx(4.0, rel=0.5))
+    assert {path.name for path in cut.iterdir()} == {path.name for path in whole.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def able(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A checkpoint that answers from the passage: all questions are the same."""
+    folder = tmp_path_factory.mktemp("able")
+    words = tiny_t5.tokenizer([*TEXTS, *TOWNS, "question: If so, where? title: context:"], 400)
+    torch.manual_seed(0)
+    shape = tiny_t5.config(len(words), d_model=48, num_layers=1, num_decoder_layers=1)
+    tiny_t5.FusionInDecoder(shape).save_pretrained(folder / "start")
+    words.save_pretrained(folder / "start")
+    gold = [[Passage(f"p{n}", "", text)] for n, text in enumerate(TEXTS)]
+    rag.train(
+        Material(ASKED, gold, "sample/dev", scores=[[1.0]] * 6), folder / "able", model=str(folder / "start"), steps=60, batch=6,
+        device_batch=6, micro_batch=0, recompute=False, learning_rate=1e-2, max_tokens=90, device="cpu",
+    )  # fmt: skip
+    return str(folder / "able")
+
+
+@pytest.mark.parametrize(("right", "cooler"), [(0, True), (2, False)])
+def test_the_temperature_falls_if_the_best_scored_passage_is_the_right_one(
+    tmp_path: Path, able: str, right: int, cooler: bool
+) -> None:
+    others = [[Passage(f"p{(n + m) % 6}", "", TEXTS[(n + m) % 6]) for m in (1, 3)] for n in range(6)]
+    rankings = [[*some[:right], Passage(f"p{n}", "", TEXTS[n]), *some[right:]] for n, some in enumerate(others)]
+    scores = [[3.0, 2.0, 1.0]] * 6
+    rag.train(
+        Material(ASKED, rankings, "sample/dev", scores=scores), tmp_path / "made", dev=(ASKED, rankings, scores), model=able,
+        temperature=1.0, temperature_rate=0.1, learning_rate=0.0, steps=8, batch=6, device_batch=6, micro_batch=0,
+        recompute=False, max_tokens=90, evaluate_every=8, device="cpu",
+    )  # fmt: skip
+    mode, temperature = learnt(tmp_path / "made")
+    assert mode == "sequence"
+    assert (temperature < 0.8) if cooler else (temperature > 1.2)
+    reader = Rag(str(tmp_path / "made"), device="cpu")
+    found = reader.answer(ASKED, rankings, scores=scores)
+    right_ones = sum(exact_match(p.answer, q.answers) for p, q in zip(found, ASKED, strict=True))
+    assert right_ones == (6 if cooler else 0)
+    assert [one.passage_ids[0] == f"p{n}" for n, one in enumerate(found)] == [cooler] * 6
+    manifest = json.loads((tmp_path / "made/manifest.json").read_text())
+    assert (manifest["family"], manifest["record"]["steps"]) == ("sample/dev", 8)
+    assert manifest["record"]["dev_EM"] == pytest.approx(100 * right_ones / 6)
+    assert (reader.family, reader.label, reader.conventions.max_tokens) == ("sample/dev", "", 90)
+
+
+def test_batch_sizes_change_no_weight(tmp_path: Path, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(t5, "half_precision", lambda device: torch.float32)
+    plain = {"model": str(tiny_t5.save(tmp_path / "start", texts=TEXTS)), "learning_rate": 1e-3}  # without dropout
+    whole = trained(tmp_path / "whole", start, **plain, device_batch=4, micro_batch=0, recompute=False)
+    parts = trained(tmp_path / "parts", start, **plain, device_batch=1, micro_batch=1, recompute=True)
+    one, other, first = (
+        torch.cat([weight.flatten() for weight in open_checkpoint(str(folder)).model.state_dict().values()])
+        for folder in (whole, parts, plain["model"])
+    )
+    assert float((one - other).norm()) < 0.01 * float((one - first).norm())
+    assert learnt(whole)[1] == pytest.approx(learnt(parts)[1], rel=1e-3)
+
+
+def test_the_temperature_starts_from_the_spread_of_scores_and_may_be_kept(tmp_path: Path, start: str) -> None:
+    assert spread([[1.0, 3.0], [5.0, 5.0], [2.0]], 3) == 0.5
+    assert spread([[1.0, 3.0, 900.0]], 2) == 1.0
+    assert spread([[2.0, 2.0], []], 5) == 1.0
+    kept = trained(tmp_path / "kept", start, temperature_rate=0.0, steps=1)
+    assert learnt(kept)[1] == pytest.approx(spread(SCORES, 3))
+    given = trained(tmp_path / "given", start, temperature_rate=0.0, temperature=2.0, steps=1)
+    assert learnt(given)[1] == pytest.approx(2.0)
+
+
+def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path, start: str) -> None:
+    from ifqa.config.experiment import parse_experiment
+
+    made = trained(tmp_path / "made", start, steps=1)
+    before = (made / "manifest.json").read_bytes()
+    trained(made, start, steps=1, micro_batch=1, recompute=False, device_batch=1)
+    assert (made / "manifest.json").read_bytes() == before
+    with pytest.raises(IfqaError, match=r"another training \(changed: settings\)"):
+        trained(made, start, steps=1, mode="token")
+    with pytest.raises(IfqaError, match=r"another training \(changed: questions\)"):
+        trained(made, start, steps=1, scores=[[score + n for n, score in enumerate(own)] for own in SCORES])
+    with pytest.raises(IfqaError, match="trained on ifqa/full and may not be trained further on ifqa/few"):
+        trained(tmp_path / "few", str(made), family="ifqa/few")
+    assert not (tmp_path / "few").exists()
+    reader = {"name": "rag", "checkpoint": str(made)}
+    experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "few-dev", "reader": reader}, "x")
+    with pytest.raises(IfqaError, match="trained on ifqa/full and may not be tested on ifqa/few"):
+        open_reader(experiment, Session())
+
+
+def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start: str) -> None:
+    strangers = [[Passage("a", "", TEXTS[(n + 2) % 6]), Passage("b", "", TEXTS[(n + 4) % 6])] for n in range(6)]
+    strangers[1:3] = [strangers[1][:1], []]
+    scores = [[2.0, 1.0], [2.0], [], [4.0, 3.0], [2.0, 1.0], [2.0, 1.0]]
+    chosen = resolve(**SETTINGS | {"passages": 2, "gold": "included", "batch": 6, "steps": 1})
+    tokenizer = open_checkpoint(start).tokenizer
+    rows = Rows(rag.task(chosen), QUESTIONS, strangers, tokenizer, Conventions(250), scores)
+    found = {tokenizer.decode(rows[n]["passages"][-1], skip_special_tokens=True): rows[n]["scores"] for n in range(6)}
+    for n, expected in ((0, [2.0, 1.0]), (1, [2.0, 2.0]), (2, [0.0]), (3, [4.0, 3.0])):
+        assert [own for text, own in found.items() if TEXTS[n] in text] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mode": "both"}, "'mode': unknown value 'both'; known: sequence, token"),
+        ({"temperature": -1.0}, "'temperature'"),
+        ({"temperature_rate": "fast"}, "temperature_rate.*wanted a number"),
+        ({"batch": 3}, "batch: wanted a multiple of 2"),
+        ({"recipe": "published"}, "'recipe'"),
+        ({"model": "nowhere/at-all"}, "nowhere/at-all"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_in_one_line(
+    tmp_path: Path, start: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(IfqaError, match=message) as error:
+        trained(tmp_path / "made", start, **changes)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "made").exists()
