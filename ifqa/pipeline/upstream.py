@@ -14,9 +14,9 @@ from ifqa.corpus.sources import Source
 from ifqa.corpus.store import PassageStore, Store, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
-from ifqa.pipeline.explained import how_in
+from ifqa.pipeline.explained import how_in, steps_in
 from ifqa.plugins import open_benchmark
-from ifqa.records import Answer, Hit, Passage, Prediction, Question
+from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import is_share, with_fractions
 from ifqa.storage.artifacts import files_of
@@ -109,6 +109,25 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterat
     path = experiment.folder / "retrieve" / "run.trec"
     found = _of_each(experiment, questions, each_ranking(path), path, "retrieve")
     return (ranking or [] for _, ranking in found)
+
+
+def steps_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Step]]:
+    """The searches for each question, of a retriever that searches several times; else empty.
+
+    Raises:
+        IfqaError: a line is not as ifqa writes it, or its question is not the experiment's or comes out of its order.
+    """
+    path = experiment.folder / "retrieve" / "steps.jsonl"
+    if not experiment.retriever or path not in files_of(path.parent):
+        return iter([list[Step]() for _ in questions])
+    found = _of_each(experiment, questions, _each_steps(path), path, "retrieve")
+    return (steps or [] for _, steps in found)
+
+
+def _each_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
+    for number, record in read_jsonl(path):
+        where = f"{path}:{number}"
+        yield field(record, "question_id", str, where), steps_in(record.get("steps"), where)
 
 
 def _of_each(
