@@ -60,7 +60,7 @@ class Stepping(Retriever):
             raise IfqaError(
                 f'{name} wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
             )
-        self._part, self._fetch = parts[0], passages
+        self._name, self._part, self._fetch = name, parts[0], passages
         self._steps, self._weight = steps, step_weight
         self._taken: dict[str, list[Step]] = {}
         self.trained_on = tuple(parts[0].retriever.trained_on)
@@ -73,12 +73,14 @@ class Stepping(Retriever):
         """The `k` best passages of each question, best first; `steps_of` tells the steps.
 
         Raises:
-            IfqaError: `k` is below 1, or a passage of the part's ranking is missing.
+            IfqaError: `k` is below 1, a passage of the part's ranking is missing, or the part makes other passages of the same
+                ids for another query.
         """
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         trails = [Trail(question, [], []) for question in questions]
         going, queries = trails, [question.text for question in questions]
+        made: dict[str, Passage] = {}
         for step in range(self._steps):
             if step:
                 queries = self._queries(going)
@@ -88,6 +90,12 @@ class Stepping(Retriever):
             found = self._part.search([replace(trail.question, text=query) for trail, query in asked])
             for (trail, query), ranking in zip(asked, found, strict=True):
                 trail.add(query, ranking)
+            for passage in self.made_passages([trail.question for trail, _ in asked]) or ():
+                if made.setdefault(passage.id, passage) != passage:
+                    raise IfqaError(
+                        f"{self._name}: its part made another passage {passage.id!r} for the query of a later step; "
+                        "wanted a part that finds its passages, as bm25 does"
+                    )
             going = [trail for trail, _ in asked if trail.steps[-1].passage_ids]
         self._taken |= {trail.question.id: trail.steps for trail in trails}
         return [best(self._fused(trail), k) for trail in trails]

@@ -152,6 +152,18 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
         steps(Says(), **settings)
 
 
+class Makes(Finds):
+    """Makes its passages, of the same ids whatever is asked."""
+
+    def made_passages(self, questions):
+        return [Passage("wept", "", self.asked[-1]), Passage("common", "", "")]
+
+
+def test_a_part_that_makes_other_passages_of_the_same_ids_is_refused():
+    with pytest.raises(IfqaError, match="made another passage 'wept' for the query of a later step"):
+        steps(Says("Search: who else wept"), Makes()).search([QUESTION], 3)
+
+
 def test_its_fingerprint_is_that_of_its_prompt():
     assert LlmSteps.fingerprint() == LlmSteps.fingerprint(prompt="next-query", steps=7)
     assert LlmSteps.fingerprint() != LlmSteps.fingerprint(prompt="open-book")
