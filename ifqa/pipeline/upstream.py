@@ -249,10 +249,10 @@ def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Pas
 
 
 def answers_of(experiment: Experiment, only: Collection[str] = ()) -> Iterator[Answer]:
-    """The answer to each question, or to those whose ids are in `only`, with the passages it was read from."""
+    """The answer to each question, or to those whose ids are in `only`, with its passages and the steps of their retrieval."""
     questions = questions_of(experiment)
-    pairs = zip(questions, predictions_of(experiment, questions), strict=True)
-    chosen = [(one, each) for one, each in pairs if not only or one.id in only]
-    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for _, each in chosen))
-    for (question, each), passages in zip(chosen, evidence, strict=True):
-        yield answer_of(question, each, passages)
+    each = zip(questions, predictions_of(experiment, questions), steps_of(experiment, questions), strict=True)
+    chosen = [(one, said, steps) for one, said, steps in each if not only or one.id in only]
+    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in said.passage_ids] for _, said, _ in chosen))
+    for (question, said, steps), passages in zip(chosen, evidence, strict=True):
+        yield replace(answer_of(question, said, passages), steps=tuple(steps))
