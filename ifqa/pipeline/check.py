@@ -30,8 +30,9 @@ from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.pipeline.verify import verify
 from ifqa.plugins import load, takes
 from ifqa.progress import counted, duration
+from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, Request
-from ifqa.retrieval.queries import rewrite
+from ifqa.retrieval.queries import Part, rewrite
 from ifqa.storage.resources import find_resource, list_resources
 
 
@@ -172,7 +173,12 @@ def _to_retrieve(system: System, questions: Sequence[Question]) -> list[Request]
     for table in retriever_tables(experiment.retriever):
         if takes("retriever", table["name"], "llm"):
             llm = system.session.llm(experiment)
-            part = opened(load("retriever", table["name"]), search_settings(table), experiment.root, llm=llm)
+            given = {
+                "llm": llm,
+                "parts": [Part(Retriever(), one["k"]) for one in table.get("parts", ())],
+                "passages": list,
+            }
+            part = opened(load("retriever", table["name"]), search_settings(table), experiment.root, **given)
             requests += part.requests(rewrite(questions, table.get("query", "question")), table["k"])
     return requests
 

@@ -1,16 +1,19 @@
-"""Reads and checks how readers say they got to their answers."""
+"""Reads and checks how readers say they got to their answers, and retrievers to their passages."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from ifqa.errors import IfqaError
 from ifqa.how import How
-from ifqa.records import Passage, Prediction
+from ifqa.records import Passage, Prediction, Step
 from ifqa.storage.files import unicode_text
 
-_HOW = TypeAdapter(How | None)
+_T = TypeVar("_T")
+_HOW: TypeAdapter[How | None] = TypeAdapter(How | None)
+_STEPS = TypeAdapter(list[Step])
 
 
 def how_in(value: object, where: str) -> How | None:
@@ -19,11 +22,24 @@ def how_in(value: object, where: str) -> How | None:
     Raises:
         IfqaError: a key is missing or a value is of another type; `where` ("file:line") begins the message.
     """
+    return _read(_HOW, "how", value, where)
+
+
+def steps_in(value: object, where: str) -> list[Step]:
+    """The steps of a retriever, from JSON data.
+
+    Raises:
+        IfqaError: as `how_in`.
+    """
+    return _read(_STEPS, "steps", value, where)
+
+
+def _read(kind: TypeAdapter[_T], key: str, value: object, where: str) -> _T:
     try:
-        return _HOW.validate_python(value)
+        return kind.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, ("how", *first["loc"])))
+        place = ".".join(map(str, (key, *first["loc"])))
         raise IfqaError(f"{where}: not as ifqa writes it ({place}: {first['msg']})") from error
 
 

@@ -267,8 +267,13 @@ def open_system(experiment: Experiment, session: Session | None = None) -> Syste
 
 
 def _again(made: dict[str, Any]) -> str:
-    """The number of questions that the next run asks a language model again, as the end of a message; empty for none."""
-    return f"; {made['retry']:,} of them not wholly, which the next run asks again" if made.get("retry") else ""
+    """What went wrong with a language model, as the end of a message: unparsed completions, and questions to ask again."""
+    unparsed = f"; for {made['unparsed']:,} of them a completion could not be parsed" if made.get("unparsed") else ""
+    return (
+        f"{unparsed}; {made['retry']:,} of them not wholly, which the next run asks again"
+        if made.get("retry")
+        else unparsed
+    )
 
 
 def _keep_resolved(experiment: Experiment) -> None:

@@ -20,17 +20,19 @@ from ifqa.corpus.store import PassageStore, id_bytes
 from ifqa.pipeline.provenance import up_to_date_passages
 from ifqa.plugins import load
 from ifqa.progress import bar, counted, say
-from ifqa.protocols import Reader
+from ifqa.protocols import Advance, Reader
 from ifqa.records import Passage, Question
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.storage import artifacts
 from ifqa.storage.chunks import Chunks
 from ifqa.storage.files import json_line
+from ifqa.training.synthetic.names import Names, names_in
 from ifqa.training.synthetic.rules import RULES, VERSION, Made, make
 
 FILE = "questions.jsonl"
 _CHUNK = 256  # passages
 _READER = "extractive"
+_NAMED = 20_000  # passages, at most, whose names are swapped with one another
 
 
 def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check: bool = True) -> Iterator[str]:
@@ -59,7 +61,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
                 counts.add(facts)
             if counts.passages:
                 say(f"{folder}: going on after {counts.passages:,} of {counted(number, 'passage')}")
-            maker = _Maker(corpus.name, seed, check)
+            maker = _Maker(corpus.name, seed, check, _names_of(corpus, seed, total))
             with bar(f"questions of {corpus.name}", number) as advance:
                 advance(counts.passages)
                 passages = islice(_drawn(corpus, seed, most), counts.passages, None)
@@ -99,6 +101,18 @@ def _drawn(corpus: Corpus, seed: int, most: int) -> Iterable[Passage]:
     return heapq.nsmallest(most, store, key=lambda one: blake2b(b"%d " % seed + id_bytes(one.id)).digest())
 
 
+def _names_of(corpus: Corpus, seed: int, total: int) -> Names:
+    several = _drawn(corpus, seed, _NAMED if total > _NAMED else 0)
+    with bar(f"names of {corpus.name}", min(total, _NAMED)) as advance:
+        return names_in(_each(several, advance))
+
+
+def _each(passages: Iterable[Passage], advance: Advance) -> Iterator[str]:
+    for passage in passages:
+        yield passage.text
+        advance(1)
+
+
 class _Counts:
     """Passages so far, and questions made and kept by each rule."""
 
@@ -116,8 +130,9 @@ class _Counts:
 class _Maker:
     """Makes the lines of passages; the reader is loaded with the first question."""
 
-    def __init__(self, corpus: str, seed: int, check: bool) -> None:
+    def __init__(self, corpus: str, seed: int, check: bool, names: Names) -> None:
         self._source, self._seed, self._check = f"ifqa data synthetic, corpus {corpus}", seed, check
+        self._names = names
 
     @cached_property
     def _reader(self) -> Reader:
@@ -125,7 +140,9 @@ class _Maker:
 
     def lines(self, passages: Sequence[Passage]) -> tuple[bytes, dict[str, Any]]:
         """The lines of the questions that are kept, and counts."""
-        made = [(one, each) for one in passages for each in make(one.text, one.title, f"{self._seed} {one.id}")]
+        made = [
+            (one, each) for one in passages for each in make(one.text, one.title, f"{self._seed} {one.id}", self._names)
+        ]
         kept = [(one, each) for (one, each), right in zip(made, self._right(made), strict=True) if right]
         facts = {
             "passages": len(passages),

@@ -14,9 +14,9 @@ from ifqa.corpus.sources import Source
 from ifqa.corpus.store import PassageStore, Store, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
-from ifqa.pipeline.explained import how_in
+from ifqa.pipeline.explained import how_in, steps_in
 from ifqa.plugins import open_benchmark
-from ifqa.records import Answer, Hit, Passage, Prediction, Question
+from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
 from ifqa.retrieval.queries import rewrite
 from ifqa.settings import is_share, with_fractions
 from ifqa.storage.artifacts import files_of
@@ -109,6 +109,25 @@ def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterat
     path = experiment.folder / "retrieve" / "run.trec"
     found = _of_each(experiment, questions, each_ranking(path), path, "retrieve")
     return (ranking or [] for _, ranking in found)
+
+
+def steps_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Step]]:
+    """The searches for each question, of a retriever that searches several times; else empty.
+
+    Raises:
+        IfqaError: a line is not as ifqa writes it, or its question is not the experiment's or comes out of its order.
+    """
+    path = experiment.folder / "retrieve" / "steps.jsonl"
+    if not experiment.retriever or path not in files_of(path.parent):
+        return iter([list[Step]() for _ in questions])
+    found = _of_each(experiment, questions, _each_steps(path), path, "retrieve")
+    return (steps or [] for _, steps in found)
+
+
+def _each_steps(path: Path) -> Iterator[tuple[str, list[Step]]]:
+    for number, record in read_jsonl(path):
+        where = f"{path}:{number}"
+        yield field(record, "question_id", str, where), steps_in(record.get("steps"), where)
 
 
 def _of_each(
@@ -230,10 +249,10 @@ def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Pas
 
 
 def answers_of(experiment: Experiment, only: Collection[str] = ()) -> Iterator[Answer]:
-    """The answer to each question, or to those whose ids are in `only`, with the passages it was read from."""
+    """The answer to each question, or to those whose ids are in `only`, with its passages and the steps of their retrieval."""
     questions = questions_of(experiment)
-    pairs = zip(questions, predictions_of(experiment, questions), strict=True)
-    chosen = [(one, each) for one, each in pairs if not only or one.id in only]
-    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in each.passage_ids] for _, each in chosen))
-    for (question, each), passages in zip(chosen, evidence, strict=True):
-        yield answer_of(question, each, passages)
+    each = zip(questions, predictions_of(experiment, questions), steps_of(experiment, questions), strict=True)
+    chosen = [(one, said, steps) for one, said, steps in each if not only or one.id in only]
+    evidence = passages_of(experiment, ([Hit(one, 0.0) for one in said.passage_ids] for _, said, _ in chosen))
+    for (question, said, steps), passages in zip(chosen, evidence, strict=True):
+        yield replace(answer_of(question, said, passages), steps=tuple(steps))

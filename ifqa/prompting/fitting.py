@@ -53,6 +53,7 @@ def fit(
     room: int,
     order: Order = "best first",
     choices: Sequence[str] = (),
+    searched: Sequence[str] = (),
 ) -> Fitted:
     """The prompt with as many of the best passages as fit, possibly none.
 
@@ -66,6 +67,7 @@ def fit(
         room: tokens that the prompt may take: the model's window less the answer's tokens.
         order: whether the best passage comes first, or last, next to the question.
         choices: the answers that the question offers; shown if the prompt shows choices.
+        searched: the queries so far; shown if the prompt shows them.
 
     Raises:
         IfqaError: the order is unknown, a demonstration lacks a part that the prompt shows, or a question lacks choices.
@@ -77,7 +79,7 @@ def fit(
 
     def with_best(n: int) -> Fitted:
         chosen = passages[:n] if order == "best first" else passages[:n][::-1]
-        messages, text = prompt.render(question, chosen, demos, chat, choices)
+        messages, text = prompt.render(question, chosen, demos, chat, choices, searched)
         tokens = _count(messages, text, count)
         stop = () if chat else prompt.stop
         return Fitted(messages, text, stop, tuple(passages[:n]), n_passages - n, tokens)

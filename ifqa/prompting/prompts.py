@@ -8,7 +8,8 @@ answer may take (`max_tokens`), where a completion stops (`stop`: nothing, or a 
     passage     {number} (from 1), {title} and {text} of one passage. If a passage has no title, {title} is removed, with
                 the text between {title} and the next placeholder
     no_passages none; replaces {passages} if there are no passages
-    user        {question}, {passages} if the prompt reads passages, and {choices}, a line each as "(A) more", if it shows them
+    user        {question}, {passages} if the prompt reads passages, {choices}, a line each as "(A) more", if it shows them, and
+                {searched}, the queries so far, a line each, if the answer is the next query
     assistant   what the model should write: {answer}, {factual} (the answer in the real world), {background} (the texts
                 of the passages), and the reasoning by the names listed in `steps`
 
@@ -105,16 +106,17 @@ class Prompt:
         demos: Sequence[Demo],
         chat: bool,
         choices: Sequence[str] = (),
+        searched: Sequence[str] = (),
     ) -> tuple[Messages, str]:
         """What to send: messages as (role, content) and no text, or no messages and a text.
 
-        Passages keep their order; a prompt that reads no passages leaves them out, and one that shows no choices those.
+        Passages keep their order; a prompt leaves out what its templates do not show.
 
         Raises:
             IfqaError: a demonstration lacks a part that the prompt shows, or a question has no choices and the prompt shows some.
         """
         shown = [(self._user(demo.question, demo.passages, demo.choices), self.show(demo)) for demo in demos]
-        asked = self._user(question, passages, choices)
+        asked = self._user(question, passages, choices, searched)
         if chat:
             system = [("system", self.system)] if self.system else []
             turns = [turn for user, reply in shown for turn in (("user", user), ("assistant", reply))]
@@ -157,7 +159,9 @@ class Prompt:
         """The beginning of the assistant template, which ends the completion form."""
         return self.assistant[0][0].rstrip()
 
-    def _user(self, question: str, passages: Sequence[Passage], choices: Sequence[str]) -> str:
+    def _user(
+        self, question: str, passages: Sequence[Passage], choices: Sequence[str], searched: Sequence[str] = ()
+    ) -> str:
         if self.shows_choices and not choices:
             raise IfqaError(
                 f"prompt {self.name!r} shows choices, and the question {question[:60]!r} offers none; take another prompt"
@@ -172,7 +176,8 @@ class Prompt:
             for n, one in enumerate(passages if self.reads_passages else (), start=1)
         ]
         shown = _BETWEEN.join(texts) if texts else self.no_passages
-        return _fill(self.user, {"question": question, "passages": shown, "choices": listed})
+        before = "\n".join(f"- {' '.join(query.split())}" for query in searched) or "(nothing)"
+        return _fill(self.user, {"question": question, "passages": shown, "choices": listed, "searched": before})
 
 
 def prompt_path(name: str, root: Path = Path()) -> Path:
@@ -207,7 +212,7 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
             )
             raise IfqaError(f"{where}: {key!r} {wanted}")
     filled = ["question", "passages"] if reads else ["question"]
-    user = _template(asks.user.strip(), "user", filled, where, ["choices"])
+    user = _template(asks.user.strip(), "user", filled, where, ["choices", "searched"])
     labels = re.findall(r"^[A-Z][\w ]*:", "{}".join(literal for literal, _ in user), re.MULTILINE)
     prompt = Prompt(
         name=name,

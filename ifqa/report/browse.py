@@ -19,7 +19,9 @@ the second on, is marked; a text without marks is a string. For each benchmark a
                                 ends of its places, in UTF-16 units, as JavaScript counts,
                            "m": [its score in each of the measures, or null],
                            "p": [which of the passages, best first], "g": rank of the first gold passage among them,
-                           "c": else the least K with gold recall at K}]}]}
+                           "c": else the least K with gold recall at K,
+                           "u": [its searches, if it tells them: [query, how many passages no earlier one had found, which of the
+                                 passages of "p" are among those]]}]}]}
 
 Empty values are left out of entries of "p" and "e".
 """
@@ -31,9 +33,9 @@ from typing import TypedDict, cast
 from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
 from ifqa.how import How, parted
-from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, steps_of
 from ifqa.plugins import open_benchmark
-from ifqa.records import Passage, Prediction, Question
+from ifqa.records import Passage, Prediction, Question, Step
 from ifqa.report.pieces import Pieces, answer_spans, cut
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.declared import Declared, joined
@@ -67,6 +69,7 @@ class _Entry(TypedDict, total=False):
     p: list[int]
     g: int
     c: int
+    u: list[tuple[str, int, list[int]]]
 
 
 class _Card(TypedDict):
@@ -120,6 +123,8 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
                 entry.pop("c", None)
             if "o" in entry:
                 entry["o"][0] = read[entry["o"][0]]
+            if "u" in entry:
+                entry["u"] = [(query, new, [read[one] for one in found]) for query, new, found in entry["u"]]
             card["e"].append(cast(_Entry, _filled({"x": number}, {**entry, "p": read, "g": gold})))
     return {
         "name": name,
@@ -214,12 +219,20 @@ def _entries(
     if experiment.reader:
         predictions = predictions_of(experiment, questions)
     shown = _shown(by)
-    for question, prediction, passages in zip(questions, predictions, several, strict=True):
+    searched = steps_of(experiment, questions)
+    for question, prediction, passages, steps in zip(questions, predictions, several, searched, strict=True):
         scores = _scores(rows.get(question.id), shown)
         entry: _Entry = {**scores, **_answer(prediction, passages)}
         if prediction and scores.get("m") and scores["m"][0] not in (None, by.best(shown[0])):
             entry |= _place(prediction, passages)
+        if steps:
+            entry["u"] = [_search(step, passages) for step in steps]
         yield question, entry, passages
+
+
+def _search(step: Step, passages: Sequence[Passage]) -> tuple[str, int, list[int]]:
+    """A search: its query, how many passages it found first, and which of the passages read are among those."""
+    return step.query, len(step.passage_ids), [n for n, one in enumerate(passages) if one.id in step.passage_ids]
 
 
 def _scores(row: Row | None, shown: Sequence[str]) -> _Entry:

@@ -146,7 +146,7 @@
         tally ? make("span", {}, tally) : null),
       make("h3", {}, marked(question.q, "supposed")),
       make("p", { class: "wanted" }, make("span", {}, "Wanted "), ...wanted),
-      answers(question), figure(question), reads, golds);
+      answers(question), figure(question), searches(question), reads, golds);
   }
 
   function answers(question) {
@@ -198,6 +198,18 @@
     if (!(question.f >= 0)) return null;
     const src = `data:image/svg+xml,${encodeURIComponent(split.figures[question.f])}`;
     return folded("Figure", () => [make("img", { class: "figure", src, alt: `figure of ${question.id}` })]);
+  }
+
+  /** The searches of experiments that search several times, each with what it found first of what was read. */
+  function searches(question) {
+    const several = question.e.filter((one) => one.u);
+    if (!several.length) return null;
+    return folded("Searches", () => several.map((one) => make("div", { class: "passage" },
+      make("div", { class: "source" }, make("b", {}, `${letter(one.x)} ${split.experiments[one.x].name}`)),
+      make("ol", {}, one.u.map(([query, found, read]) => {
+        const names = read.map((n) => question.p[n].t || question.p[n].i).join("; ");
+        return make("li", {}, query, make("small", {}, ` · ${count(found, "new passage")}${names ? `, read: ${names}` : ""}`));
+      })))));
   }
 
   function passages(question) {

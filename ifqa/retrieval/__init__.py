@@ -12,4 +12,5 @@ PLUGINS = {
     "run": "ifqa.retrieval.run:Run",
     "static": "ifqa.retrieval.static:Static",
     "steps": "ifqa.retrieval.steps:Steps",
+    "steps-llm": "ifqa.retrieval.steps_llm:LlmSteps",
 }

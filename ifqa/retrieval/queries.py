@@ -5,7 +5,7 @@ splits the question into its clauses. A causal question states an effect or a ca
 its asking words away.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -76,10 +76,15 @@ class Part:
 
 
 def usage_of(parts: Sequence[Part]) -> Usage:
-    """The usage of the language model that the parts share: the maximum of each count, and the cost as the last part has it."""
+    """The usage of the language model that the parts share, `merged`."""
+    return merged(part.retriever.usage() for part in parts)
+
+
+def merged(usages: Iterable[Usage]) -> Usage:
+    """The usage of a language model that several share: the maximum of each count, the cost as the last of them has it."""
     reported: dict[str, object] = {}
-    for part in parts:
-        for name, value in part.retriever.usage().items():
+    for usage in usages:
+        for name, value in usage.items():
             known = reported.get(name, 0)
             reported[name] = max(known, value) if isinstance(value, int) and isinstance(known, int) else value
     return cast(Usage, reported)

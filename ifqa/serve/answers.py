@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ifqa.how import Calculation, How, Term
-from ifqa.records import Answer, Hit, Passage, Question, Ranking
+from ifqa.records import Answer, Hit, Passage, Question, Ranking, Step
 from ifqa.retrieval.clauses import split_question
 from ifqa.serve.forms import (
     AnswerForm,
@@ -14,6 +14,7 @@ from ifqa.serve.forms import (
     PassageForm,
     Ranked,
     RankingForm,
+    StepForm,
     Supposed,
     TermForm,
 )
@@ -34,6 +35,7 @@ def answer_form(answer: Answer, seconds: float) -> AnswerForm:
         error=_whole(answer.why_not.removeprefix("no answer: ")) if outcome == "failed" else "",
         how=_how_form(answer),
         evidence=[Evidence(**_passage(one), pieces=[*map(_whole, answer.marked(one))]) for one in answer.evidence],
+        steps=[StepForm(query=_whole(one.query), passage_ids=[*map(_whole, one.passage_ids)]) for one in answer.steps],
         seconds=round(seconds, 3),
     )
 
@@ -106,6 +108,7 @@ def answer_of_form(form: AnswerForm, question: Question) -> Answer:
         _how(form.how),
         form.confidence,
         form.candidate,
+        tuple(Step(one.query, tuple(one.passage_ids)) for one in form.steps),
     )
 
 

@@ -173,6 +173,13 @@ class Supposed(BaseModel):
     pieces: list[str]
 
 
+class StepForm(BaseModel):
+    """One of several searches: its query, and the passages that no earlier search had found, best first."""
+
+    query: str
+    passage_ids: list[str]
+
+
 class AnswerForm(BaseModel):
     """An answer with its evidence, most important first; `answer` is empty after an abstention or a failure."""
 
@@ -187,6 +194,9 @@ class AnswerForm(BaseModel):
     error: Annotated[str, Field(description="Why there is no answer, after a failure.")]
     how: HowForm | None
     evidence: list[Evidence]
+    steps: Annotated[
+        list[StepForm], Field(description="The searches, of a retriever that searches several times.")
+    ] = []
     seconds: Annotated[float, Field(description="From the question's arrival to its answer.")]
 
 

@@ -589,17 +589,26 @@ def test_passages_not_yet_retrieved_count_as_of_the_usual_length():
     assert "2 calls, about 10 tokens of prompts" in checked()[0][3]
 
 
+STEPS = '[retriever]\nname = "steps-llm"\nsteps = 3\n[[retriever.parts]]\nname = "gold"\n'
+
+
 @pytest.mark.parametrize(
-    "retriever",
+    ("retriever", "calls", "answers"),
     [
-        '[retriever]\nname = "genread"\nk = 3\ntemperature = 0.5\n',
-        '[retriever]\nname = "fusion"\n[[retriever.parts]]\nname = "gold"\n[[retriever.parts]]\nname = "genread"\nk = 3\ntemperature = 0.5\n',
+        ('[retriever]\nname = "genread"\nk = 3\ntemperature = 0.5\n', 6, "1,800"),
+        (
+            '[retriever]\nname = "fusion"\n[[retriever.parts]]\nname = "gold"\n[[retriever.parts]]\nname = "genread"\nk = 3\ntemperature = 0.5\n',
+            6,
+            "1,800",
+        ),
+        (STEPS, 4, "480"),
     ],
-    ids=["the retriever", "a part of it"],
+    ids=["the retriever", "a part of it", "before each step but the first"],
 )
-def test_a_retrievers_requests_are_estimated_too(retriever):
+def test_a_retrievers_requests_are_estimated_too(retriever, calls, answers):
     experiment(retriever, llm(f"that writes for {len(retriever)}"))
-    assert re.search(r": 6 calls, about [1-9]\d* tokens of prompts and up to 1,800 of answers, ", checked()[0][2])
+    told = rf": {calls} calls, about [1-9][\d,]* tokens of prompts and up to {answers} of answers, "
+    assert re.search(told, checked()[0][2])
 
 
 def test_recorded_completions_are_not_asked():

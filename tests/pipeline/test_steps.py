@@ -5,6 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from openai_server import Reply, error, serving
 
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
@@ -12,8 +13,10 @@ from ifqa.corpus.store import PassageStore
 from ifqa.formats.runs import write_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.system import System
+from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import open_benchmark
 from ifqa.records import Hit
+from ifqa.storage.files import read_json
 
 QUESTIONS = open_benchmark("sample").questions("dev")[:2]
 MINE = """
@@ -68,3 +71,33 @@ def test_an_answer_tells_the_steps_to_its_passages(experiment):
         answers = system.answer(QUESTIONS)
     assert [one.steps[0].query for one in answers] == [one.text for one in QUESTIONS]
     assert [one.steps[0].passage_ids for one in answers] == [tuple(ids)] * 2
+    stages.run(mine)
+    assert [one.steps for one in answers_of(mine)] == [one.steps for one in answers]
+
+
+def test_a_models_queries_are_recorded_and_only_failed_ones_asked_again(experiment, monkeypatch, capsys):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    first, second = (one.text for one in QUESTIONS)
+    works = False
+
+    def plan(prompt, time, body):
+        if second in prompt and not works:
+            return error(500, "no")
+        return Reply(text="What is so: nothing.\nSearch: who else" if first in prompt else "I do not know.")
+
+    with serving(plan) as server:
+        Path("experiments/asks.toml").write_text(
+            MINE.replace('"steps"', '"steps-llm"')
+            + f'[llm]\nmodel = "gpt-4o-mini"\nbase_url = "{server.url}"\nretries = 0\n'
+        )
+        folder = stages.retrieve(load_experiment("asks"))
+        record = read_json(folder / "manifest.json")["record"]
+        assert (record["retry"], record["unparsed"], server.requests) == (1, 0, 2)
+        works = True
+        stages.retrieve(load_experiment("asks"))
+        assert server.requests == 3
+    record = read_json(folder / "manifest.json")["record"]
+    assert (record["retry"], record["unparsed"], record["spent"]["calls"]) == (0, 1, 1)
+    assert "for 1 of them a completion could not be parsed" in capsys.readouterr().err
+    rows = [json.loads(line) for line in (folder / "steps.jsonl").read_text().splitlines()]
+    assert [[step["query"] for step in row["steps"]] for row in rows] == [[first, "who else"], [second]]

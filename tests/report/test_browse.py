@@ -1,6 +1,7 @@
 """Data for reading question by question: marked answers, passages and scores."""
 
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,8 +11,10 @@ from scored_experiments import benchmark, ctxs, scored, write
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.config.experiment import load_experiment
 from ifqa.config.variants import override
+from ifqa.errors import IfqaError
 from ifqa.how import Calculation, How, Term
 from ifqa.pipeline import stages
+from ifqa.pipeline.upstream import questions_of, steps_of
 from ifqa.report.browse import browse
 from ifqa.report.pieces import answer_spans, cut
 from ifqa.scoring.measures.has_answer import has_answer
@@ -192,3 +195,40 @@ def test_a_wrong_answer_is_marked_where_its_reader_found_it(tmp_path, monkeypatc
     write_jsonl(path, [{**line, "how": asdict(how)}])
     [split] = browse([experiment])["splits"]
     assert split["questions"][0]["e"][0]["o"] == [1, 8, 10, 23, 27]
+
+
+def test_the_searches_of_several_stand_beside_the_answer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first, second = "If Ann Lee had left, who would have built the mill?", "If Brae had a barn, would Ann Lee?"
+    benchmark(*({"question": one, "answers": ["Ann"], "context": [HOUSE, BARN]} for one in (first, second)))
+    several = 'name = "steps"\nk = 5\n[[retriever.parts]]\nname = "gold"'
+    mine = scored("mine", several, {0: "Bob"}, reader="passages = 1")
+    [split] = browse([mine, scored("closed", "", {0: "Ann"})])["splits"]
+    asked, other = split["questions"]
+    assert asked["e"][0]["u"] == [(first, 2, [0]), (f"{first} Brae", 0, [])]
+    assert other["e"][0]["u"] == [(second, 2, [0])]
+    assert "u" not in asked["e"][1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"question_id": "ifqa/full-dev/0", "steps": "none"},
+        {"question_id": "ifqa/full-dev/0", "steps": [{"query": 3, "passage_ids": []}]},
+        {"question_id": "ifqa/full-dev/0", "steps": [{"query": "a", "passage_ids": [3]}]},
+        {"question_id": "ifqa/full-dev/0", "steps": [{"query": "a", "passage_ids": 3}]},
+        {"question_id": "ifqa/full-dev/0", "steps": ["a"]},
+        {"steps": []},
+        {"question_id": "other", "steps": []},
+    ],
+    ids=str,
+)
+def test_searches_that_are_not_as_ifqa_writes_them_are_refused(line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    benchmark({"question": "If not, who?", "answers": ["Ann"], "context": [HOUSE]})
+    found = ctxs("found.json", ("If not, who?", [("7-1", "", "Nobody.")]))
+    write_jsonl(Path("experiments/mine/retrieve/steps.jsonl"), [line])
+    write("experiments/mine.toml", f'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\n{found}\n')
+    mine = load_experiment("mine")
+    with pytest.raises(IfqaError, match=r"steps\.jsonl"):
+        list(steps_of(mine, questions_of(mine)))

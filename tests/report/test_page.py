@@ -63,7 +63,8 @@ def tiny(hostile=""):
         "id": f"b/dev/1{hostile}", "q": ["", f"If so{hostile}", ", who?"], "a": [f"Ann{hostile}"], "n": [0], "g": [f"Ann{hostile}"],
         "p": [{"i": f"1-1{hostile}", "t": f"Title{hostile}", "x": ["By ", "Ann", f" Lee{hostile}"], "g": 1}],
         "e": [{"x": 0, "a": f"Bob{hostile}", "f": f"Bert{hostile}", "r": f"cut{hostile}", "h": f"1 = 1{hostile}",
-               "w": ["By ", f"Bob{hostile}", "."], "s": f"9%{hostile}", "b": f"Bill{hostile}", "m": [0.0], "p": [0], "g": 1}],
+               "w": ["By ", f"Bob{hostile}", "."], "s": f"9%{hostile}", "b": f"Bill{hostile}", "m": [0.0], "p": [0], "g": 1,
+               "u": [[f"who built{hostile}", 3, []], [f"Lee{hostile}", 1, [0]]]}],
     }  # fmt: skip
     experiment = {"name": f"one{hostile}", "about": f"About{hostile}", "read": 1, "deep": 5, "answers": True}
     split = {"name": f"b dev{hostile}", "experiments": [experiment], "questions": [question]}
@@ -257,6 +258,7 @@ def report(tmp_path_factory):
         ]
         browsed = browse(experiments)
     browsed["splits"][0]["experiments"][2]["name"] = NASTY
+    browsed["splits"][0]["questions"][0]["e"][0]["u"] = [[NASTY, 2, [0, 1]]]
     browsed["splits"].append(tiny(NASTY)["splits"][0])
     rows = [(f"experiment-{n} {NASTY}", "41.6 [38.0, 45.1]", "off") for n in range(3)]
     wide = Grid(
@@ -313,6 +315,8 @@ def test_texts_that_look_like_code_are_shown_as_text(chromium, report, fragment)
         ".said",
         ".source b",
         ".source code",
+        ".passage li",
+        ".passage li small",
         ".text",
         "th[scope=row]",
         ".about",
@@ -495,6 +499,13 @@ def test_a_card_shows_answers_ranks_and_passages(chromium, report):
     assert chromium.value("[...document.querySelectorAll('.passage.covers .text')].length") == 3
     assert chromium.value("document.querySelector('.source').textContent").startswith("Brae2-1goldA (alpha) at rank 1")
     assert chromium.value("document.querySelector('h3 mark.supposed').textContent") == "If mill 1 had not burnt"
+
+
+def test_a_card_shows_the_searches_and_what_each_found(chromium, tmp_path):
+    chromium.open(written(tmp_path, [], [], tiny()))
+    unfold(chromium)
+    lines = chromium.value("[...document.querySelectorAll('.passage li')].map(one => one.textContent)")
+    assert lines == ["who built · 3 new passages", "Lee · 1 new passage, read: Title"]
 
 
 @pytest.mark.parametrize("dark", [False, True])

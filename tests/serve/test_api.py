@@ -57,6 +57,10 @@ def test_an_answer_has_its_parts_marked(web):
     )
     assert answer["how"]["calculation"]["line"] == '1859 = 1849 (passage) + 10 (question: "ten")'
     assert [len(one["pieces"]) for one in answer["evidence"]] == [3, 1]
+    assert answer["steps"] == [
+        {"query": LATER, "passage_ids": ["p/0"]},
+        {"query": "<b>more</b>", "passage_ids": ["p/1", "p/2"]},
+    ]
     assert ["".join(one["pieces"]) for one in answer["evidence"]] == [one["text"] for one in answer["evidence"]]
     outcomes = [one["outcome"] for one in ask(web, questions=QUESTIONS).json()["answers"]]
     assert outcomes == ["answered", "answered", "abstained", "failed", "answered"]

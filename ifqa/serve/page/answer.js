@@ -33,6 +33,7 @@ export function drawn(answer, about, retrieve, change) {
     asked(answer.question, answer.supposed ? marked(answer.supposed.pieces, "supposed") : answer.question, change),
     make("div", { class: told.length > 1 ? "worlds" : "worlds alone" }, told),
     evidence(answer),
+    searches(answer),
     about.retriever === null ? null : ranking(answer, retrieve),
     foot(answer, about.reader?.model || about.reader?.name),
   ].filter(Boolean);
@@ -140,6 +141,18 @@ function withSentence(pieces, [start, end]) {
     at += characters.length;
   });
   return [...parts[0], make("span", { class: "sentence" }, parts[1]), ...parts[2]];
+}
+
+/** The searches of a retriever that searches several times, each with what it found first of what was read. */
+function searches(answer) {
+  if (!answer.steps?.length) return null;
+  const steps = answer.steps.map((step) => {
+    const read = answer.evidence.filter((one) => step.passage_ids.includes(one.id)).map((one) => one.title || one.id);
+    const found = step.passage_ids.length === 1 ? "1 new passage" : `${step.passage_ids.length} new passages`;
+    return make("li", {}, step.query, make("span", { class: "source" }, ` · ${found}`), read.length ? make("p", {}, `Read: ${read.join("; ")}`) : null);
+  });
+  const title = steps.length === 1 ? "1 search" : `${steps.length} searches`;
+  return make("section", { class: "part" }, make("details", {}, make("summary", {}, title), make("ol", { class: "searches" }, steps)));
 }
 
 /** The ranking, asked for when it is unfolded. */

@@ -221,4 +221,6 @@ def _save(folder: Path, network: Any, base: str) -> None:
     tensors = {name: tensor.half().contiguous() for name, tensor in load_file(made / ADAPTER).items()}
     with create(folder / ADAPTER) as handle:
         write(handle, save(tensors, {"format": "pt"}))
-    write_json(folder / SETTINGS, {**read_json(made / SETTINGS), "base_model_name_or_path": base})
+    settings = read_json(made / SETTINGS)
+    modules = sorted(settings["target_modules"])  # a set, which peft writes in another order in every process
+    write_json(folder / SETTINGS, {**settings, "target_modules": modules, "base_model_name_or_path": base})

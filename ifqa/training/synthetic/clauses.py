@@ -43,8 +43,10 @@ _CLAUSE = re.compile(
 _NO_SUBJECT = re.compile(
     r"(?:He|She|It|They|We|You|I|This|That|These|Those|There|His|Her|Its|Their|Who|Which|What|When|Where|While|If|As|At|By|For"
     r"|From|In|On|Of|To|With|After|Before|Because|Since|Due|Although|Though|But|And|Or|Both|Some|Many|Most|Others?|One|Another"
-    r"|However|Also|Later|Then|Thus|Not|No|The (?:same|latter|former|two|other|first|second|next|last)|An? (?:few|number))\b"
+    r"|However|Also|Later|Then|Thus|Such|Was|Were|Briefly|Not|No"
+    r"|The (?:same|latter|former|two|other|first|second|next|last)|An? (?:few|number))\b"
 )
+_BE = ("was", "were")
 _WORDS = 16  # of a clause's rest
 
 
@@ -64,7 +66,7 @@ class Clause:
     @property
     def participle(self) -> str:
         """The verb after "have": "been" or "moved"."""
-        return "been" if self.verb in ("was", "were") else VERBS[self.verb]
+        return "been" if self.verb in _BE else VERBS[self.verb]
 
     def told(self, rest: str) -> str:
         """The clause as it is told, with another rest: "the mill was built"."""
@@ -97,6 +99,11 @@ def clause(sentence: str, title: str = "") -> Clause | None:
         return None
     if re.search(r"[()]", rest) or rest.count('"') % 2:  # a bracket or a quotation that was cut
         return None
+    if (
+        re.match(r"(?:been|not|\w+ly|\w+ed)\b" if found["verb"] == "had" else r"by\b", rest)
+        and found["verb"] not in _BE
+    ):
+        return None  # "had been built", "led by Ann": no past tense
     return Clause(lowered(found["subject"]), found["verb"], rest, year)
 
 

@@ -5,14 +5,18 @@
 | year | the mill was built in 1905 | If the mill had been built three years later, in which year would that have been? 1908 |
 | number | Ann won 5 titles | If Ann had won two more titles, how many titles would that have been? 7 |
 | until | Ann lived there from 1901 to 1907 | If Ann had lived there for two more years, until which year …? 1909 |
-| swap-year | two clauses with years | If the mill had been built in the year in which Ann died, in which year …? that one |
-| swap-place | two clauses with places | If Ann had been born where Ben was born, where would that have been? Kiel |
 | name | originally called Elm Street | If Mill Lane had kept its original name, what would it be called? Elm Street |
 | schedule | originally scheduled for 4 May 2020 | If … had kept to the original schedule, when would that have been? 4 May 2020 |
 | move | moved from Kiel to Rome | If Ann had not moved to Rome, where would Ann have stayed? Kiel |
 | succession | Ann replaced Ben as mayor | If Ann had not taken the place of another as mayor, who would have stayed mayor? Ben |
 | defeat | Ann defeated Ben in the final | If Ann had lost in the final, who would have won? Ben |
 | cause | The fair was cancelled due to rain | If it had not been for rain, who or what would not have been cancelled? the fair |
+| swap-person | The mill was built by Ann in 1905 | If the mill had been built by Ben instead of Ann, in which year …? 1905 |
+| swap-place | The club was formed in Kiel in 1905 | If the club had been formed in Rome instead of Kiel, …? 1905 |
+| swap-organisation | Ann entered Kiel College in 1905 | If Ann had entered Rome College instead of Kiel College, …? 1905 |
+| swap-year | Ann was born in 1905 in Kiel | If Ann had been born in 1911 instead of 1905, where would that have been? Kiel |
+
+The last four take the other name from the corpus (`ifqa.training.synthetic.swaps`).
 """
 
 import random
@@ -22,8 +26,10 @@ from dataclasses import dataclass
 
 from ifqa.corpus.sentences import sentences
 from ifqa.training.synthetic.clauses import NAME, YEAR, Clause, clause, clauses, lowered
+from ifqa.training.synthetic.names import KINDS, Kind, Names
+from ifqa.training.synthetic.swaps import swapped
 
-VERSION = 1  # raised when the same passage gives other questions
+VERSION = 2  # raised when the same passage gives other questions
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
     "eighteen nineteen twenty"
@@ -40,12 +46,6 @@ _NUMBER = re.compile(
     r"(?:[a-z-]+s|people|men|women|children))\b(?P<rest>(?! later| earlier| after| ago)[^,.]*)"
 )
 _UNTIL = re.compile(rf"^(?P<what>[^,]*?) ?\bfrom (?P<first>{YEAR}) (?:to|until) (?P<last>{YEAR})\b")
-_PLACE = re.compile(
-    rf"^(?P<what>(?:(?:born|held|based|founded|filmed|recorded|shot|buried|raised|played|located|died|settled|educated)\b ?)?)"
-    rf"(?:in|at) (?P<place>(?!{YEAR}|January|February|March|April|May|June|July|August|September|October|November|December)"
-    rf"(?:the )?{NAME})"
-)
-_PLACE_VERBS = ("was", "were", "died", "lived", "settled", "studied", "worked", "graduated", "played")
 _CALLED = re.compile(
     rf"^originally (?:called|named|titled|known as|entitled) (?P<name>[\"“][^\"“”]+[\"”]|(?:the )?{NAME})"
 )
@@ -78,20 +78,22 @@ class Made:
 _Found = Iterator[tuple[str, tuple[str, ...]]]  # questions with their answers
 
 
-def make(text: str, title: str, seed: str) -> list[Made]:
+def make(text: str, title: str, seed: str, names: Names) -> list[Made]:
     """One question by each rule that fits a passage, drawn from those that it makes; equal for equal arguments.
 
     Args:
         text: the passage.
         title: of its article; empty if it is unknown.
         seed: of the draws, such as "0 PASSAGE_ID".
+        names: of the corpus, for the swaps.
     """
     told = list(clauses(text, title))
     made = []
-    for name, rule in RULES.items():
+    for name in RULES:
         draw = random.Random(f"{seed} {name}")
-        if found := list(dict.fromkeys(rule(told, text, draw))):
-            question, answers = draw.choice(found)
+        found = swapped(told, SWAPS[name], names, draw) if name in SWAPS else _RULES[name](told, text, draw)
+        if several := list(dict.fromkeys(found)):
+            question, answers = draw.choice(several)
             made.append(Made(name, question[0].upper() + question[1:], answers))
     return made
 
@@ -134,28 +136,6 @@ def _until(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
             step = draw.randint(2, _MOST)
             way = f"{found['what']} for {_UNITS[step]} more years".strip()
             yield f"if {one.supposed(way)}, until which year would that have been?", (str(int(found["last"]) + step),)
-
-
-def _swapped_years(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    dated = list(_dated(told))
-    for one, what, year in dated:
-        for other, done, wanted in dated:
-            if year != wanted and (one.subject, what) != (other.subject, done):
-                meant = f"in the same year in which {other.told(done)}"
-                yield f"if {one.supposed(what)} {meant}, in which year would that have been?", (wanted,)
-
-
-def _swapped_places(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
-    placed = [
-        (one, found["what"].strip(), found["place"])
-        for one in told
-        if one.verb in _PLACE_VERBS and (found := _PLACE.match(one.rest))
-        if found["what"] or one.verb not in ("was", "were")
-    ]
-    for one, what, place in placed:
-        for other, done, wanted in placed:
-            if place != wanted and one.subject != other.subject:
-                yield f"if {one.supposed(what)} where {other.told(done)}, where would that have been?", (wanted,)
 
 
 def _names(told: Sequence[Clause], text: str, draw: random.Random) -> _Found:
@@ -222,12 +202,10 @@ def _without(cause: str) -> str:
 
 
 #: Name -> a function of a passage's clauses, its text and a source of draws.
-RULES: dict[str, Callable[[Sequence[Clause], str, random.Random], _Found]] = {
+_RULES: dict[str, Callable[[Sequence[Clause], str, random.Random], _Found]] = {
     "year": _years,
     "number": _numbers,
     "until": _until,
-    "swap-year": _swapped_years,
-    "swap-place": _swapped_places,
     "name": _names,
     "schedule": _schedules,
     "move": _moves,
@@ -235,3 +213,6 @@ RULES: dict[str, Callable[[Sequence[Clause], str, random.Random], _Found]] = {
     "defeat": _defeats,
     "cause": _causes,
 }
+#: Name of a swap -> the type of the names that it swaps.
+SWAPS: dict[str, Kind] = {f"swap-{kind}": kind for kind in KINDS}
+RULES = (*_RULES, *SWAPS)

@@ -47,6 +47,7 @@ RETRIEVERS = {
     "run": {"path": "run.trec"},
     "static": {},
     "steps": {"parts": [{"name": "bm25"}]},
+    "steps-llm": {"parts": [{"name": "bm25"}]},
 }
 READERS = {
     "extractive": {},

@@ -38,13 +38,17 @@ TERMS = [
 SUM = {"result": "1859", "rule": "plus", "terms": TERMS, "line": "1859 = 1849 (passage) + 10 (question)"}
 PLAIN = {
     "id": "ask/1", "outcome": "answered", "answer": "Jim Lovell", "confidence": 0.61, "candidate": "", "factual": "Neil Armstrong",
-    "error": "", "how": HOW, "evidence": [LOVELL, OTHER], "seconds": 0.21,
+    "error": "", "how": HOW, "evidence": [LOVELL, OTHER], "steps": [], "seconds": 0.21,
 }  # fmt: skip
 OTHERS = {
     "computed": {"answer": "1859", "factual": "", "how": HOW | {"calculation": SUM}},
     "abstained": {"outcome": "abstained", "answer": "", "candidate": "Gustave Eiffel", "confidence": 0.07},
     "failed": {"outcome": "failed", "answer": "", "confidence": None, "how": None, "error": "the reader found nothing"},
+    "searched": {
+        "steps": [{"query": "Apollo crew", "passage_ids": ["1-0"]}, {"query": "Jim Lovell", "passage_ids": ["2-0", "3-0"]}],
+    },
     "nasty": {
+        "steps": [{"query": NASTY, "passage_ids": [NASTY]}],
         "answer": NASTY, "factual": NASTY, "how": HOW | {"passage_id": NASTY, "pieces": [NASTY, NASTY, NASTY]},
         "evidence": [{"id": NASTY, "title": NASTY, "text": NASTY, "pieces": [NASTY, NASTY, NASTY]}, LOVELL],
     },
@@ -197,6 +201,14 @@ def test_the_ranking_unfolds_with_its_scores(page):
     assert chromium.value("document.querySelectorAll('.ranking img').length") == 0
 
 
+def test_the_searches_unfold_with_what_each_found(page):
+    chromium = page("If searched, who?")
+    assert text(chromium, ".big") == "Jim Lovell"
+    chromium.value("[...document.querySelectorAll('summary')].find(one => one.textContent === '2 searches').click()")
+    lines = chromium.value("[...document.querySelectorAll('.searches li')].map(one => one.textContent)")
+    assert lines == ["Apollo crew · 1 new passageRead: Apollo 11", "Jim Lovell · 2 new passagesRead: Gemini"]
+
+
 def test_a_computed_answer_is_a_sum_of_its_terms(page):
     chromium = page("If computed, when?")
     assert text(chromium, ".big") == "1859"
@@ -272,7 +284,18 @@ def test_a_server_with_a_token_asks_for_it_once(page, server):
 def test_markup_stays_text_also_on_a_telephone(page, dark):
     chromium = page("If nasty, who?", width=400, dark=dark)
     assert text(chromium, ".big") == NASTY
-    places = [".fact", ".quote", ".cite", ".passage h4", ".source", ".passage p", "#said"]
+    chromium.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    places = [
+        ".fact",
+        ".quote",
+        ".cite",
+        ".passage h4",
+        ".source",
+        ".passage p",
+        ".searches li",
+        ".searches p",
+        "#said",
+    ]
     for place in places:
         assert NASTY in text(chromium, place), place
     assert chromium.value("document.querySelectorAll('main img, main script').length") == 0

@@ -210,6 +210,11 @@ def test_preferences_raise_the_first_answer_above_the_second(whole: dict[str, Pa
     assert margin(after) > margin(before) + 1
 
 
+def test_an_adapters_settings_do_not_depend_on_the_order_of_a_set(whole: dict[str, Path]) -> None:
+    modules = json.loads((whole["sft"] / "adapter_config.json").read_text())["target_modules"]
+    assert modules == sorted(modules) != []
+
+
 def test_the_manifest_says_what_was_tuned_on_what(whole: dict[str, Path], start: str) -> None:
     made = {name: json.loads((folder / "manifest.json").read_text()) for name, folder in whole.items()}
     assert made["sft"]["family"] == "ifqa/full"

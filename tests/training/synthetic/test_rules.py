@@ -1,5 +1,6 @@
 """Questions that rules make of passages: what each rule makes, and what is left out because it is not sure."""
 
+import random
 import re
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.training.synthetic.clauses import clause
+from ifqa.training.synthetic.names import Names, names_in
 from ifqa.training.synthetic.rules import RULES, make
 
 #: Rule, passage, a pattern of the question, and the answer; NUMBER is the step, by which the answer is computed.
@@ -27,11 +29,12 @@ NAMED = [
     ("cause", "Because of the war, the games moved to Rome.", "If it had not been for the war, who or what would not have moved to Rome?", "the games"),
     ("cause", "The games ended early because the hall collapsed at noon.", "If the hall had not collapsed at noon, who or what would not have ended early?", "the games"),
 ]  # fmt: skip
+NO_NAMES = Names({})
 _STEPS = "zero one two three four five six seven eight nine".split()
 
 
 def made(rule, text, title=""):
-    return [one for one in make(text, title, "0 p") if one.rule == rule]
+    return [one for one in make(text, title, "0 p", NO_NAMES) if one.rule == rule]
 
 
 @pytest.mark.parametrize(("rule", "text", "pattern", "number"), CASES)
@@ -49,19 +52,55 @@ def test_what_happened_is_undone_and_the_answer_stands_in_the_passage(rule, text
     assert answer.lower() in text.lower()
 
 
-def test_two_clauses_of_a_passage_swap_their_years_or_places():
-    text = (
-        "Ann Lee was born in Kiel. The mill was built in 1905. The tower was built in 1911. Ben Fox was born in Rome."
-    )
-    (year,), (place,) = made("swap-year", text), made("swap-place", text)
-    assert (year.text, year.answers) in [
-        ("If the mill had been built in the same year in which the tower was built, in which year would that have been?", ("1911",)),
-        ("If the tower had been built in the same year in which the mill was built, in which year would that have been?", ("1905",)),
-    ]  # fmt: skip
-    assert (place.text, place.answers) in [
-        ("If Ann Lee had been born where Ben Fox was born, where would that have been?", ("Rome",)),
-        ("If Ben Fox had been born where Ann Lee was born, where would that have been?", ("Kiel",)),
-    ]
+#: Rule, passage, question, answer; the names of CORPUS are the only others of their type.
+SWAPPED = [
+    ("swap-person", "The mill was built by Ann Lee in 1905.", "If the mill had been built by Ben Fox instead of Ann Lee, in which year would that have been?", "1905"),
+    ("swap-person", "The old mill was painted by Cy Roe of Kiel in 1905.", "", ""),  # Cy Roe of Kiel is no name
+    ("swap-person", "Ann Lee discovered the comet in 1905.", "If Ben Fox had discovered the comet instead of Ann Lee, in which year would that have been?", "1905"),
+    ("swap-person", "Ann Lee died in 1905.", "", ""),  # nobody dies instead of somebody
+    ("swap-place", "In 1905, the club was formed in Kiel.", "If the club had been formed in Brae instead of Kiel, in which year would that have been?", "1905"),
+    ("swap-place", "The club left Italy in May 1905, and fell.", "If the club had left {} instead of Italy, in which year would that have been?", "1905"),
+    ("swap-place", "The club was formed in Kiel by Ann Lee.", "If the club had been formed in Brae instead of Kiel, by whom would that have been done?", "Ann Lee"),
+    ("swap-place", "The Kiel team was formed in 1905.", "", ""),  # no place here
+    ("swap-place", "The club was formed in Kiel when it left Rome in 1905.", "", ""),  # which of the two?
+    ("swap-organisation", "Ann Lee had joined the Kiel Choir Society in 1905.", "", ""),  # no past tense
+    ("swap-organisation", "Ann Lee joined the Kiel Choir Society in 1905.", "If Ann Lee had joined the Brae Chess Society instead of the Kiel Choir Society, in which year would that have been?", "1905"),
+    ("swap-organisation", "Ann Lee entered Mill College in Kiel.", "", ""),  # it is in Kiel because the college is
+    ("swap-year", "Ann Lee was born in 1905 in Kiel.", "If Ann Lee had been born in 1911 instead of 1905, where would that have been?", "Kiel"),
+    ("swap-year", "The war of 1905 ended in Kiel.", "", ""),
+]  # fmt: skip
+CORPUS = [
+    "Ann Lee (born 1850) knew the composer Ben Fox.",
+    "They were born in Kiel. Others lived in Kiel, or died in Brae. Theirs is the town of Brae.",
+    "The Kiel Choir Society met the Brae Chess Society, and Mill College the Lane College, in 1905, in 1911 and in 1990.",
+]
+
+
+@pytest.mark.parametrize(("rule", "text", "question", "answer"), SWAPPED)
+def test_a_name_becomes_another_of_its_type_and_the_rest_stays(rule, text, question, answer):
+    found = [one for one in make(text, "", "0 p", names_in(CORPUS)) if one.rule == rule]
+    pattern = re.escape(question).replace(r"\{\}", r"[A-Z]\w+")
+    assert [bool(re.fullmatch(pattern, one.text)) for one in found] == [True] * bool(question)
+    assert [one.answers for one in found] == [(answer,)] * bool(question)
+
+
+def test_names_have_the_type_that_the_corpus_tells():
+    names = names_in(CORPUS)
+    assert names.of["person"] == ["Ann Lee", "Ben Fox"]
+    assert {"Kiel", "Brae", "Italy", "Ohio"} <= set(names.of["place"])
+    assert names.of["organisation"] == ["Brae Chess Society", "Kiel Choir Society", "Lane College", "Mill College"]
+    assert names.of["year"] == ["1905", "1911", "1990"]
+    both = names_in(["Ann Lee was born in Kiel. Theirs is the town of Ann Lee, the port of Ann Lee."])
+    assert "Ann Lee" not in both.kinds
+
+
+def test_a_name_is_swapped_with_one_of_its_own_kind():
+    names, draw = names_in(CORPUS), random.Random(0)
+    assert {names.other("1905", "year", draw, 30) for _ in range(20)} == {"1911"}
+    assert names.other("Mill College", "organisation", draw, 30) == "Lane College"
+    assert names.other("Kiel", "place", draw, 30) == "Brae"
+    assert names.other("Italy", "place", draw, 30) not in ("Italy", "Brae", "Kiel", "Ohio")
+    assert names_in([]).other("Ann Lee", "person", draw, 30) == ""
 
 
 @pytest.mark.parametrize(
@@ -78,7 +117,7 @@ def test_two_clauses_of_a_passage_swap_their_years_or_places():
     ],
 )
 def test_what_is_not_sure_gives_no_question(text):
-    assert make(text, "", "0 p") == []
+    assert make(text, "", "0 p", NO_NAMES) == []
 
 
 def test_he_and_she_are_the_article_in_its_passages():
@@ -88,8 +127,8 @@ def test_he_and_she_are_the_article_in_its_passages():
 
 def test_draws_depend_on_the_seed_alone():
     text = "The mill was built in 1905. The tower was opened in 1911. Ann Lee won 50 medals."
-    assert make(text, "", "0 p") == make(text, "", "0 p")
-    assert len({tuple(make(text, "", f"{seed} p")) for seed in range(9)}) > 3
+    assert make(text, "", "0 p", NO_NAMES) == make(text, "", "0 p", NO_NAMES)
+    assert len({tuple(make(text, "", f"{seed} p", NO_NAMES)) for seed in range(9)}) > 3
 
 
 def test_the_docstring_has_every_rule():
@@ -99,14 +138,14 @@ def test_the_docstring_has_every_rule():
     assert named[1:] == list(RULES)
 
 
-WORDS = 'The Ann was were won built in 1905 from to originally called due because of . , ( ) " five 7 \n ½ İ the mill'.split(
+WORDS = 'The Ann Lee Kiel by instead was were won built in 1905 from to originally called due because of . , ( ) " five 7 \n ½ İ the mill'.split(
     " "
 )
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join), st.sampled_from(["", "(", "T"]))
 def test_any_text_is_taken(text, title):
-    for one in make(text, title, "0 p"):
+    for one in make(text, title, "0 p", names_in([*CORPUS, text])):
         assert one.text.endswith("?")
         assert all(one.answers)
 
@@ -114,3 +153,11 @@ def test_any_text_is_taken(text, title):
 def test_a_long_text_takes_no_long_time():
     for text in ("A " * 5000, "The " + "a " * 5000, "Ann of the " * 2000, "Ann was " + "in A " * 3000):
         clause(text)
+    for text in (
+        "Ann Lee " * 3000,
+        "Ann " * 5000,
+        "in Kiel Kiel " * 2000,
+        "born in Ann of the " * 2000,
+        "Ann Lee (" * 2000,
+    ):
+        names_in([text])

@@ -1,0 +1,169 @@
+"""Several steps of retrieval by a language model: what it is shown, what it asks for, and how the steps end."""
+
+import pytest
+
+from ifqa.errors import IfqaError
+from ifqa.protocols import LanguageModel, Retriever
+from ifqa.records import Completion, Hit, Passage, Question
+from ifqa.retrieval.queries import Part
+from ifqa.retrieval.steps_llm import LlmSteps
+from ifqa.spending import Spent
+
+QUESTION = Question("q", "If the mill had burned, who would have wept?")
+OTHER = Question("r", "If the harbour had closed, who would have left?")
+
+
+class Finds(Retriever):
+    """Finds one passage for each query, named after its last word, and keeps the queries."""
+
+    def __init__(self):
+        self.asked = []
+
+    def search(self, questions, k):
+        self.asked += [one.text for one in questions]
+        return [[Hit(one.text.split()[-1].strip("?"), 1.0), Hit("common", 0.5)] for one in questions]
+
+
+class Says(LanguageModel):
+    """Completes the prompts with the texts given, in their order, and keeps the prompts."""
+
+    name, window = "says", 4000
+
+    def __init__(self, *texts):
+        self.texts, self.prompts = list(texts), []
+
+    @property
+    def spent(self):
+        return Spent(calls=len(self.prompts))
+
+    def complete(self, requests, advance=None):
+        self.prompts += [request.messages[-1][1] for request in requests]
+        said = [self.texts.pop(0) for _ in requests]
+        return [one if isinstance(one, Completion) else Completion(one, 10, 2, "stop") for one in said]
+
+
+def steps(model, part=None, **settings):
+    def fetch(ids):
+        return [Passage(name, "", f"This tells of {name}.") for name in ids]
+
+    return LlmSteps(llm=model, parts=[Part(part or Finds(), 5)], passages=fetch, **settings)
+
+
+def queries_of(retriever, question=QUESTION):
+    return [step.query for step in retriever.steps_of([question])[0]]
+
+
+def test_the_model_is_shown_what_was_found_and_asks_for_the_next():
+    model, part = Says("What is so: Ann built it.\nSearch: Ann Lee", "Search: enough"), Finds()
+    retriever = steps(model, part)
+    [ranking] = retriever.search([QUESTION], 3)
+    assert part.asked == [QUESTION.text, "Ann Lee"]
+    assert [hit.passage_id for hit in ranking] == ["common", "wept", "Lee"]
+    assert "This tells of wept." in model.prompts[0]
+    assert "This tells of Lee." not in model.prompts[0]
+    assert "This tells of Lee." in model.prompts[1]
+    assert f"Searched so far:\n- {QUESTION.text}\n- Ann Lee\n" in model.prompts[1]
+    first, second = retriever.steps_of([QUESTION])[0]
+    assert (first.passage_ids, second.query, second.passage_ids) == (("wept", "common"), "Ann Lee", ("Lee",))
+
+
+@pytest.mark.parametrize(
+    "said", ["Search: enough", "Search: **Enough.**", "search: ann  LEE", f"Search: {QUESTION.text}"]
+)
+def test_enough_or_a_repeated_query_ends_the_steps(said):
+    retriever = steps(Says("Search: Ann Lee", said), steps=9)
+    retriever.search([QUESTION], 3)
+    assert queries_of(retriever) == [QUESTION.text, "Ann Lee"]
+    assert retriever.usage()["unparsed"] == 0
+
+
+@pytest.mark.parametrize("said", ["", "Ann Lee, I think.", "Search:", "Search: \n\n", "<think>Search: Ann"])
+def test_a_completion_without_a_query_ends_the_steps_and_is_counted(said):
+    retriever = steps(Says(said), steps=9)
+    [ranking] = retriever.search([QUESTION], 3)
+    assert [hit.passage_id for hit in ranking] == ["wept", "common"]
+    assert queries_of(retriever) == [QUESTION.text]
+    assert retriever.usage()["unparsed"] == 1
+
+
+def test_a_failed_request_ends_the_steps_and_is_asked_again():
+    retriever = steps(Says(Completion(error="HTTP 500"), Completion(error="not asked: the cap is reached")))
+    rankings = retriever.search([QUESTION, OTHER], 3)
+    assert [len(one) for one in rankings] == [2, 2]
+    usage = retriever.usage()
+    assert (usage["retry"], usage["not_asked"], usage["unparsed"]) == (2, 1, 0)
+
+
+def test_there_are_no_more_steps_than_are_set_however_much_it_asks():
+    model, part = Says(*(f"Search: thing {n}" for n in range(9))), Finds()
+    retriever = steps(model, part, steps=4)
+    retriever.search([QUESTION], 3)
+    assert part.asked == [QUESTION.text, "thing 0", "thing 1", "thing 2"]
+    assert len(model.prompts) == retriever.usage()["spent"]["calls"] == 3
+    assert retriever.usage()["took"] == (30, 6)
+
+
+def test_a_search_that_finds_nothing_new_is_the_last():
+    retriever = steps(Says("Search: who wept", "Search: more"), steps=9)
+    retriever.search([QUESTION], 3)
+    assert queries_of(retriever) == [QUESTION.text, "who wept"]
+
+
+def test_questions_go_their_own_ways_and_are_asked_together():
+    model = Says("Search: Ann", "Search: enough", "Search: Ben")
+    retriever = steps(model, steps=3)
+    retriever.search([QUESTION, OTHER], 3)
+    assert queries_of(retriever) == [QUESTION.text, "Ann", "Ben"]
+    assert queries_of(retriever, OTHER) == [OTHER.text]
+    assert [text.rpartition("Question: ")[2] for text in model.prompts] == [QUESTION.text, OTHER.text, QUESTION.text]
+
+
+def test_what_does_not_fit_the_window_is_left_out_or_not_asked():
+    model = Says("Search: enough")
+    model.window = 1400  # tokens are counted as bytes
+    retriever = steps(model, look=2)
+    retriever._fetch = lambda ids: [Passage(name, "", name * 100) for name in ids]
+    retriever.search([QUESTION], 3)
+    assert retriever.usage()["left_out"] == 1
+    model.window = 200
+    retriever.search([QUESTION], 3)
+    assert retriever.usage()["too_long"] == 1
+    assert len(model.prompts) == 1
+
+
+def test_the_estimate_is_a_request_before_each_later_step():
+    retriever = steps(Says(), steps=3)
+    assert len(retriever.requests([QUESTION, OTHER], 5)) == 4
+    assert len(set(retriever.requests([QUESTION, OTHER], 5))) == 4
+    assert steps(Says(), steps=1).requests([QUESTION], 5) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": 0}, "steps"),
+        ({"prompt": "closed-book"}, "reads no passages"),
+        ({"prompt": "multiple-choice"}, "shows choices"),
+        ({"prompt": "next-qery"}, "did you mean 'next-query'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, message):
+    with pytest.raises(IfqaError, match=message):
+        steps(Says(), **settings)
+
+
+class Makes(Finds):
+    """Makes its passages, of the same ids whatever is asked."""
+
+    def made_passages(self, questions):
+        return [Passage("wept", "", self.asked[-1]), Passage("common", "", "")]
+
+
+def test_a_part_that_makes_other_passages_of_the_same_ids_is_refused():
+    with pytest.raises(IfqaError, match="made another passage 'wept' for the query of a later step"):
+        steps(Says("Search: who else wept"), Makes()).search([QUESTION], 3)
+
+
+def test_its_fingerprint_is_that_of_its_prompt():
+    assert LlmSteps.fingerprint() == LlmSteps.fingerprint(prompt="next-query", steps=7)
+    assert LlmSteps.fingerprint() != LlmSteps.fingerprint(prompt="open-book")
