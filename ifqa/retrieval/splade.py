@@ -16,9 +16,10 @@ from ifqa.models.hub import identity_of
 from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Passage, Question
 from ifqa.retrieval.vectors import by_piece
+from ifqa.retrieval.vectors.encode import PIECE
 from ifqa.retrieval.vectors.exact import keep_best
 from ifqa.retrieval.vectors.loading import refuse_other_weights
-from ifqa.retrieval.vectors.store import Ids, array_path, open_array
+from ifqa.retrieval.vectors.store import Ids, array_path, half, open_array
 from ifqa.retrieval.vectors.token_models import BATCH, open_token_model, resolve_precision
 from ifqa.settings import Precision, check_stored, checked
 from ifqa.storage.artifacts import identity
@@ -122,7 +123,7 @@ class Splade(Indexed):
         opened = _opened(model, precision, device)
         taken = by_piece.timed(_encode(opened, titles), opened.device.type)
         starts, rows, _ = taken.arrays
-        shards = -(-passages // by_piece.PIECE)
+        shards = -(-passages // PIECE)
         disk = passages * (4 * len(rows) / taken.count + by_piece.ID_BYTES) + shards * starts.nbytes
         about = (
             f" at {taken.per_second:,.0f} passages a second, measured now, with {len(rows) / taken.count:,.0f} words each; "
@@ -148,14 +149,12 @@ class InvertedLists:
         Raises:
             IfqaError: they are missing or damaged.
         """
-        import numpy as np
-
         paths = [array_path(folder, kind, number) for kind in _KINDS]
         self._starts, self._rows, self._weights = (open_array(path) for path in paths)
         self._count = len(open_array(array_path(folder, "ids", number)))
-        found = tuple(one.dtype for one in (self._starts, self._rows, self._weights))
+        found = [one.dtype.name for one in (self._starts, self._rows, self._weights)]
         sizes = {len(self._rows), len(self._weights), int(self._starts[-1]) if len(self._starts) else -1}
-        if found != (np.uint32, np.uint16, np.float16) or len(sizes) != 1:
+        if found != ["uint32", "uint16", "float16"] or len(sizes) != 1:
             raise IfqaError(f"{paths[1]} and the files beside it do not fit together; build the index again")
 
     def scores(self, words: "NDArray[np.int64]", weights: "NDArray[np.float32]") -> "NDArray[np.float32]":
@@ -191,8 +190,6 @@ def _encode(model: Any, titles: bool) -> by_piece.Encode:
 
     def encode(passages: Sequence[Passage], shard: int) -> by_piece.Arrays:
         import numpy as np
-
-        from ifqa.retrieval.vectors.store import half
 
         rows, words, weights = _sparse(model.encode_document, by_piece.texts_of(passages, titles), model)
         order = np.argsort(words, kind="stable")  # rows stay ascending within a word

@@ -1,12 +1,13 @@
 """Opens sentence-transformers' models that weigh the vocabulary (learned sparse) or give a vector a token (late interaction)."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
-from ifqa.models.hub import loading, model_folder, quiet, refuse_missing
+from ifqa.models.hub import identity_of, loading, model_folder, quiet, refuse_missing
 from ifqa.retrieval.vectors.sentence_transformer import in_float, load_report
 from ifqa.storage.files import read_json
 
@@ -21,7 +22,7 @@ BATCH = {
 
 
 def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
-    """A `SparseEncoder` ("sparse") or `MultiVectorEncoder` ("late") of sentence-transformers.
+    """A `SparseEncoder` ("sparse") or `MultiVectorEncoder` ("late") of sentence-transformers; the last one opened is kept.
 
     Args:
         kind: what to open.
@@ -32,11 +33,17 @@ def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
     Raises:
         IfqaError: the model is missing, does not load, is of another kind, or lacks weights.
     """
+    device = resolve_device(device)
+    return _opened(kind, name, resolve_precision(precision, device), device, identity_of(name))
+
+
+@lru_cache(maxsize=1)  # by the files' hash too, for a model may be trained again in the same folder
+def _opened(kind: Kind, name: str, precision: str, device: str, weights: str) -> Any:
     import torch
     from sentence_transformers import MultiVectorEncoder, SparseEncoder
 
     quiet()
-    device, folder = resolve_device(device), model_folder(name)
+    folder = model_folder(name)
     opens: Any = SparseEncoder if kind == "sparse" else MultiVectorEncoder
     with loading(name, folder, _CALLED[kind]):
         _refuse_untrained(kind, name, folder)
@@ -44,7 +51,7 @@ def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:
         reports = [load_report(place, part) for part, place in _networks(model, folder)]
     for report in reports:
         refuse_missing(name, report, unused="pooler.")  # no module here pools by it
-    if resolve_precision(precision, device) == "bfloat16":
+    if precision == "bfloat16":
         model[0].to(torch.bfloat16)
         model[0].register_forward_hook(in_float)
     return model.eval()
