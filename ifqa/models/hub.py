@@ -23,7 +23,14 @@ _OBJECTS = (
     "adapter_config.json",
 )  # fmt: skip
 _ANEW = "fetch or copy the model's folder again"
-_TEXTS = ["*.json", "*.txt", "*.model", "*.md", "*.jinja"]  # no code; chat templates run in a sandbox
+_TEXTS = [
+    "*.json",
+    "*.txt",
+    "*.model",
+    "*.md",
+    "*.jinja",
+    "artifact.metadata",
+]  # no code; chat templates run in a sandbox
 
 
 @cache
@@ -98,7 +105,7 @@ def weights_identity(folder: Path) -> str:
     digest = hashlib.sha256()
     weights = ".safetensors" if any(folder.rglob("*.safetensors")) else ".bin"
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix in (weights, ".json", ".txt", ".model", ".jinja"):
+        if path.is_file() and path.suffix in (weights, ".json", ".txt", ".model", ".jinja", ".metadata"):
             digest.update(f"{path.relative_to(folder).as_posix()} {cached_sha256(path)}\n".encode())
     return digest.hexdigest()
 

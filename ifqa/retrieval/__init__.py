@@ -2,6 +2,7 @@
 
 PLUGINS = {
     "bm25": "ifqa.retrieval.bm25:BM25",
+    "colbert": "ifqa.retrieval.colbert:ColBERT",
     "context": "ifqa.retrieval.context:Context",
     "dense": "ifqa.retrieval.dense:Dense",
     "fusion": "ifqa.retrieval.fusion:Fusion",
@@ -10,6 +11,7 @@ PLUGINS = {
     "ranker": "ifqa.retrieval.ranker:Ranker",
     "rerank": "ifqa.retrieval.rerank:Rerank",
     "run": "ifqa.retrieval.run:Run",
+    "splade": "ifqa.retrieval.splade:Splade",
     "static": "ifqa.retrieval.static:Static",
     "steps": "ifqa.retrieval.steps:Steps",
     "steps-llm": "ifqa.retrieval.steps_llm:LlmSteps",

@@ -15,7 +15,7 @@ from ifqa.models.hub import NAME, identity_of, model_folder, question_model
 from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Question
 from ifqa.retrieval.vectors import encode
-from ifqa.retrieval.vectors.loading import EncoderSettings
+from ifqa.retrieval.vectors.loading import EncoderSettings, refuse_other_weights
 from ifqa.retrieval.vectors.store import Ids, Vectors
 from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
@@ -70,11 +70,7 @@ class Dense(Indexed):
         settings = facts.model_dump(include={"model", "max_tokens", "query_prefix", "passage_prefix"})
         settings |= {"titles": "yes" if facts.titles else "no", "device": device}
         settings |= {"query_model": facts.query_model} if facts.query_model else {}
-        if (found := identity_of(facts.model, facts.query_model)) != facts.weights:
-            raise IfqaError(
-                f"{index} was built with another {facts.model} (the SHA-256 of its files was {facts.weights[:8]}..., "
-                f"now it is {found[:8]}...); build it again: ifqa index CORPUS"
-            )
+        refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model, facts.query_model))
         precision = {"int8": "float32"}.get(facts.precision, facts.precision)
         self.encoder = encode.encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
         self.family = facts.family

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from ifqa.corpus.store import count_passages, parse, shards_of
+from ifqa.corpus.store import parse
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, identity_of, model_folder
 from ifqa.progress import bar
 from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Question
+from ifqa.retrieval.vectors.encode import counted
 from ifqa.retrieval.vectors.exact import Exact
 from ifqa.retrieval.vectors.store import Filling, Ids, Vectors
 from ifqa.retrieval.vectors.token_table import Table, Words, make_table
@@ -90,12 +91,7 @@ class Static(Indexed):
         Raises:
             IfqaError: there are no passages, the model is missing or of another kind, or `dimension` is too large.
         """
-        files = shards_of(require(passages, "passages folder"))
-        count = sum(map(count_passages, files.values()))
-        if not count:
-            raise IfqaError(
-                f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS"
-            )
+        files, count = counted(passages)
         weights, words = identity_of(model), Words(model_folder(model))
         hashes = [sha256(path) for path in files.values()]
         key = identity({"version": cls.version, "weights": weights, "dimension": dimension, "passages": hashes})

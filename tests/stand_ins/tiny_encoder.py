@@ -3,11 +3,15 @@
 import shutil
 
 import torch
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
+from sentence_transformers.base.modules.dense import Dense
+from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from sentence_transformers.sparse_encoder.modules import Router, SparseStaticEmbedding, SpladePooling
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BertConfig,
+    BertForMaskedLM,
     BertModel,
     DPRConfig,
     DPRContextEncoder,
@@ -61,3 +65,38 @@ def tiny_dpr(folder):
         kind(DPRConfig(**SIZE | {"max_position_embeddings": 300})).save_pretrained(folder / name)
         tokenizer().save_pretrained(folder / name)
     return str(folder / "ctx_encoder")
+
+
+def tiny_mlm(folder, seed=0):
+    """BERT with its head for words, as SPLADE's first models were published."""
+    torch.manual_seed(seed)
+    BertForMaskedLM(BertConfig(**SIZE, initializer_range=1.0)).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def tiny_splade(folder, *, looked_up=False, similarity="dot"):
+    """A SparseEncoder; with `looked_up` a question's weights come from a table, and no network encodes it."""
+    words = tiny_mlm(folder / "network")
+    modules = [Transformer(words, transformer_task="fill-mask"), SpladePooling()]
+    if looked_up:
+        weights = torch.linspace(0.5, 3, SIZE["vocab_size"])
+        modules = [
+            Router.for_query_document([SparseStaticEmbedding(modules[0].tokenizer, weights, frozen=True)], modules)
+        ]
+    SparseEncoder(modules=modules, device="cpu", similarity_fn_name=similarity).save(str(folder))
+    shutil.rmtree(folder / "network")
+    return str(folder)
+
+
+def tiny_colbert(folder, seed=0):
+    """A MultiVectorEncoder of eight numbers a token, which leaves colons out of passages."""
+    torch.manual_seed(seed)
+    BertModel(BertConfig(**SIZE)).save_pretrained(folder / "network")
+    tokenizer().save_pretrained(folder / "network")
+    names = {"module_input_name": "token_embeddings", "bias": False, "activation_function": torch.nn.Identity()}
+    modules = [Transformer(str(folder / "network")), Dense(32, 8, **names), MultiVectorMask([":"])]
+    modules.append(Normalize(module_input_name="token_embeddings"))
+    MultiVectorEncoder(modules=modules, device="cpu", prompts=PROMPTS).save(str(folder))
+    shutil.rmtree(folder / "network")
+    return str(folder)

@@ -106,10 +106,7 @@ def encode(
     Raises:
         IfqaError: there are no passages, or the model is missing or does not load.
     """
-    shards = shards_of(require(passages, "passages folder"))
-    count = sum(map(count_passages, shards.values()))
-    if not count:
-        raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
+    shards, count = counted(passages)
     precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
     # "auto" is resolved here, so that all workers use the same precision
     key = tuple(sorted({**settings, "precision": precision}.items()))
@@ -125,7 +122,7 @@ def encode(
 
         def unfinished() -> Iterator[Piece]:
             nonlocal reused
-            for piece in _pieces(shards, key):
+            for piece in pieces(shards, key):
                 keys[piece.number] = hashlib.sha256(made_with.encode() + piece.data).hexdigest()
                 there = filling.has(piece.number, keys[piece.number])
                 if there is None:
@@ -160,9 +157,7 @@ def pace(settings: EncoderSettings) -> Pace:
         IfqaError: the model is missing or does not load.
     """
     encoder = encoder_of(tuple(sorted(settings.items())))
-    words = (_HUNDRED_WORDS + " " + _HUNDRED_WORDS).split()
-    texts = [" ".join(words[: 52 + number]) for number in range(_SAMPLE)]  # 100 words on average
-    sample = [Passage("", "A title", text) for text in texts] * (1 if encoder.device == "cpu" else 64)
+    sample = sample_for(encoder.device)
     encoder.encode_passages(sample[:8])  # warm-up
     started = time.perf_counter()
     dimension = int(encoder.encode_passages(sample).shape[1])
@@ -171,11 +166,18 @@ def pace(settings: EncoderSettings) -> Pace:
         len(sample) * max(1, _gpus(encoder.device)) / seconds,
         2 * dimension + _ID_BYTES,
         dimension,
-        _peak() + PIECE * (4 * dimension + _LINE_BYTES) + (_SHAPES if encoder.device == "cpu" else 0),
+        peak_memory() + PIECE * (4 * dimension + _LINE_BYTES) + (_SHAPES if encoder.device == "cpu" else 0),
     )
 
 
-def _peak() -> float:
+def sample_for(device: str) -> list[Passage]:
+    """Passages of 100 words on average, as many as show the speed of a device."""
+    words = (_HUNDRED_WORDS + " " + _HUNDRED_WORDS).split()
+    texts = [" ".join(words[: 52 + number]) for number in range(_SAMPLE)]
+    return [Passage("", "A title", text) for text in texts] * (1 if device == "cpu" else 64)
+
+
+def peak_memory() -> float:
     """Peak memory of this process in bytes; on Windows, which does not report it, that of the default encoder."""
     if sys.platform == "win32":
         return 1e9
@@ -194,7 +196,21 @@ def described(facts: Facts) -> str:
     )
 
 
-def _pieces(shards: dict[int, Path], settings: Settings) -> Iterator[Piece]:
+def counted(passages: Path) -> tuple[dict[int, Path], int]:
+    """The shards of a folder of passages by their number, and the number of passages.
+
+    Raises:
+        IfqaError: there are none.
+    """
+    shards = shards_of(require(passages, "passages folder"))
+    count = sum(map(count_passages, shards.values()))
+    if not count:
+        raise IfqaError(f"no passages in {passages}; wanted passages-*.jsonl, one a line; run: ifqa passages CORPUS")
+    return shards, count
+
+
+def pieces(shards: dict[int, Path], settings: Settings = ()) -> Iterator[Piece]:
+    """The shards' passages in pieces of `PIECE`; a piece never spans two shards."""
     number = 0
     for path in shards.values():
         with open(path, "rb") as handle:

@@ -62,17 +62,8 @@ class Exact:
         for first, half in blocks(self._vectors.shards(), self._block):
             block = half.astype(np.float32).T
             for start in range(0, len(queries), batch):
-                new = queries[start : start + batch] @ block
-                # Rows come in order, so a later row must beat the worst found score; an equal score is not enough.
-                better = new > scores[start : start + batch, -1:]
-                for one in np.flatnonzero(better.any(axis=1)):
-                    at = np.flatnonzero(better[one])
-                    if len(at) > size:
-                        at = at[new[one, at] >= np.partition(new[one, at], -size)[-size]]
-                    all_scores = np.concatenate([scores[start + one], new[one, at]])
-                    all_rows = np.concatenate([rows[start + one], at + first])
-                    order = np.lexsort((all_rows, -all_scores))[:size]
-                    scores[start + one], rows[start + one] = all_scores[order], all_rows[order]
+                chosen = slice(start, start + batch)
+                keep_best(scores[chosen], rows[chosen], queries[chosen] @ block, first)
         return scores, rows
 
     def _search_torch(
@@ -114,6 +105,29 @@ class Exact:
                 'device = "cuda" was asked for, and torch finds no GPU here; set device = "cpu", or install a torch '
                 "with CUDA and check that nvidia-smi lists the GPU"
             )
+
+
+def keep_best(scores: "NDArray[np.float32]", rows: "NDArray[np.int64]", new: "NDArray[np.float32]", first: int) -> None:
+    """Put a block's better scores among the best so far, in place; blocks must come in the order of their rows.
+
+    Args:
+        scores, rows: the best so far, [queries, k], best first.
+        new: the scores of the block, [queries, vectors].
+        first: the row of the block's first vector.
+    """
+    import numpy as np
+
+    size = scores.shape[1]
+    # A later row must beat the worst found score; an equal score is not enough.
+    better = new > scores[:, -1:]
+    for one in np.flatnonzero(better.any(axis=1)):
+        at = np.flatnonzero(better[one])
+        if len(at) > size:
+            at = at[new[one, at] >= np.partition(new[one, at], -size)[-size]]
+        all_scores = np.concatenate([scores[one], new[one, at]])
+        all_rows = np.concatenate([rows[one], at + first])
+        order = np.lexsort((all_rows, -all_scores))[:size]
+        scores[one], rows[one] = all_scores[order], all_rows[order]
 
 
 def blocks(shards: Iterable[tuple[int, Any]], size: int) -> Iterator[tuple[int, Any]]:

@@ -1,6 +1,7 @@
 """Opens an encoder by its model's name: any sentence-transformers model, or DPR's two encoders."""
 
 import importlib.util
+from pathlib import Path
 from typing import Literal, Required, TypedDict
 
 from ifqa.errors import IfqaError
@@ -83,3 +84,16 @@ def resolve_precision(precision: str, device: str, model: str) -> str:
         return half
     # A CPU that lacks bfloat16 uses 8-bit integers, which are as fast and cost no more recall (README)
     return "int8" if all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript")) else half
+
+
+def refuse_other_weights(index: Path, model: str, built_with: str, found: str) -> None:
+    """Refuse to search an index with a model whose files are not those that it was built with; both as SHA-256.
+
+    Raises:
+        IfqaError: they differ.
+    """
+    if found != built_with:
+        raise IfqaError(
+            f"{index} was built with another {model} (the SHA-256 of its files was {built_with[:8]}..., "
+            f"now it is {found[:8]}...); build it again: ifqa index CORPUS"
+        )

@@ -29,7 +29,9 @@ def open_sentence_transformer(
 
     with loading(name, folder, "a sentence-transformers model"):
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=False, local_files_only=True)
-        report = _load_report(folder, model[0])
+        modules = folder / "modules.json"
+        place = folder / read_json(modules)[0]["path"] if modules.exists() else folder
+        report = load_report(place, model[0])
     refuse_missing(name, report, unused="pooler.")  # pooling here is of the tokens' vectors
     if max_tokens and max_tokens != model.max_seq_length:
         transformer: Any = model[0]
@@ -52,7 +54,7 @@ def open_sentence_transformer(
 
     if precision == "bfloat16":
         model[0].to(torch.bfloat16)
-        model[0].register_forward_hook(_in_float)
+        model[0].register_forward_hook(in_float)
     passages = model
     if precision == "int8":
         from ifqa.retrieval.vectors.int8 import quantised
@@ -73,7 +75,7 @@ def open_sentence_transformer(
     return Encoder(facts, device, side("query", model), side("document", passages), titles == "yes")
 
 
-def _load_report(folder: Path, transformer: Any) -> Any:
+def load_report(place: Path, transformer: Any) -> Any:
     """What transformers reports of the weights it found, which sentence-transformers keeps to itself.
 
     On the meta device, which takes accelerate, the second loading costs neither time nor memory.
@@ -81,14 +83,12 @@ def _load_report(folder: Path, transformer: Any) -> Any:
     network: Any = getattr(transformer, "model", None)
     if not hasattr(network, "from_pretrained"):  # word vectors, which load whole or not at all
         return {"missing_keys": (), "mismatched_keys": ()}
-    modules = folder / "modules.json"
-    place = folder / read_json(modules)[0]["path"] if modules.exists() else folder
     meta = {"device_map": "meta"} if find_spec("accelerate") else {}
     loaded = type(network).from_pretrained(place, output_loading_info=True, local_files_only=True, **meta)
     return loaded[1]
 
 
-def _in_float(module: Any, given: Any, features: Features) -> Features:
+def in_float(module: Any, given: Any, features: Features) -> Features:
     """Features in float32, for pooling and normalisation in bfloat16 would give vectors of length 0.996."""
     return {
         k: v.float() if hasattr(v, "is_floating_point") and v.is_floating_point() else v for k, v in features.items()

@@ -23,14 +23,19 @@ LOG = "vectors.jsonl"
 _KINDS = {"shard": int, "key": str, "passages": int, "sha256": list}  # types of a line's values
 
 
+def array_path(folder: Path, kind: str, number: int) -> Path:
+    """The file of an array of shard `number`."""
+    return folder / f"{kind}-{number:05d}.npy"
+
+
 def vectors_path(folder: Path, number: int) -> Path:
     """The file of the vectors of shard `number`."""
-    return folder / f"vectors-{number:05d}.npy"
+    return array_path(folder, "vectors", number)
 
 
 def ids_path(folder: Path, number: int) -> Path:
     """The file of the ids of shard `number`."""
-    return folder / f"ids-{number:05d}.npy"
+    return array_path(folder, "ids", number)
 
 
 class Ids:
@@ -53,7 +58,8 @@ class Ids:
         self.numbers = [line["shard"] for line in lines]
         self.keys = [line["key"] for line in lines]
         self.starts = np.cumsum([0, *(line["passages"] for line in lines)])
-        self._open = lru_cache(maxsize=64)(_open)
+        self._open = lru_cache(maxsize=64)(open_array)
+        self._sorted: tuple[NDArray[Any], NDArray[np.intp]] | None = None  # ids in order, and their rows
 
     def __len__(self) -> int:
         return int(self.starts[-1])
@@ -69,6 +75,25 @@ class Ids:
             ids = self._open(ids_path(self.folder, self.numbers[owner]))
             found.append(bytes(ids[row - int(self.starts[owner])]).decode("utf-8", "surrogatepass"))
         return found
+
+    def rows(self, ids: Sequence[str]) -> list[int]:
+        """The rows of ids; all ids of the folder are read at the first call.
+
+        Raises:
+            IfqaError: the folder has no passage of an id, or a file of ids is missing or damaged.
+        """
+        import numpy as np
+
+        if self._sorted is None:
+            every = np.concatenate([open_array(ids_path(self.folder, number)) for number in self.numbers])
+            order = np.argsort(every, kind="stable")
+            self._sorted = every[order], order
+        known, order = self._sorted
+        asked = np.array([one.encode("utf-8", "surrogatepass") for one in ids], dtype=np.bytes_)
+        at = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        if wrong := np.flatnonzero(known[at] != asked).tolist():
+            raise IfqaError(f"{self.folder} has no passage {ids[wrong[0]]}; build the index again: ifqa index CORPUS")
+        return [int(row) for row in order[at]]
 
 
 class Vectors:
@@ -89,7 +114,7 @@ class Vectors:
         self.dimension = 0
         for number, count in zip(ids.numbers, np.diff(ids.starts).tolist(), strict=True):
             path = vectors_path(folder, number)
-            vectors = _open(path)
+            vectors = open_array(path)
             if vectors.ndim != 2 or vectors.dtype != np.float16 or len(vectors) != count:
                 raise IfqaError(
                     f"{path}: wanted {count:,} vectors in float16, found {vectors.shape} in {vectors.dtype}; build the "
@@ -113,7 +138,7 @@ class Vectors:
         """(first row, vectors [passages, dimension] in float16) of the shards between two rows, mapped and not read."""
         for (first, last), number in zip(self.rows(), self._numbers, strict=True):
             if first >= start and (stop is None or last <= stop):
-                yield first, _open(vectors_path(self.folder, number))
+                yield first, open_array(vectors_path(self.folder, number))
 
     def at(self, rows: Sequence[int]) -> "NDArray[np.float16]":
         """Vectors of rows, [rows, dimension] in float16."""
@@ -123,7 +148,7 @@ class Vectors:
         numbers, shards = np.asarray(rows, dtype=np.int64), np.asarray(owners(self._starts, rows))
         for shard in np.unique(shards).tolist():
             own = shards == shard
-            found[own] = _open(vectors_path(self.folder, self._numbers[shard]))[numbers[own] - self._starts[shard]]
+            found[own] = open_array(vectors_path(self.folder, self._numbers[shard]))[numbers[own] - self._starts[shard]]
         return found
 
 
@@ -135,7 +160,12 @@ def owners(starts: "NDArray[np.int64]", rows: Sequence[int]) -> list[int]:
     return found
 
 
-def _open(path: Path) -> "NDArray[Any]":  # float16, or bytes
+def open_array(path: Path) -> "NDArray[Any]":
+    """An array of a shard, mapped and not read.
+
+    Raises:
+        IfqaError: the file is missing or damaged.
+    """
     import numpy as np
 
     try:
@@ -168,11 +198,14 @@ def draw(vectors: Vectors, size: int, seed: int) -> "NDArray[np.float32]":
 
 
 class Filling:
-    """A folder of vectors while it is filled; whole shards of an interrupted build are reused."""
+    """A folder of vectors while it is filled; whole shards of an interrupted build are reused.
 
-    def __init__(self, folder: Path) -> None:
+    A shard is a file of ids and one for each of `kinds`, named as `array_path` says.
+    """
+
+    def __init__(self, folder: Path, kinds: Sequence[str] = ("vectors",)) -> None:
         """Read which shards are there."""
-        self.folder = folder
+        self.folder, self._kinds = folder, (*kinds, "ids")
         keep_whole_lines(folder / LOG)
         lines = read_jsonl(folder / LOG) if (folder / LOG).exists() else ()
         # Other lines are ignored, and their shards encoded again
@@ -180,34 +213,28 @@ class Filling:
 
     def has(self, number: int, key: str) -> int | None:
         """The number of passages of shard `number`, if it is whole and was made with the same `key`; else None."""
-        line = self._lines.get(number)
-        paths = [vectors_path(self.folder, number), ids_path(self.folder, number)]
+        line, paths = self._lines.get(number), self._paths(number)
         if line is None or line["key"] != key or not all(path.exists() for path in paths):
             return None
         return int(line["passages"]) if [sha256(path) for path in paths] == line["sha256"] else None
 
-    def add(self, number: int, key: str, ids: Sequence[str], vectors: "NDArray[np.float32]") -> None:
-        """Write a shard, then its line in the log.
+    def add(self, number: int, key: str, ids: Sequence[str], *arrays: "NDArray[Any]") -> None:
+        """Write a shard, one array for each kind, then its line in the log; real numbers are written in half precision.
 
         Raises:
-            IfqaError: a vector holds NaN or infinity, or a number too large for half precision.
+            IfqaError: a row of real numbers holds NaN or infinity, or a number too large for half precision.
         """
         import numpy as np
 
-        half = vectors.astype(np.float16)
-        if wrong := np.flatnonzero(~np.isfinite(half).all(axis=1)).tolist():
-            raise IfqaError(
-                f"the vector of passage {ids[wrong[0]]} holds NaN or infinity (one of {len(wrong):,} in shard {number}): "
-                'the model is damaged, or its numbers are too large for half precision; try precision = "float32"'
-            )
+        written = [half(array, ids, number) if array.dtype.kind == "f" else array for array in arrays]
+        written.append(np.array([text.encode("utf-8", "surrogatepass") for text in ids], dtype=np.bytes_))
         if number in self._lines:  # else a kill before the new line is written leaves the new vectors under the old key
             self._lines.pop(number)
             write_jsonl(self.folder / LOG, list(self._lines.values()))
-        encoded = np.array([text.encode("utf-8", "surrogatepass") for text in ids], dtype=np.bytes_)
-        for path, array in ((vectors_path(self.folder, number), half), (ids_path(self.folder, number), encoded)):
+        for path, array in zip(self._paths(number), written, strict=True):
             with create(path) as handle:
                 np.save(handle, array, allow_pickle=False)
-        hashes = [sha256(path(self.folder, number)) for path in (vectors_path, ids_path)]
+        hashes = [sha256(path) for path in self._paths(number)]
         line = {"shard": number, "key": key, "passages": len(ids), "sha256": hashes}
         with open(self.folder / LOG, "ab") as handle:
             write(handle, json_line(line))
@@ -218,12 +245,33 @@ class Filling:
     def finish(self, keys: dict[int, str]) -> int:
         """Sort the log, and remove the files of other shards than those in `keys`. Returns the number of passages."""
         lines = [self._lines[number] for number in sorted(keys)]
-        kept = {path(self.folder, number) for number in keys for path in (vectors_path, ids_path)}
-        for pattern in ("vectors-*.npy", "ids-*.npy"):
-            for path in set(self.folder.glob(pattern)) - kept:
+        kept = {path for number in keys for path in self._paths(number)}
+        for kind in self._kinds:
+            for path in set(self.folder.glob(f"{kind}-*.npy")) - kept:
                 path.unlink()
         write_jsonl(self.folder / LOG, lines)
         return sum(line["passages"] for line in lines)
+
+    def _paths(self, number: int) -> list[Path]:
+        return [array_path(self.folder, kind, number) for kind in self._kinds]
+
+
+def half(numbers: "NDArray[np.float32]", ids: "Sequence[str] | NDArray[Any]", shard: int) -> "NDArray[np.float16]":
+    """Numbers in half precision; `ids` has the passage of each row.
+
+    Raises:
+        IfqaError: a number is NaN or infinity, or too large for half precision.
+    """
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        found = numbers.astype(np.float16)
+    if wrong := np.flatnonzero(~np.isfinite(found).reshape(len(found), -1).all(axis=1)).tolist():
+        raise IfqaError(
+            f"the vector of passage {ids[wrong[0]]} holds NaN or infinity (one of {len(wrong):,} in shard {shard}): "
+            'the model is damaged, or its numbers are too large for half precision; try precision = "float32"'
+        )
+    return found
 
 
 def _is_line(line: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import tiny_t5
+from tiny_encoder import tiny_colbert, tiny_splade
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline import stages
@@ -25,6 +26,14 @@ retriever = "dense"
 
 [index.static]
 retriever = "static"
+
+[index.colbert]
+retriever = "colbert"
+model = "late"
+
+[index.splade]
+retriever = "splade"
+model = "sparse"
 """
 MODEL = """
 from ifqa.records import Completion
@@ -37,6 +46,7 @@ class Says:
 BM25 = {"name": "bm25", "k": 3}
 RETRIEVERS = {
     "bm25": {},
+    "colbert": {"parts": [{"name": "bm25"}]},
     "context": {},
     "dense": {},
     "fusion": {"parts": [{"name": "bm25"}, {"name": "context"}]},
@@ -45,6 +55,7 @@ RETRIEVERS = {
     "ranker": {"parts": [{"name": "bm25"}]},
     "rerank": {"parts": [{"name": "context"}]},
     "run": {"path": "run.trec"},
+    "splade": {},
     "static": {},
     "steps": {"parts": [{"name": "bm25"}]},
     "steps-llm": {"parts": [{"name": "bm25"}]},
@@ -61,7 +72,7 @@ READERS = {
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """A corpus of the training questions' paragraphs, a tiny T5, a ranking and answers of two questions."""
+    """A corpus of the training questions' paragraphs, tiny models, a ranking and answers of two questions."""
     folder = tmp_path_factory.mktemp("every")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -70,6 +81,8 @@ def work(tmp_path_factory):
         Path("indexes/paragraphs.toml").write_text(CORPUS)
         Path("my_says.py").write_text(MODEL)
         tiny_t5.save(Path("tiny"))
+        tiny_colbert(Path("late"))
+        tiny_splade(Path("sparse"))
         found = run("first", BM25)
         Path("run.trec").write_bytes((found.parent / "retrieve/run.trec").read_bytes())
         said = [{"question_id": f"sample-causal/dev/{n}", "answer": "the corner flags were missing"} for n in range(2)]

@@ -1,0 +1,237 @@
+"""Late interaction (ColBERT; Khattab and Zaharia, SIGIR 2020): a vector for each token, compared token by token.
+
+A passage's score is MaxSim: for each token of the question the highest inner product with a token of the passage, summed. The
+vectors of all passages are stored, so a question costs its own encoding and a matrix product. It reorders the best passages of
+another retriever, exactly; it has no index that finds tokens among millions, as PLAID has (Santhanam et al., CIKM 2022).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.filesize import decimal
+
+from ifqa.errors import IfqaError
+from ifqa.models.hub import identity_of
+from ifqa.protocols import Indexed, Place
+from ifqa.records import Cost, Hit, Passage, Question, Step
+from ifqa.retrieval.queries import Part, usage_of
+from ifqa.retrieval.vectors import by_piece
+from ifqa.retrieval.vectors.loading import refuse_other_weights
+from ifqa.retrieval.vectors.store import Ids, array_path, half, open_array, owners
+from ifqa.retrieval.vectors.token_models import BATCH, open_token_model, resolve_precision
+from ifqa.settings import Precision, check_stored, checked
+from ifqa.spending import Usage
+from ifqa.storage.artifacts import identity
+from ifqa.storage.files import read_json, require, write_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_FACTS, _KINDS = "colbert.json", ("tokens", "lengths")
+
+
+class ColBERT(Indexed):
+    """Reorders the passages of its one part, as many as that part returns, by MaxSim."""
+
+    version = 1
+    not_identity = ("device",)
+    resumes = True
+    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "bm25", "query": "names", "k": 100}]
+
+    @checked("setting of retriever 'colbert'")
+    def __init__(self, index: Path, *, parts: Sequence[Part], device: str = "auto") -> None:
+        """Open an index and its model, and keep the part.
+
+        Args:
+            index: a folder that `build` filled.
+            parts: a single retriever of the same corpus, whose best passages, as many as its `k`, are reordered.
+            device: "cpu", "cuda", "mps", or "auto", for the question's vectors; MaxSim runs on the CPU.
+
+        Raises:
+            IfqaError: there is not exactly one part; the index is missing, damaged or of another model; the model is missing.
+        """
+        if len(parts) != 1:
+            raise IfqaError(
+                f'colbert wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
+            )
+        path = require(index / _FACTS, "colbert index")
+        facts = check_stored(by_piece.Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model))
+        self._part, self._stored = parts[0], TokenVectors(index)
+        self._model = open_token_model("late", facts.model, facts.precision, device)
+        self.family = parts[0].retriever.family
+        self.trained_on = parts[0].retriever.trained_on
+
+    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+        """The `k` best passages of each question by MaxSim, best first; the part's order where scores are equal.
+
+        Raises:
+            IfqaError: `k` is below 1, or the index lacks a passage of the part's ranking, or the part generates passages.
+        """
+        import numpy as np
+
+        if k < 1:
+            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
+        found, rankings = self._part.search(questions), []
+        if self._part.retriever.made_passages(questions) is not None:
+            raise IfqaError('colbert reorders passages of its corpus, and its part generates others; take "rerank"')
+        asked = query_vectors(self._model, [question.text for question in questions])
+        for query, ranking in zip(asked, found, strict=True):
+            scores = maxsim(query, *self._stored.of([hit.passage_id for hit in ranking]))
+            best = np.argsort(-scores, kind="stable")[:k].tolist()
+            rankings.append([Hit(ranking[at].passage_id, float(scores[at])) for at in best])
+        return rankings
+
+    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
+        """The steps that its part took; None where the part searches once."""
+        return self._part.retriever.steps_of(questions)
+
+    def usage(self) -> Usage:
+        """What its part reports about the language model; empty where the part asks none."""
+        return usage_of([self._part])
+
+    @classmethod
+    @checked("build setting of retriever 'colbert'", given=["passages", "folder"])
+    def build(
+        cls,
+        passages: Path,
+        folder: Path,
+        *,
+        model: Place,
+        titles: bool = False,
+        precision: Precision = "auto",
+        device: str = "auto",
+    ) -> None:
+        """Encode the tokens of a folder of passages.
+
+        Args:
+            passages: a folder with `passages-*.jsonl`.
+            folder: gets the vectors; those of passages that a killed build had done are reused.
+            model: a late-interaction model, a folder or a name on the hub.
+            titles: put a passage's title before its text.
+            precision, device: see `ifqa.retrieval.vectors.token_models.open_token_model`.
+
+        Raises:
+            IfqaError: there are no passages, or the model is missing or no late-interaction model.
+        """
+        precise, weights = resolve_precision(precision, device), identity_of(model)
+        facts = {"model": model, "weights": weights, "titles": titles, "precision": precise}
+        encode = _encode(open_token_model("late", model, precise, device), titles)
+        made_with = identity(facts | {"version": cls.version, "model": ""})
+        write_json(folder / _FACTS, facts | {"passages": by_piece.fill(passages, folder, _KINDS, made_with, encode)})
+
+    @classmethod
+    def forecast(
+        cls, passages: int, *, model: str, titles: bool = False, precision: str = "auto", device: str = "auto"
+    ) -> Cost:
+        """What `build` will take on this machine, measured by encoding some passages.
+
+        Raises:
+            IfqaError: the model is missing, or a setting is out of range.
+        """
+        opened = open_token_model("late", model, precision, device)
+        taken = by_piece.timed(_encode(opened, titles), opened.device.type)
+        each = sum(array.nbytes for array in taken.arrays) / taken.count
+        about = (
+            f" at {taken.per_second:,.0f} passages a second, measured now; then {decimal(int(100 * each))} to read for 100 "
+            "passages of a question"
+        )
+        disk = passages * (each + by_piece.ID_BYTES)
+        return Cost(passages / taken.per_second, disk, taken.memory, about)
+
+    @classmethod
+    def built_from(cls, *, model: str, **_: object) -> str:
+        """SHA-256 of the files of the model that `build` uses."""
+        return identity_of(model)
+
+
+class TokenVectors:
+    """The vectors of passages' tokens in a finished folder.
+
+    `tokens-00000.npy` is a float16 array [tokens of all passages, dimension], and `lengths-00000.npy` has the number of tokens
+    of each passage, int32 [passages].
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Read the lengths, and check them against the vectors, which are mapped and not read.
+
+        Raises:
+            IfqaError: a file is missing or damaged.
+        """
+        import numpy as np
+
+        self._ids = Ids(folder)
+        self._tokens, self._ends = [], []
+        for number, count in zip(self._ids.numbers, np.diff(self._ids.starts).tolist(), strict=True):
+            path = array_path(folder, "tokens", number)
+            tokens, lengths = open_array(path), open_array(array_path(folder, "lengths", number))
+            ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+            if tokens.dtype != np.float16 or tokens.ndim != 2 or (len(lengths), ends[-1]) != (count, len(tokens)):
+                raise IfqaError(f"{path} does not fit its lengths and ids; build the index again")
+            self._tokens.append(tokens)
+            self._ends.append(ends)
+
+    def of(self, ids: Sequence[str]) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+        """The vectors of passages' tokens, float32 [tokens of all, dimension], and the number of each passage's, [passages].
+
+        Raises:
+            IfqaError: the folder has no such passage.
+        """
+        import numpy as np
+
+        found = [np.empty((0, self._tokens[0].shape[1]), np.float16)]
+        rows = self._ids.rows(ids) if ids else []
+        for shard, row in zip(owners(self._ids.starts, rows), rows, strict=True):
+            at = row - int(self._ids.starts[shard])
+            first, last = self._ends[shard][at : at + 2]
+            found.append(self._tokens[shard][first:last])
+        lengths = np.array([len(one) for one in found[1:]], np.int64)
+        return np.concatenate(found).astype(np.float32), lengths
+
+
+def maxsim(
+    query: "NDArray[np.float32]", tokens: "NDArray[np.float32]", lengths: "NDArray[np.int64]"
+) -> "NDArray[np.float32]":
+    """MaxSim of a question with passages, float32 [passages]; 0 for a passage without tokens.
+
+    Args:
+        query: [tokens of the question, dimension].
+        tokens: the tokens of all passages one after another, [tokens, dimension].
+        lengths: the number of tokens of each passage, [passages].
+    """
+    import numpy as np
+
+    scores, filled = np.zeros(len(lengths), np.float32), lengths > 0
+    if filled.any():
+        starts = (np.cumsum(lengths) - lengths)[filled]
+        scores[filled] = np.maximum.reduceat(query @ tokens.T, starts, axis=1).sum(axis=0)
+    return scores
+
+
+def query_vectors(model: Any, texts: Sequence[str]) -> "list[NDArray[np.float32]]":
+    """The vectors of each question's tokens, float32 [tokens, dimension]."""
+    whole = [text.encode("utf-8", "replace").decode() for text in texts]
+    return _vectors(model.encode_query, whole, model)
+
+
+def _encode(model: Any, titles: bool) -> by_piece.Encode:
+    """A function that makes the vectors of passages' tokens, and their numbers."""
+
+    def encode(passages: Sequence[Passage], shard: int) -> by_piece.Arrays:
+        import numpy as np
+
+        found = _vectors(model.encode_document, by_piece.texts_of(passages, titles), model)
+        lengths = np.array([len(one) for one in found], np.int32)
+        names = np.repeat([one.id for one in passages], lengths)
+        return half(np.concatenate(found), names, shard), lengths
+
+    return encode
+
+
+def _vectors(encode: Any, texts: list[str], model: Any) -> "list[NDArray[np.float32]]":
+    import numpy as np
+
+    options = {"batch_size": BATCH[model.device.type], "convert_to_numpy": True, "show_progress_bar": False}
+    return [one.astype(np.float32) for one in encode(texts, **options)]

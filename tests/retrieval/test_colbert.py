@@ -1,0 +1,246 @@
+"""Late interaction: token vectors and MaxSim as ColBERT defines them, and an index that is built, killed and opened."""
+
+import json
+import math
+import shutil
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from sentence_transformers import MultiVectorEncoder
+from tiny_encoder import WORDS, tiny, tiny_colbert, tiny_mlm
+from transformers import AutoTokenizer, BertModel
+
+from ifqa.errors import IfqaError
+from ifqa.protocols import Retriever
+from ifqa.records import Hit, Passage, Question
+from ifqa.retrieval.colbert import ColBERT, TokenVectors, maxsim, query_vectors
+from ifqa.retrieval.queries import Part
+from ifqa.retrieval.vectors.encode import sample_for
+from ifqa.retrieval.vectors.store import Filling
+from ifqa.retrieval.vectors.token_models import open_token_model
+
+TEXTS = [f"{WORDS[n % 16]} : {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
+ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
+
+
+class Fixed(Retriever):
+    """The same passages for every question, all of the same score."""
+
+    def __init__(self, ids, made=None):
+        self.ids, self.made = ids, made
+
+    def search(self, questions, k):
+        return [[Hit(one, 1.0) for one in self.ids[:k]] for _ in questions]
+
+    def made_passages(self, questions):
+        return self.made
+
+
+def part(ids=tuple(f"p{n}" for n in range(60)), made=None, k=40):
+    return Part(Fixed(ids, made), k)
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    return tiny_colbert(tmp_path_factory.mktemp("colbert"))
+
+
+@pytest.fixture
+def passages(tmp_path):
+    return written(tmp_path / "passages", TEXTS)
+
+
+def written(folder, texts):
+    folder.mkdir()
+    for shard in range(2):
+        lines = [{"id": f"p{n}", "title": "gold", "contents": text} for n, text in enumerate(texts) if n % 2 == shard]
+        (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return folder
+
+
+def built(model, passages, folder, **settings):
+    ColBERT.build(passages, folder, model=model, precision="float32", device="cpu", **settings)
+    return ColBERT(folder, parts=[part()], device="cpu")
+
+
+@cache
+def opened(folder):
+    projection = load_file(f"{folder}/1_Dense/model.safetensors")["linear.weight"]
+    return BertModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder), projection
+
+
+def by_definition(folder, text, skipped=()):
+    """Unit vectors of a text's tokens: BERT's outputs, projected (Khattab and Zaharia 2020, section 3.2)."""
+    network, tokens, projection = opened(folder)
+    ids = tokens(text)["input_ids"]
+    with torch.inference_mode():
+        outputs = network(torch.tensor([ids])).last_hidden_state[0] @ projection.T
+    kept = [at for at, one in enumerate(ids) if one not in tokens.convert_tokens_to_ids(list(skipped))]
+    return [[number / math.hypot(*row) for number in row] for row in outputs[kept].tolist()]
+
+
+def looped(query, tokens):
+    return sum(max(sum(x * y for x, y in zip(one, other, strict=True)) for other in tokens) for one in query)
+
+
+def test_search_is_maxsim_by_its_definition_and_as_sentence_transformers_has_it(model, passages, tmp_path):
+    built(model, passages, tmp_path / "index")
+    index = ColBERT(tmp_path / "index", parts=[part(k=9)], device="cpu")
+    theirs = MultiVectorEncoder(model, device="cpu")
+    asked = [one.text.encode("utf-8", "replace").decode() for one in ASKED]
+    scores = theirs.similarity(theirs.encode_query(asked), theirs.encode_document(TEXTS[:9])).numpy()
+    stored = [by_definition(model, f"passage: {text}", ":") for text in TEXTS[:9]]
+    for text, own, found in zip(asked, scores, index.search(ASKED, 7), strict=True):
+        wanted = [looped(by_definition(model, f"query: {text}"), one) for one in stored]
+        assert own.tolist() == pytest.approx(wanted, abs=1e-5)
+        assert [hit.score for hit in found] == pytest.approx(sorted(wanted, reverse=True)[:7], abs=5e-3)
+        assert [hit.score for hit in found] == pytest.approx(
+            [wanted[int(hit.passage_id[1:])] for hit in found], abs=5e-3
+        )
+    assert len(index.search(ASKED[:1], 99)[0]) == 9  # as many as the part gives
+    with pytest.raises(IfqaError, match="at least 1; found 0"):
+        index.search(ASKED, 0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(lengths=st.lists(st.integers(0, 4), max_size=6), seed=st.integers(0, 99))
+def test_maxsim_is_that_of_loops_for_passages_of_any_lengths(lengths, seed):
+    rng = np.random.default_rng(seed)
+    query = rng.normal(size=(3, 5)).astype(np.float32)
+    passages = [rng.normal(size=(length, 5)).astype(np.float32) for length in lengths]
+    tokens = np.concatenate([np.empty((0, 5), np.float32), *passages])
+    wanted = [looped(query.tolist(), one.tolist()) if len(one) else 0 for one in passages]
+    assert maxsim(query, tokens, np.array(lengths, np.int64)).tolist() == pytest.approx(wanted, abs=1e-4)
+
+
+def test_vectors_in_bfloat16_have_length_1_and_are_close_to_those_in_float32(model):
+    half, whole = (query_vectors(open_token_model("late", model, precision, "cpu"), ["red moon"])[0]
+                   for precision in ("bfloat16", "float32"))  # fmt: skip
+    assert np.linalg.norm(half, axis=1) == pytest.approx(1, abs=1e-6)
+    assert np.allclose(half, whole, atol=0.1)
+    assert not np.allclose(half, whole, atol=1e-5)
+
+
+def test_passages_of_equal_score_keep_the_parts_order(model, tmp_path):
+    index = built(model, written(tmp_path / "passages", ["moon"] * 60), tmp_path / "index")
+    assert [hit.passage_id for hit in index.search(ASKED[:1], 4)[0]] == ["p0", "p1", "p2", "p3"]
+
+
+def test_a_part_that_finds_nothing_gives_nothing(model, passages, tmp_path):
+    built(model, passages, tmp_path / "index")
+    assert ColBERT(tmp_path / "index", parts=[part(())], device="cpu").search(ASKED, 3) == [[], [], [], []]
+
+
+def test_a_killed_build_goes_on_and_gives_the_same_vectors(model, passages, tmp_path, monkeypatch):
+    whole = built(model, passages, tmp_path / "whole")
+    add, made = Filling.add, []
+
+    def dies(self, number, *rest):
+        if number == 1:
+            raise KeyboardInterrupt
+        add(self, number, *rest)
+
+    monkeypatch.setattr(Filling, "add", dies)
+    with pytest.raises(KeyboardInterrupt):
+        built(model, passages, tmp_path / "killed")
+    monkeypatch.setattr(Filling, "add", lambda self, number, *rest: (made.append(number), add(self, number, *rest)))
+    assert built(model, passages, tmp_path / "killed").search(ASKED, 60) == whole.search(ASKED, 60)
+    assert made == [1]
+
+
+def test_vectors_are_stored_in_half_precision_with_titles_where_asked_for(model, passages, tmp_path):
+    for titles in (False, True):
+        built(model, passages, tmp_path / str(titles), titles=titles)
+        tokens, lengths = TokenVectors(tmp_path / str(titles)).of(["p7", "p2"])
+        text = f"passage: gold {TEXTS[2]}" if titles else f"passage: {TEXTS[2]}"
+        wanted = by_definition(model, text, ":")
+        assert lengths.tolist()[1] == len(wanted)
+        assert np.allclose(tokens[lengths[0] :], wanted, atol=1e-3)
+        assert np.load(tmp_path / str(titles) / "tokens-00000.npy").dtype == np.float16
+
+
+def test_the_forecast_is_the_size_of_such_an_index(model, tmp_path):
+    built(model, written(tmp_path / "passages", [one.text for one in sample_for("cpu")]), tmp_path / "index")
+    cost = ColBERT.forecast(96, model=model, precision="float32", device="cpu")
+    kept = sum(np.load(path).nbytes for kind in ("tokens", "lengths") for path in (tmp_path / "index").glob(f"{kind}*"))
+    assert cost.disk == pytest.approx(kept + 96 * 16, rel=0.01)
+    assert "to read for 100 passages of a question" in cost.about
+
+
+def test_the_layout_of_the_authors_checkpoints_opens(tmp_path):
+    tiny_mlm(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    weights = {name: tensor for name, tensor in weights.items() if name.startswith("bert.")}
+    weights["linear.weight"] = torch.randn(6, 32, generator=torch.manual_seed(0))
+    save_file(weights, tmp_path / "model.safetensors", {"format": "pt"})
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": ["HF_ColBERT"]}))
+    tokens = AutoTokenizer.from_pretrained(tmp_path)
+    tokens.add_special_tokens({"mask_token": "wolf"})
+    tokens.save_pretrained(tmp_path)
+    told = {
+        "query_token_id": "red",
+        "doc_token_id": "blue",
+        "query_maxlen": 9,
+        "doc_maxlen": 20,
+        "mask_punctuation": True,
+    }
+    (tmp_path / "artifact.metadata").write_text(json.dumps(told))
+    opened = open_token_model("late", str(tmp_path), "float32", "cpu")
+    [vectors] = query_vectors(opened, ["moon"])
+    assert vectors.shape == (9, 6)  # [CLS] red moon [SEP], and masks up to the query's length
+    network = BertModel.from_pretrained(tmp_path).eval()
+    with torch.inference_mode():
+        given = torch.tensor([tokens.convert_tokens_to_ids(["[CLS]", "red", "moon", "[SEP]", *["wolf"] * 5])])
+        seen = torch.tensor([[1] * 4 + [0] * 5])
+        outputs = network(given, attention_mask=seen).last_hidden_state[0] @ weights["linear.weight"].T
+    assert np.allclose(vectors, torch.nn.functional.normalize(outputs, dim=1), atol=1e-5)
+
+
+def test_models_of_another_kind_or_without_weights_are_refused(model, tmp_path):
+    (tmp_path / "bare").mkdir()
+    for other, named in (
+        (tiny(tmp_path / "plain"), "SentenceTransformer"),
+        (tiny_mlm(tmp_path / "bare"), "BertForMaskedLM"),
+    ):
+        with pytest.raises(IfqaError, match=f"is not a late-interaction model: its files name {named}"):
+            open_token_model("late", other, "float32", "cpu")
+    lacking = tmp_path / "lacking"
+    shutil.copytree(model, lacking)
+    weights = load_file(lacking / "model.safetensors")
+    weights.pop("encoder.layer.0.output.dense.weight")
+    save_file(weights, lacking / "model.safetensors", {"format": "pt"})
+    with pytest.raises(IfqaError, match="its files lack 1 weights"):
+        open_token_model("late", str(lacking), "float32", "cpu")
+
+
+def test_parts_that_do_not_fit_are_refused(model, passages, tmp_path):
+    index = tmp_path / "index"
+    built(model, passages, index)
+    with pytest.raises(IfqaError, match=r"wants one .*, found 2"):
+        ColBERT(index, parts=[part(), part()])
+    with pytest.raises(IfqaError, match="has no passage elsewhere"):
+        ColBERT(index, parts=[part(("p3", "elsewhere"))], device="cpu").search(ASKED, 3)
+    with pytest.raises(IfqaError, match="its part generates others"):
+        ColBERT(index, parts=[part(made=[Passage("p1", "", "made")])], device="cpu").search(ASKED, 3)
+
+
+def test_a_changed_model_or_a_damaged_index_is_refused(model, passages, tmp_path):
+    copied, index = tmp_path / "model", tmp_path / "index"
+    shutil.copytree(model, copied)
+    built(str(copied), passages, index)
+    tokens = index / "tokens-00001.npy"
+    np.save(tokens, np.load(tokens)[:-1])
+    with pytest.raises(IfqaError, match="does not fit its lengths and ids"):
+        ColBERT(index, parts=[part()])
+    (copied / "config.json").write_text((copied / "config.json").read_text() + " ")
+    with pytest.raises(IfqaError, match="was built with another"):
+        ColBERT(index, parts=[part()])
+    (index / "colbert.json").write_text("{}")
+    with pytest.raises(IfqaError, match="build it again"):
+        ColBERT(index, parts=[part()])

@@ -1,0 +1,178 @@
+"""Learned sparse retrieval: weights as SPLADE defines them, inverted lists, and an index that is built, killed and opened."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sentence_transformers import SparseEncoder
+from tiny_encoder import WORDS, tiny, tiny_mlm, tiny_splade
+from transformers import AutoTokenizer, BertForMaskedLM
+
+from ifqa.errors import IfqaError
+from ifqa.records import Question
+from ifqa.retrieval.splade import InvertedLists, Splade, query_weights
+from ifqa.retrieval.vectors.encode import sample_for
+from ifqa.retrieval.vectors.store import Filling
+from ifqa.retrieval.vectors.token_models import open_token_model
+
+TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]} {WORDS[n * n % 16]}" + " moon" * (n % 5) for n in range(60)]
+ASKED = [Question(f"q/{n}", text) for n, text in enumerate(["red moon", "cat fish dog", TEXTS[17], "wolf \udc80"])]
+MAKES = {"bare": tiny_mlm, "saved": tiny_splade, "looked up": lambda folder: tiny_splade(folder, looked_up=True)}
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory):
+    return {name: make(tmp_path_factory.mktemp("model")) for name, make in MAKES.items()}
+
+
+@pytest.fixture
+def passages(tmp_path):
+    return written(tmp_path / "passages", TEXTS)
+
+
+def written(folder, texts):
+    folder.mkdir()
+    for shard in range(2):
+        lines = [{"id": f"p{n}", "title": "gold", "contents": text} for n, text in enumerate(texts) if n % 2 == shard]
+        (folder / f"passages-0000{shard}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return folder
+
+
+def built(models, passages, folder, name="saved", **settings):
+    Splade.build(passages, folder, model=models[name], precision="float32", device="cpu", **settings)
+    return Splade(folder, device="cpu")
+
+
+def by_definition(folder, texts):
+    """log(1 + relu) of the words' logits, the highest of a text's tokens (Formal et al. 2021, SPLADE-max)."""
+    network, tokens = BertForMaskedLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    with torch.inference_mode():
+        logits = [network(**tokens(text, return_tensors="pt")).logits[0] for text in texts]
+    return np.array([[max(np.log1p(max(one, 0.0)) for one in word) for word in each.T.tolist()] for each in logits])
+
+
+def dense(weights, size):
+    found = np.zeros((len(weights), size), np.float32)
+    for row, (words, values) in zip(found, weights, strict=True):
+        row[words] = values
+    return found
+
+
+@pytest.mark.parametrize("name", ["bare", "saved"])
+def test_weights_are_those_of_the_definition(models, name):
+    found = query_weights(open_token_model("sparse", models[name], "float32", "cpu"), TEXTS[:9])
+    wanted = by_definition(models[name], TEXTS[:9])
+    assert np.allclose(dense(found, wanted.shape[1]), wanted, atol=1e-5)
+    assert (wanted == 0).any()
+
+
+def test_weights_in_bfloat16_are_close_to_those_in_float32(models):
+    half, whole = (query_weights(open_token_model("sparse", models["saved"], precision, "cpu"), TEXTS[:9])
+                   for precision in ("bfloat16", "float32"))  # fmt: skip
+    half, whole = dense(half, 24), dense(whole, 24)
+    cosines = (half * whole).sum(axis=1) / (np.linalg.norm(half, axis=1) * np.linalg.norm(whole, axis=1))
+    assert cosines.min() > 0.99
+    assert not np.allclose(half, whole, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", MAKES)
+def test_search_is_the_inner_product_as_sentence_transformers_has_it(models, passages, tmp_path, name):
+    index = built(models, passages, tmp_path / "index", name)
+    theirs = SparseEncoder(models[name], device="cpu")
+    asked = [one.text.encode("utf-8", "replace").decode() for one in ASKED]
+    scores = theirs.similarity(theirs.encode_query(asked), theirs.encode_document(TEXTS)).numpy()
+    for own, found in zip(scores, index.search(ASKED, 7), strict=True):
+        wanted = sorted(own, reverse=True)[:7]
+        assert [hit.score for hit in found] == pytest.approx(wanted, rel=2e-3)
+        assert [own[int(hit.passage_id[1:])] for hit in found] == pytest.approx(wanted, rel=2e-3)
+    assert len(index.search(ASKED[:1], 99)[0]) == (scores[0] > 0).sum()
+    assert index.search([], 7) == []
+    with pytest.raises(IfqaError, match="at least 1; found 0"):
+        index.search(ASKED, 0)
+
+
+def test_a_passage_that_shares_no_word_is_not_found(tmp_path):
+    filling = Filling(tmp_path, ("starts", "rows", "weights"))
+    starts, rows = np.array([0, 2, 2, 3], np.uint32), np.array([0, 2, 1], np.uint16)
+    filling.add(0, "key", ["a", "b", "c"], starts, rows, np.array([0.5, 2, 1], np.float32))
+    lists = InvertedLists(tmp_path, 0)
+    assert lists.scores(np.array([0, 2]), np.array([2.0, 3.0], np.float32)).tolist() == [1.0, 3.0, 4.0]
+    assert lists.scores(np.array([1]), np.array([9.0], np.float32)).tolist() == [0.0, 0.0, 0.0]
+    assert lists.scores(np.array([], int), np.array([], np.float32)).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_titles_are_weighed_where_asked_for(models, passages, tmp_path):
+    plain, titled = (built(models, passages, tmp_path / str(titles), titles=titles) for titles in (False, True))
+    other = built(models, written(tmp_path / "other", [f"gold {text}" for text in TEXTS]), tmp_path / "by hand")
+    assert titled.search(ASKED, 5) == other.search(ASKED, 5) != plain.search(ASKED, 5)
+
+
+def test_a_killed_build_goes_on_and_gives_the_same_lists(models, passages, tmp_path, monkeypatch):
+    whole = built(models, passages, tmp_path / "whole")
+    add, made = Filling.add, []
+
+    def dies(self, number, *rest):
+        if number == 1:
+            raise KeyboardInterrupt
+        add(self, number, *rest)
+
+    monkeypatch.setattr(Filling, "add", dies)
+    with pytest.raises(KeyboardInterrupt):
+        built(models, passages, tmp_path / "killed")
+    monkeypatch.setattr(Filling, "add", lambda self, number, *rest: (made.append(number), add(self, number, *rest)))
+    assert built(models, passages, tmp_path / "killed").search(ASKED, 60) == whole.search(ASKED, 60)
+    assert made == [1]
+    built(models, passages, tmp_path / "killed", titles=True)
+    assert made == [1, 0, 1]
+
+
+def test_the_forecast_is_the_size_of_such_an_index(models, tmp_path):
+    made = built(models, written(tmp_path / "passages", [one.text for one in sample_for("cpu")]), tmp_path / "index")
+    assert len(made.search(ASKED[:1], 1)[0]) == 1
+    cost = Splade.forecast(96, model=models["saved"], precision="float32", device="cpu")
+    kept = sum(
+        np.load(path).nbytes for kind in ("starts", "rows", "weights") for path in (tmp_path / "index").glob(f"{kind}*")
+    )
+    assert cost.disk == pytest.approx(kept + 96 * 16, rel=0.05)
+    assert cost.seconds > 0
+    assert "passages a second, measured now" in cost.about
+
+
+def test_models_of_another_kind_or_without_weights_are_refused(models, passages, tmp_path):
+    with pytest.raises(IfqaError, match="is not a learned sparse encoder: its files name SentenceTransformer"):
+        open_token_model("sparse", tiny(tmp_path / "plain"), "float32", "cpu")
+    compares = tiny_splade(tmp_path / "cosine", similarity="cosine")
+    with pytest.raises(IfqaError, match="compares by 'cosine'; wanted a model that compares by inner product"):
+        Splade.build(passages, tmp_path / "index", model=compares)
+    for name, file in (("saved", "model.safetensors"), ("looked up", "document_0_Transformer/model.safetensors")):
+        lacking = tmp_path / name
+        shutil.copytree(models[name], lacking)
+        weights = load_file(lacking / file)
+        weights.pop("cls.predictions.transform.dense.weight")
+        save_file(weights, lacking / file, {"format": "pt"})
+        with pytest.raises(IfqaError, match="its files lack 1 weights"):
+            open_token_model("sparse", str(lacking), "float32", "cpu")
+
+
+def test_a_changed_model_or_a_damaged_index_is_refused(models, passages, tmp_path):
+    model, index = tmp_path / "model", tmp_path / "index"
+    shutil.copytree(models["saved"], model)
+    built({"saved": str(model)}, passages, index)
+    rows = index / "rows-00001.npy"
+    np.save(rows, np.load(rows)[:-1])
+    with pytest.raises(IfqaError, match="do not fit together; build the index again"):
+        Splade(index)
+    rows.unlink()
+    with pytest.raises(IfqaError, match=r"rows-00001\.npy"):
+        Splade(index)
+    (model / "config.json").write_text((model / "config.json").read_text() + " ")
+    with pytest.raises(IfqaError, match="was built with another"):
+        Splade(index)
+    (index / "splade.json").write_text("{}")
+    with pytest.raises(IfqaError, match="build it again"):
+        Splade(index)
+    with pytest.raises(IfqaError, match="no passages in"):
+        Splade.build(written(tmp_path / "none", []), index, model=models["saved"])
