@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import SIZE, WORDS, tokenizer
-from transformers import BertConfig, BertModel
+from tiny_encoder import WORDS, tiny_bert
+from transformers import BertModel
 
 from ifqa.errors import IfqaError
 from ifqa.records import Question
@@ -20,11 +20,7 @@ TEXTS = [f"{WORDS[n % 16]} {WORDS[n * 7 % 16]}, {WORDS[n * n % 16]}! {'Moon ' * 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bert")
-    torch.manual_seed(0)
-    BertModel(BertConfig(**SIZE)).save_pretrained(folder)
-    tokenizer().save_pretrained(folder)
-    return folder
+    return tiny_bert(tmp_path_factory.mktemp("bert"))
 
 
 @pytest.fixture

@@ -89,11 +89,17 @@ def tiny_splade(folder, *, looked_up=False, similarity="dot"):
     return str(folder)
 
 
+def tiny_bert(folder, seed=0):
+    """A network without pooling, and its tokenizer."""
+    torch.manual_seed(seed)
+    BertModel(BertConfig(**SIZE)).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
 def tiny_colbert(folder, seed=0):
     """A MultiVectorEncoder of eight numbers a token, which leaves colons out of passages."""
-    torch.manual_seed(seed)
-    BertModel(BertConfig(**SIZE)).save_pretrained(folder / "network")
-    tokenizer().save_pretrained(folder / "network")
+    tiny_bert(folder / "network", seed)
     names = {"module_input_name": "token_embeddings", "bias": False, "activation_function": torch.nn.Identity()}
     modules = [Transformer(str(folder / "network")), Dense(32, 8, **names), MultiVectorMask([":"])]
     modules.append(Normalize(module_input_name="token_embeddings"))
