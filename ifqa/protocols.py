@@ -113,6 +113,9 @@ class Reader(Learned):
     chunk: ClassVar[int] = 32  # questions in one call of `answer`; their predictions are then written to disk
     label: str = ""  # printed with its scores
     doubtful: float = 0.0  # an opened system gives no answer of less confidence than this, unless it is told to
+    chooses: ClassVar[bool] = False  # whether it answers only questions that offer answers to choose from
+    reads_passages: ClassVar[bool] = True  # whether an answer may depend on the passages
+    needs_passages: ClassVar[bool] = False  # whether it has no answer without passages
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent

@@ -61,7 +61,8 @@ _FLAGS: dict[str, object] = {
     "limit": Annotated[int | None, typer.Option("--limit", help="Only the first N questions; scores say PARTIAL.")],
 }
 _SET = Annotated[
-    list[str] | None, typer.Option("--set", help="Change a setting: reader.passages=10, llm.model=gpt-4.1-mini. Repeatable.")
+    list[str] | None,
+    typer.Option("--set", help="Change a setting: reader.passages=10, llm.model=gpt-4.1-mini. Repeatable."),
 ]
 
 

@@ -27,6 +27,8 @@ class Majority(Reader):
     """
 
     version = 1
+    chooses = True
+    reads_passages = False
 
     @checked("setting of reader 'majority'")
     def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:

@@ -20,6 +20,8 @@ class Polarity(Reader):
     """
 
     version = 1
+    chooses = True
+    reads_passages = False
 
     @checked("setting of reader 'polarity'")
     def __init__(self) -> None:

@@ -69,6 +69,7 @@ class Extractive(Reader):
 
     version = 2
     not_identity = ("device", "batch_tokens", "encoder")
+    needs_passages = True
 
     @checked("setting of reader 'extractive'")
     def __init__(
