@@ -114,8 +114,7 @@ class Reader(Learned):
     label: str = ""  # printed with its scores
     doubtful: float = 0.0  # an opened system gives no answer of less confidence than this, unless it is told to
     chooses: ClassVar[bool] = False  # whether it answers only questions that offer answers to choose from
-    reads_passages: ClassVar[bool] = True  # whether an answer may depend on the passages
-    needs_passages: ClassVar[bool] = False  # whether it has no answer without passages
+    passages_are: ClassVar[Literal["needed", "read", "ignored"]] = "read"  # "needed": it has no answer without them
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -252,8 +251,7 @@ AnyMeasure = Measure | RankingMeasure | SetMeasure | ColumnMeasure
 class Subset:
     """Some of a benchmark's questions, which get scores of their own; with `in_tables` also in tables of results.
 
-    `holds` says whether a question belongs to it, None if unknown; a subset unknown for all questions is left out. `about` is
-    for the head of a report: "the questions with a numeric answer".
+    `holds` says whether a question belongs to it, None if unknown; one unknown for all is left out. `about` is for reports.
     """
 
     name: str
@@ -270,8 +268,9 @@ class Benchmark(Plugin):
     subsets: Sequence[Subset] = ()
     groups: str = ""  # what `Question.group` is ("dataset"); there are then scores for each group, and their mean
     folder: Path = Path()  # the folder of its files
-    #: file in `folder` -> (URL, SHA-256 or None if unknown)
-    downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}
+    downloads: ClassVar[
+        Mapping[str, tuple[str, str | None]]
+    ] = {}  # file in `folder` -> (URL, SHA-256 or None if unknown)
 
     @property
     def splits(self) -> Collection[str]:

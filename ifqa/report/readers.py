@@ -8,7 +8,7 @@ from ifqa.config.expected import measured
 from ifqa.plugins import load, names, takes
 from ifqa.report.results import Result, reader_needs
 from ifqa.report.table import NOT_RUN, Grid, verdict_of
-from ifqa.scoring.declared import declared
+from ifqa.scoring.declared import Declared, declared
 from ifqa.scoring.summary import partial
 
 TITLE = "Every reader on every benchmark"
@@ -36,8 +36,8 @@ ASKED = (
 )
 
 _NOTE = (
-    "Closed book: the question alone. Given: the passages that the benchmark gives with the question. Retrieved: from the corpus. "
-    "Of several experiments for a cell the first by name is shown. A letter stands where there is no score: "
+    "Closed book: the question alone. Given: the passages that come with the question. Retrieved: those found in the corpus. Of "
+    "several experiments the first by name is shown. A letter stands where there is no score: "
 )
 
 
@@ -65,10 +65,14 @@ def reader_grid(results: Sequence[Result]) -> list[Grid]:
                     reason = _why_not(asked, reader, kind, found)
                     cells.append(reasons.setdefault(reason, _letters(len(reasons))))
             passages = f"{kind} from {asked.corpus}" if kind == "retrieved" else kind
-            head = (f"{asked.benchmark} {asked.split}", passages, _measure(asked))
+            head = (
+                f"{asked.benchmark} {asked.split}",
+                passages,
+                _headline(declared(asked.benchmark, split=asked.split)),
+            )
             rows.append((*head, *cells, ", ".join(shown)))
     columns = ("questions", "passages", "measure", *readers, "experiments")
-    told = "; ".join(f"{letters}: {reason}" for reason, letters in reasons.items())
+    told = "; ".join(f"({letters}) {reason}" for reason, letters in reasons.items())
     return [Grid(TITLE, f"{_NOTE}{told}.", columns, tuple(rows))] if rows else []
 
 
@@ -90,15 +94,15 @@ def _order(one: Result) -> tuple[bool, str]:
 
 
 def _score(one: Result) -> str:
-    by = declared_for(one.experiment)
-    found = measured(one.scores, by.headline([each.name for each in by.answers])) if one.scores else None
-    assert one.scores is not None and found is not None  # a headline is defined for every answer
+    assert one.scores is not None
+    found = measured(one.scores, _headline(declared_for(one.experiment)))
+    assert found is not None  # whatever answers has a score in the headline
     part = partial(one.scores)
     return f"{found['value']:.1f} [{found['low']:.1f}, {found['high']:.1f}]" + (f" {part}" if part else "")
 
 
-def _measure(asked: Asked) -> str:
-    by = declared(asked.benchmark, split=asked.split)
+def _headline(by: Declared) -> str:
+    """The headline among the measures of answers."""
     return by.headline([each.name for each in by.answers])
 
 
@@ -107,16 +111,16 @@ def _why_not(asked: Asked, reader: str, kind: Kind, found: Sequence[Result]) -> 
     plugin = load("reader", reader)
     if plugin.chooses and not asked.offers:
         return "the reader only chooses, and these questions offer no answers to choose from"
-    if plugin.needs_passages and kind == "closed book":
+    if plugin.passages_are == "needed" and kind == "closed book":
         return "the reader takes its answers from passages"
-    if not plugin.reads_passages and kind != "closed book":
+    if plugin.passages_are == "ignored" and kind != "closed book":
         return "the reader reads no passages, so it answers as in the closed book"
     if found:
         told = verdict_of(min(found, key=_order))
         fetched = load("benchmark", asked.benchmark).downloads
         return f"{told}: needs the questions (ifqa data {asked.benchmark})" if told == NOT_RUN and fetched else told
     needs = reader_needs(reader) + (["a language model"] if takes("reader", reader, "llm") else [])
-    return f"no experiment; the reader needs {', '.join(needs)}" if needs else "no experiment"
+    return f"no experiment: the reader needs {', '.join(needs)}" if needs else "no experiment"
 
 
 def _letters(number: int) -> str:

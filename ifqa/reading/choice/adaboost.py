@@ -60,7 +60,7 @@ class AdaBoost(Reader):
 
     version = 1
     chooses = True
-    reads_passages = False
+    passages_are = "ignored"
 
     @checked("setting of reader 'adaboost'")
     def __init__(self, checkpoint: Place) -> None:

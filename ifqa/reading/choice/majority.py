@@ -28,7 +28,7 @@ class Majority(Reader):
 
     version = 1
     chooses = True
-    reads_passages = False
+    passages_are = "ignored"
 
     @checked("setting of reader 'majority'")
     def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:

@@ -21,7 +21,7 @@ class Polarity(Reader):
 
     version = 1
     chooses = True
-    reads_passages = False
+    passages_are = "ignored"
 
     @checked("setting of reader 'polarity'")
     def __init__(self) -> None:
