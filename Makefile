@@ -14,7 +14,7 @@ demo: .venv/demo
 # The bundled experiments that need nothing but this package; with SmolLM2 (`ifqa data smollm2`) those that it answers too.
 GRID := $(filter-out %-propara.toml $(if $(wildcard models/smollm2),,experiments/sample-smollm2%),$(wildcard experiments/sample*.toml))
 
-grid: .venv/demo
+grid: .venv/dev
 	$(BIN)/ifqa train adaboost --benchmark sample-wiqa --to models/sample-adaboost
 	$(BIN)/ifqa train decomp-attn --benchmark sample-wiqa --to models/sample-decomp-attn
 	$(BIN)/ifqa train choice --benchmark sample-wiqa --to models/sample-choice
