@@ -268,9 +268,7 @@ class Benchmark(Plugin):
     subsets: Sequence[Subset] = ()
     groups: str = ""  # what `Question.group` is ("dataset"); there are then scores for each group, and their mean
     folder: Path = Path()  # the folder of its files
-    downloads: ClassVar[
-        Mapping[str, tuple[str, str | None]]
-    ] = {}  # file in `folder` -> (URL, SHA-256 or None if unknown)
+    downloads: ClassVar[Mapping[str, tuple[str, str | None]]] = {}  # file in `folder` -> (URL, SHA-256 if known)
 
     @property
     def splits(self) -> Collection[str]:
