@@ -1,14 +1,26 @@
 # Two commands: `make demo` answers the bundled questions, `make test` runs the tests. Both start from a bare Python.
-# Beside them: `make test-fast` for while you work, `make lint`, `make docs`, `make clean`.
+# Beside them: `make grid` measures every reader on the bundled benchmarks; `make test-fast` for while you work, `make lint`,
+# `make docs`, `make clean`.
 
 PYTHON := $(shell for p in $(PYTHON) python3 python3.11 python3.12 python3.13; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && { echo "$$p"; break; }; done)
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint docs clean
+.PHONY: demo grid test test-fast lint docs clean
 
 demo: .venv/demo
 	$(BIN)/ifqa run sample sample-hard --show 4
+
+# The bundled experiments that need nothing but this package; with SmolLM2 (`ifqa data smollm2`) those that it answers too.
+GRID := $(filter-out %-propara.toml $(if $(wildcard models/smollm2),,experiments/sample-smollm2%),$(wildcard experiments/sample*.toml))
+
+grid: .venv/dev
+	$(BIN)/ifqa train adaboost --benchmark sample-wiqa --to models/sample-adaboost
+	$(BIN)/ifqa train decomp-attn --benchmark sample-wiqa --to models/sample-decomp-attn
+	$(BIN)/ifqa train choice --benchmark sample-wiqa --to models/sample-choice
+	$(BIN)/ifqa train choice --benchmark sample-wiqa --set paragraph=no --to models/sample-choice-no-paragraph
+	$(BIN)/ifqa run $(GRID)
+	$(BIN)/ifqa report
 
 # Each worker has a JVM and torch, so there are at most four; one thread each, since the workers share the cores. Compiled
 # modules are kept, also where the environment forbids it: the tests start some 200 processes.

@@ -1,9 +1,10 @@
-"""Write the generated parts of the docs: the tree in inside.md, and command-line.md.
+"""Write the generated parts of the docs: the tree in inside.md, command-line.md, and the grid of readers in readers.md.
 
     python docs/write.py            write them
     python docs/write.py --check    write nothing; name what is stale, and exit with 1
 
-The tables of results are written by `ifqa report --into README.md --pages docs/results`.
+The tables of results are written by `ifqa report --into README.md --pages docs/results`. The grid of readers is copied from the
+RESULTS.md that it writes.
 """
 
 import ast
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BEGIN, END = "<!-- written by docs/write.py: tree -->", "<!-- until here -->"
+END = "<!-- until here -->"
 
 
 def tree(package: Path) -> str:
@@ -93,14 +94,29 @@ def _text(text: str | None) -> str:
     return " ".join((text or "").split()).replace("|", "\\|").replace("<", "&lt;")
 
 
+def section(page: Path, title: str) -> str:
+    """The text of a section of a Markdown page, without its heading."""
+    _, found, after = page.read_text(encoding="utf-8").partition(f"\n## {title}\n")
+    assert found, f"{page} has no section {title!r}; write it: ifqa report"
+    return after.partition("\n## ")[0].strip()
+
+
+def marked(page: Path, mark: str, block: str) -> str:
+    """The text of a page with a new block between its mark and END."""
+    begin = f"<!-- written by docs/write.py: {mark} -->"
+    text = page.read_text(encoding="utf-8")
+    assert begin in text, f"{page} has lost its mark {begin!r}"
+    return re.sub(f"{re.escape(begin)}.*?{re.escape(END)}", lambda _: f"{begin}\n{block}\n{END}", text, flags=re.DOTALL)
+
+
 def written() -> dict[Path, str]:
     """Path -> the text it should have."""
-    inside = ROOT / "docs/inside.md"
-    block = f"{BEGIN}\n{tree(ROOT / 'ifqa')}\n{END}"
-    text = inside.read_text(encoding="utf-8")
-    assert BEGIN in text, f"{inside} has lost its mark {BEGIN!r}"
+    from ifqa.report.readers import TITLE
+
+    inside, readers = ROOT / "docs/inside.md", ROOT / "docs/readers.md"
     return {
-        inside: re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: block, text, flags=re.DOTALL),
+        inside: marked(inside, "tree", tree(ROOT / "ifqa")),
+        readers: marked(readers, "grid", f"\n{section(ROOT / 'experiments/RESULTS.md', TITLE)}\n"),
         ROOT / "docs/command-line.md": command_line(),
     }
 

@@ -114,6 +114,8 @@ class Reader(Learned):
     takes_scores: ClassVar[bool] = False  # whether `answer` takes `scores`, the retriever's of each passage
     label: str = ""  # printed with its scores
     doubtful: float = 0.0  # an opened system gives no answer of less confidence than this, unless it is told to
+    chooses: ClassVar[bool] = False  # whether it answers only questions that offer answers to choose from
+    passages_are: ClassVar[Literal["needed", "read", "ignored"]] = "read"  # "needed": it has no answer without them
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -250,8 +252,7 @@ AnyMeasure = Measure | RankingMeasure | SetMeasure | ColumnMeasure
 class Subset:
     """Some of a benchmark's questions, which get scores of their own; with `in_tables` also in tables of results.
 
-    `holds` says whether a question belongs to it, None if unknown; a subset unknown for all questions is left out. `about` is
-    for the head of a report: "the questions with a numeric answer".
+    `holds` says whether a question belongs to it, None if unknown; one unknown for all is left out. `about` is for reports.
     """
 
     name: str

@@ -13,6 +13,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.qrels import read_qrels
 from ifqa.pipeline.convert import convert
 from ifqa.progress import duration
+from ifqa.report.readers import reader_grid
 from ifqa.report.results import Result
 from ifqa.report.table import Grid, grids, markdown_table, plain_cell, verdict_of
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
@@ -145,7 +146,7 @@ def _stale(path: Path, what: str, one: Result, folder: Path) -> IfqaError:
 def _index(results: Sequence[Result]) -> str:
     linked = {one.experiment.name: f"[{one.experiment.name}]({one.experiment.name}.md)" for one in results}
     sections = [_INDEX]
-    for grid in grids(results):
+    for grid in [*reader_grid(results), *grids(results)]:
         table = markdown_table(grid)
         for name, link in linked.items():
             table = table.replace(f"\n| {name} |", f"\n| {link} |")

@@ -9,6 +9,7 @@ from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
 from ifqa.report.pages import check_exported, export, is_page
 from ifqa.report.pages import pages as row_pages
+from ifqa.report.readers import reader_grid
 from ifqa.report.records import RECORDS, read_records
 from ifqa.report.results import Result, gather, updated
 from ifqa.report.results_page import page_of
@@ -48,7 +49,7 @@ def publish(
         for name in chosen:
             if not any(one.experiment.name == name for one in here):
                 raise IfqaError(f"{name} is not finished here; finish it first: ifqa run {name}")
-        tables = grids(results)
+        tables = [*reader_grid(results), *grids(results)]
         texts = {
             RECORDS: b"".join(map(json_line, updated(recorded, results))).decode(),
             RESULTS: markdown(tables, results),

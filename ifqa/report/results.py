@@ -14,6 +14,7 @@ from ifqa.config.experiment import Experiment, RetrieverSettings, load_experimen
 from ifqa.config.names import bases
 from ifqa.config.variants import as_tables
 from ifqa.errors import IfqaError
+from ifqa.models import smollm2
 from ifqa.models.hub import is_packaged
 from ifqa.pipeline.provenance import identifying, inputs_of_score
 from ifqa.plugins import load
@@ -179,15 +180,21 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     indexes = corpus.indexes if corpus else {}
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
-    reader = experiment.reader["name"] if experiment.reader else ""
-    weights = _WEIGHTS.get(reader)
     llm: Mapping[str, object] = experiment.llm or {}
-    found += ["a model of the hub"] if hub or llm.get("name") == "hf" else []
-    found += [weights] if weights else []
-    found += ["a GPU"] if hub or reader in _ON_GPU else []
+    small = llm.get("model") == smollm2.NAME
+    found += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
+    found += [f"SmolLM2 (ifqa data {smollm2.NAME})"] if small else []
+    of_reader = reader_needs(experiment.reader["name"]) if experiment.reader else []
+    found += dict.fromkeys([*of_reader, *(["a GPU"] if hub else [])])
     if llm.get("name") == "openai":
         found.append("a language model's server" if llm.get("base_url") else "a key")
     return tuple(found)
+
+
+def reader_needs(reader: str) -> list[str]:
+    """What a reader needs beside this package and a language model: a file or weights, and a GPU."""
+    weights = _WEIGHTS.get(reader)
+    return [*([weights] if weights else []), *(["a GPU"] if reader in _ON_GPU else [])]
 
 
 def _measured_here(experiment: Experiment) -> Result | None:

@@ -10,6 +10,7 @@ from ifqa.report.curves import recall_curve, recall_svg, reliability_curve, reli
 from ifqa.report.intervals import Scored, intervals_svg
 from ifqa.report.page import Section, page_text
 from ifqa.report.probes import losses_grid
+from ifqa.report.readers import reader_grid
 from ifqa.report.records import read_records
 from ifqa.report.results import Result, gather
 from ifqa.report.table import by_title, grids_of, how_made, legend
@@ -43,6 +44,7 @@ def page_of(results: Sequence[Result], chosen: Sequence[str] = (), served: bool 
     here = [one.experiment for one in wanted if one.here]
     sections = [one for title, several in by_title(results) for one in _sections(title, several, wanted)]
     sections += [Section(grid) for grid in losses_grid(here)]
+    sections += [Section(grid, compact=True) for grid in reader_grid(results)]
     sections.append(Section(how_made(results), compact=True))
     return page_text(sections, browse(here), about(results), summary(results), legend(results), served)
 

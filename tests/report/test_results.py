@@ -262,6 +262,7 @@ def test_a_report_does_not_check_that_an_index_exists():
         ("table3-full-qa-prompt", ["a key"]),
         ("table3-full-bm25", ["the Wikipedia dump", "a key"]),
         ("table3-full-dpr", ["the Wikipedia dump", "a model of the hub", "a GPU", "a key"]),
+        ("sample-smollm2-gold", ["SmolLM2 (ifqa data smollm2)"]),
         ("figure2-bm25-fid-large", ["the Wikipedia dump", "a trained FiD", "a GPU"]),
     ],
 )

@@ -59,6 +59,8 @@ class AdaBoost(Reader):
     """
 
     version = 1
+    chooses = True
+    passages_are = "ignored"
 
     @checked("setting of reader 'adaboost'")
     def __init__(self, checkpoint: Place) -> None:

@@ -43,6 +43,7 @@ class Choice(Reader):
 
     version = 1
     not_identity = ("device", "batch_tokens")
+    chooses = True
 
     @checked("setting of reader 'choice'")
     def __init__(

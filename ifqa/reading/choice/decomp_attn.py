@@ -38,6 +38,8 @@ class DecompAttn(Reader):
 
     version = 1
     not_identity = ("device",)
+    chooses = True
+    passages_are = "ignored"
 
     @checked("setting of reader 'decomp-attn'")
     def __init__(self, checkpoint: Place, device: str = "auto") -> None:

@@ -27,6 +27,8 @@ class Majority(Reader):
     """
 
     version = 1
+    chooses = True
+    passages_are = "ignored"
 
     @checked("setting of reader 'majority'")
     def __init__(self, split: str = "", answer: str = "", root: Path = Path()) -> None:

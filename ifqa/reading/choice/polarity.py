@@ -20,6 +20,8 @@ class Polarity(Reader):
     """
 
     version = 1
+    chooses = True
+    passages_are = "ignored"
 
     @checked("setting of reader 'polarity'")
     def __init__(self) -> None:

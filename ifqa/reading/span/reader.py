@@ -69,6 +69,7 @@ class Extractive(Reader):
 
     version = 2
     not_identity = ("device", "batch_tokens", "encoder")
+    passages_are = "needed"
 
     @checked("setting of reader 'extractive'")
     def __init__(

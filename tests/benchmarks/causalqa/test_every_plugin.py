@@ -68,7 +68,7 @@ READERS = {
     "llm": {"prompt": "open-book"},
     "predictions": {"path": "answers.jsonl"},
     "rag": {"checkpoint": "tiny"},
-    "unifiedqa": {"checkpoint": "tiny"},
+    "unifiedqa": {"checkpoint": "tiny", "max_answer_tokens": 9},
 }
 
 

@@ -17,7 +17,7 @@ from ifqa.reading.choice.lexicon import direction, opposite, polarity
 from ifqa.reading.choice.majority import Majority
 from ifqa.reading.choice.polarity import Polarity
 from ifqa.reading.choice.stems import parts, worded
-from ifqa.records import Question
+from ifqa.records import Passage, Question
 from ifqa.training.choice import adaboost
 from ifqa.training.material import Material
 
@@ -226,6 +226,18 @@ def test_open_questions_and_other_words_are_refused(name: str, boosted: Path) ->
     if name != "majority":
         with pytest.raises(IfqaError, match="is not: suppose CHANGE happens"):
             reader.answer([Question("q", "If?", choices=CHOICES)], [[]])
+
+
+@pytest.mark.parametrize("name", ["majority", "polarity", "adaboost"])
+def test_a_reader_that_reads_no_passages_answers_the_same_with_them(name: str, boosted: Path) -> None:
+    settings = {"majority": {"answer": "more"}, "adaboost": {"checkpoint": str(boosted)}}.get(name, {})
+    reader, questions = (
+        load("reader", name)(**settings),
+        [asked("more rain", "MORE mud"), asked("less rain", "MORE mud")],
+    )
+    passage = Passage("p", "Rain", "Less rain means less mud, and no effect on anything else.")
+    assert reader.passages_are == "ignored"
+    assert reader.answer(questions, [[passage]] * 2) == reader.answer(questions, [[], []])
 
 
 @pytest.mark.parametrize(
