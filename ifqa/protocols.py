@@ -194,8 +194,8 @@ class Measure:
 class RankingMeasure:
     """A score of one ranking at several depths, 0 to 1, shown as `name@depth`.
 
-    `score` gets the question, the texts of its passages, best first, and the depths. It leaves out depths at which it is not
-    defined. Tables show the depths in `tables`, under `title` or else the name. The other attributes are those of `Measure`.
+    `score` gets the question, its passages' texts, best first, and the depths; it leaves out those where it is undefined.
+    Tables show the depths in `tables`, under `title` or else the name. The other attributes are those of `Measure`.
     """
 
     name: str
@@ -250,15 +250,12 @@ AnyMeasure = Measure | RankingMeasure | SetMeasure | ColumnMeasure
 
 @dataclass(frozen=True)
 class Subset:
-    """Some of a benchmark's questions, which get scores of their own; with `in_tables` also in tables of results.
-
-    `holds` says whether a question belongs to it, None if unknown; one unknown for all is left out. `about` is for reports.
-    """
+    """Some of a benchmark's questions, which get scores of their own; with `in_tables` also in tables of results."""
 
     name: str
-    holds: Callable[[Question], bool | None]
+    holds: Callable[[Question], bool | None]  # None if unknown; a subset that is unknown for all questions is left out
     in_tables: bool = False
-    about: str = ""
+    about: str = ""  # for reports
 
 
 class Benchmark(Plugin):

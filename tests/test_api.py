@@ -69,8 +69,8 @@ def test_a_folder_of_documents_is_opened_in_place_of_a_corpus(workplace):
 def test_a_wrong_argument_is_refused_with_the_nearest():
     with pytest.raises(ifqa.IfqaError, match="unknown argument 'modle'; did you mean 'model'"):
         ifqa.run("sample", modle="gpt")
-    with pytest.raises(ifqa.IfqaError, match="unknown setting of retriever 'bm25' 'k11'"):
-        ifqa.run("sample", settings={"retriever.k11": 1})
+    with pytest.raises(ifqa.IfqaError, match="unknown setting of retriever 'ranker' 'modle'"):
+        ifqa.run("sample", settings={"retriever.modle": "x"})
 
 
 def test_a_flag_of_the_command_line_is_an_argument(workplace):

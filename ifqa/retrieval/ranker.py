@@ -21,6 +21,7 @@ from ifqa.storage.resources import BUNDLED
 
 OWN = "ifqa"  # the weights that ship with the package
 _WEIGHTS = BUNDLED / "weights" / "ranker.json"
+_DECIMALS = 6  # of a score: further ones differ with the number of threads
 
 
 class Model(Stored):
@@ -49,7 +50,7 @@ def read_model(model: str) -> Model:
 class Ranker(Retriever):
     """Reorders the passages of its one part, as many as that part returns."""
 
-    version = 1
+    version = 2
     default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "bm25", "query": "names", "k": 100}]
 
     @checked("setting of retriever 'ranker'")
@@ -115,6 +116,6 @@ class Ranker(Retriever):
         stored = {one.id: one for one in self._fetch([hit.passage_id for hit in ranking if hit.passage_id not in made])}
         texts = [(made | stored)[hit.passage_id].text for hit in ranking]
         rows = features(asked(question.text, self._weigh), [hit.score for hit in ranking], texts)
-        scores = (rows @ self._weights).tolist()
+        scores = (rows @ self._weights).round(_DECIMALS).tolist()
         order = sorted(range(len(ranking)), key=lambda place: -scores[place])
         return [Hit(ranking[place].passage_id, scores[place]) for place in order]

@@ -78,7 +78,7 @@ def only_line(told):
 
 
 def test_a_model_that_nobody_asks_is_refused(ifqa):
-    assert "but 'bm25' and 'extractive' ask none; add --reader llm" in only_line(
+    assert "but 'ranker' and 'extractive' ask none; add --reader llm" in only_line(
         ifqa("run", "sample", "--model", "gpt-4o")
     )
     kept = override(load_experiment("sample-llm"), {"reader": "extractive"})  # the [llm] stays, unused

@@ -53,7 +53,7 @@ def test_a_flag_makes_a_variant_that_runs_again_by_its_name():
 def test_a_flag_that_changes_nothing_is_no_variant():
     sample = load_experiment("sample")
     assert override(sample, {"k": sample.retriever["k"]}) is sample
-    assert override(sample, {"retriever.k1": 0.9, "reader": "extractive"}) is sample
+    assert override(sample, {"retriever.model": "ifqa", "reader": "extractive"}) is sample
     assert override(sample, {}) is sample
 
 

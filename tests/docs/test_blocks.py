@@ -1,7 +1,7 @@
 """Every shell and Python block of the docs runs as it stands: offline, without a key, on the bundled sample.
 
 All blocks of a page run in order in one folder. It holds the indexes of the sample and the finished experiment `sample`, of a few
-questions and two passages each, and nothing else. For a page that shows scores of all questions, `sample` is as it is shipped. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
+questions, and nothing else. For a page that shows scores of all questions, `sample` is as it is shipped. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
 file's name is saved as that file. A text block right below a shell block has lines that its commands print; `...` stands for what
 is left out.
 """
@@ -23,7 +23,7 @@ from ifqa.cli.app import main
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"(?:<!-- not run: (.+?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-FEW = 12  # questions of `sample`
+FEW = 10  # questions of `sample`
 OF_ALL = {"plugins"}  # pages that show scores of all questions, with readers that take no time
 NAMED = re.compile(r"# ([\w./-]+\.(?:py|toml|jsonl))\b")
 
@@ -87,7 +87,7 @@ def sample(sample_indexes, tmp_path_factory):
     whole = (ROOT / "experiments" / "sample.toml").read_text(encoding="utf-8")
     own = folder / "experiments" / "sample.toml"
     own.parent.mkdir()
-    own.write_text(f"limit = {FEW}\n" + whole.partition("[expected")[0].replace("passages = 5", "passages = 2"))
+    own.write_text(f"limit = {FEW}\n" + whole.partition("[expected")[0])
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         run_command("ifqa run sample")

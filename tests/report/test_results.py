@@ -163,17 +163,17 @@ def test_a_record_that_is_not_used_is_kept(spoil):
 
 def test_a_record_is_valid_if_a_setting_is_new_or_only_changes_speed(sample_indexes):
     shutil.copytree(sample_indexes, "indexes")
-    stages.run(override(load_experiment("sample"), {"limit": 2}))
+    stages.run(override(load_experiment("sample"), {"retriever": "bm25", "limit": 2}))
     keep()
-    shutil.rmtree("experiments/sample+limit=2")
+    shutil.rmtree(f"experiments/{(name := 'sample+limit=2+retriever=bm25')}")
     record = json.loads(RECORDS.read_text())
     del record["tables"]["retriever"]["k1"]  # as in a version without k1
     record["tables"]["retriever"]["threads"] = 7
     RECORDS.write_bytes(json_line(sealed(record)))
-    assert result("sample+limit=2").scores
+    assert result(name).scores
     record["tables"]["retriever"]["k1"] = 1.2
     RECORDS.write_bytes(json_line(sealed(record)))
-    assert result("sample+limit=2").experiment.retriever["k1"] == 1.2, "a variant is what its record says"
+    assert result(name).experiment.retriever["k1"] == 1.2, "a variant is what its record says"
 
 
 def test_an_experiment_with_a_plus_in_its_name_is_no_variant():
