@@ -9,9 +9,11 @@ from hypothesis import settings
 settings.register_profile("ifqa", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("ifqa")
 
-# A shell starts a command in the background with Ctrl-C ignored, and every process of a test would inherit that.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts a command in the background with Ctrl-C ignored, and `nohup` ignores the end of the session. Every process of a
+# test would inherit that.
+for name, usual in {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}.items():
+    if hasattr(signal, name) and signal.getsignal(signal.Signals[name]) is signal.SIG_IGN:
+        signal.signal(signal.Signals[name], usual)
 
 
 @pytest.hookimpl(wrapper=True)
