@@ -50,11 +50,17 @@ def serving():
         def do_GET(self):
             self.close_connection = True
             state.enter()
+            self.counted = True
             try:
                 self.answer()
             except (BrokenPipeError, ConnectionResetError):  # the client has had enough
                 pass
             finally:
+                self.leave()
+
+        def leave(self):
+            if self.counted:
+                self.counted = False
                 state.enter(leave=True)
 
         def answer(self):
@@ -83,6 +89,8 @@ def serving():
             body = content[first:][: state.cut]
             for start in range(0, len(body), 1024):
                 time.sleep(state.slowly)
+                if start + 1024 >= len(body):
+                    self.leave()  # once the client has the last bytes it may ask for the next file
                 self.wfile.write(body[start : start + 1024])
                 self.wfile.flush()
 
