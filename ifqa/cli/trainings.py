@@ -9,6 +9,8 @@ import typer
 from ifqa.cli.options import Given, print_line, settings_of_flags, show_help, with_options
 
 UNIFIEDQA = "models/unifiedqa"  # and models/unifiedqa-DATASET
+DevSplit = Annotated[str, typer.Option(help="Split of the same family that chooses the best checkpoint; '' for none.")]
+FromExperiment = Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")]
 train = typer.Typer(
     help="Train a model; weights and manifest go to a folder.",
     invoke_without_command=True,
@@ -102,10 +104,8 @@ def train_dense(
 def train_fid(
     given: Given,
     recipe: Annotated[str, typer.Option(help="ifqa (one GPU; not tuned) or published (FiD-large's).")] = "ifqa",
-    dev: Annotated[
-        str, typer.Option(help="Split of the same family that chooses the best checkpoint; '' for none.")
-    ] = "full-dev",
-    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")] = "",
+    dev: DevSplit = "full-dev",
+    experiment: FromExperiment = "",
 ) -> None:
     """Train Fusion-in-Decoder, a T5, on retrieved passages; torchrun -m ifqa for several GPUs."""
     _train("fid", given | {"dev": dev, "experiment": experiment}, recipe)
@@ -118,10 +118,8 @@ def train_rag(
     mode: Annotated[
         str, typer.Option(help="sequence (a passage for the whole answer) or token (one for each of its tokens).")
     ] = "sequence",
-    dev: Annotated[
-        str, typer.Option(help="Split of the same family that chooses the best checkpoint; '' for none.")
-    ] = "full-dev",
-    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")] = "",
+    dev: DevSplit = "full-dev",
+    experiment: FromExperiment = "",
 ) -> None:
     """Train RAG: a T5, and the temperature of the retrieval scores, by the marginal likelihood of the answers."""
     given["settings"] = {"mode": mode} | given["settings"]
@@ -139,7 +137,7 @@ def train_unifiedqa(
     dev: Annotated[
         str, typer.Option(help="Split of the same family that chooses the best checkpoint; none: the last is kept.")
     ] = "",
-    experiment: Annotated[str, typer.Option("--experiment", "-e", help="Take this experiment's retriever.")] = "",
+    experiment: FromExperiment = "",
 ) -> None:
     """Train UnifiedQA, a T5 that reads question and context as one text, as CausalQA did; needs a GPU."""
     if dataset:

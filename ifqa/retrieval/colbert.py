@@ -15,15 +15,12 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import identity_of
 from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Passage, Question, Step
-from ifqa.retrieval.queries import Part, usage_of
+from ifqa.retrieval.queries import Part, only_part, usage_of
 from ifqa.retrieval.vectors import by_piece
-from ifqa.retrieval.vectors.loading import refuse_other_weights
 from ifqa.retrieval.vectors.store import Ids, array_path, half, open_array, owners
 from ifqa.retrieval.vectors.token_models import BATCH, open_token_model, resolve_precision
-from ifqa.settings import Precision, check_stored, checked
+from ifqa.settings import Precision, checked
 from ifqa.spending import Usage
-from ifqa.storage.artifacts import identity
-from ifqa.storage.files import read_json, require, write_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,17 +49,12 @@ class ColBERT(Indexed):
         Raises:
             IfqaError: there is not exactly one part; the index is missing, damaged or of another model; the model is missing.
         """
-        if len(parts) != 1:
-            raise IfqaError(
-                f'colbert wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
-            )
-        path = require(index / _FACTS, "colbert index")
-        facts = check_stored(by_piece.Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
-        refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model))
-        self._part, self._stored = parts[0], TokenVectors(index)
+        self._part = only_part("colbert", parts)
+        facts = by_piece.facts_of(index, _FACTS, "colbert index")
+        self._stored = TokenVectors(index)
         self._model = open_token_model("late", facts.model, facts.precision, device)
-        self.family = parts[0].retriever.family
-        self.trained_on = parts[0].retriever.trained_on
+        self.family = self._part.retriever.family
+        self.trained_on = self._part.retriever.trained_on
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """The `k` best passages of each question by MaxSim, best first; the part's order where scores are equal.
@@ -119,8 +111,7 @@ class ColBERT(Indexed):
         precise, weights = resolve_precision(precision, device), identity_of(model)
         facts = {"model": model, "weights": weights, "titles": titles, "precision": precise}
         encode = _encode(open_token_model("late", model, precise, device), titles)
-        made_with = identity(facts | {"version": cls.version, "model": ""})
-        write_json(folder / _FACTS, facts | {"passages": by_piece.fill(passages, folder, _KINDS, made_with, encode)})
+        by_piece.build(passages, folder, _FACTS, _KINDS, cls.version, facts, encode)
 
     @classmethod
     def forecast(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from ifqa.errors import unknown
+from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question
 from ifqa.retrieval.causal_forms import asked, with_connectives
@@ -73,6 +73,19 @@ class Part:
     def search(self, questions: Sequence[Question]) -> list[list[Hit]]:
         """The retriever's rankings of the questions."""
         return self.retriever.search(rewrite(questions, self.query), self.k)
+
+
+def only_part(name: str, parts: "Sequence[Part]") -> "Part":
+    """The one part of a retriever that reorders another.
+
+    Raises:
+        IfqaError: there is not exactly one.
+    """
+    if len(parts) != 1:
+        raise IfqaError(
+            f'{name} wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
+        )
+    return parts[0]
 
 
 def usage_of(parts: Sequence[Part]) -> Usage:

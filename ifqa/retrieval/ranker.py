@@ -13,7 +13,7 @@ from ifqa.models.hub import encoder_folder
 from ifqa.protocols import Place, Retriever
 from ifqa.records import Hit, Passage, Question, Step
 from ifqa.retrieval.matching import FEATURES, asked, features, weigher
-from ifqa.retrieval.queries import Part, usage_of
+from ifqa.retrieval.queries import Part, only_part, usage_of
 from ifqa.settings import Stored, check_stored, checked
 from ifqa.spending import Usage
 from ifqa.storage.files import cached_sha256, read_json, require
@@ -67,16 +67,12 @@ class Ranker(Retriever):
         Raises:
             IfqaError: there is not exactly one part, or the model is missing or of other features.
         """
-        if len(parts) != 1:
-            raise IfqaError(
-                f'ranker wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
-            )
+        self._part, self._fetch = only_part("ranker", parts), passages
         found = read_model(model)
-        self._part, self._fetch = parts[0], passages
         self._weights = [found.weights[name] for name in FEATURES]
         self._weigh = weigher(encoder_folder())
         self.family = found.family
-        self.trained_on = (*found.sources.values(), *parts[0].retriever.trained_on)
+        self.trained_on = (*found.sources.values(), *self._part.retriever.trained_on)
 
     @classmethod
     def trained(cls, model: str = OWN, **_: object) -> str:

@@ -10,7 +10,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Place, Retriever
 from ifqa.records import Hit, Passage, Question, Step
 from ifqa.retrieval import cross_encoder
-from ifqa.retrieval.queries import Part, rewrite, usage_of
+from ifqa.retrieval.queries import Part, only_part, rewrite, usage_of
 from ifqa.settings import checked
 from ifqa.spending import Usage
 
@@ -52,15 +52,11 @@ class Rerank(Retriever):
         Raises:
             IfqaError: there is not exactly one part, a setting is out of range, or the model is missing or does not load.
         """
-        if len(parts) != 1:
-            raise IfqaError(
-                f'rerank wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
-            )
+        self._part, self._fetch, self._reads, self._weight = only_part("rerank", parts), passages, reads, model_weight
         rewrite([], reads)
-        self._part, self._fetch, self._reads, self._weight = parts[0], passages, reads, model_weight
         self._model = cross_encoder.CrossEncoder(model, device)
         self.family = self._model.manifest.get("family", "")
-        self.trained_on = (*self._model.manifest.get("sources", {}).values(), *parts[0].retriever.trained_on)
+        self.trained_on = (*self._model.manifest.get("sources", {}).values(), *self._part.retriever.trained_on)
 
     @classmethod
     def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:

@@ -18,12 +18,9 @@ from ifqa.records import Cost, Hit, Passage, Question
 from ifqa.retrieval.vectors import by_piece
 from ifqa.retrieval.vectors.encode import PIECE
 from ifqa.retrieval.vectors.exact import keep_best
-from ifqa.retrieval.vectors.loading import refuse_other_weights
 from ifqa.retrieval.vectors.store import Ids, array_path, half, open_array
 from ifqa.retrieval.vectors.token_models import BATCH, open_token_model, resolve_precision
-from ifqa.settings import Precision, check_stored, checked
-from ifqa.storage.artifacts import identity
-from ifqa.storage.files import read_json, require, write_json
+from ifqa.settings import Precision, checked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,9 +47,7 @@ class Splade(Indexed):
         Raises:
             IfqaError: the index is missing, damaged or of another model; the model is missing.
         """
-        path = require(index / _FACTS, "splade index")
-        facts = check_stored(by_piece.Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
-        refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model))
+        facts = by_piece.facts_of(index, _FACTS, "splade index")
         self._model = _opened(facts.model, facts.precision, device)
         self._ids = Ids(index)
         self._lists = [InvertedLists(index, number) for number in self._ids.numbers]
@@ -108,8 +103,7 @@ class Splade(Indexed):
         precise, weights = resolve_precision(precision, device), identity_of(model)
         facts = {"model": model, "weights": weights, "titles": titles, "precision": precise}
         encode = _encode(_opened(model, precise, device), titles)
-        made_with = identity(facts | {"version": cls.version, "model": ""})
-        write_json(folder / _FACTS, facts | {"passages": by_piece.fill(passages, folder, _KINDS, made_with, encode)})
+        by_piece.build(passages, folder, _FACTS, _KINDS, cls.version, facts, encode)
 
     @classmethod
     def forecast(

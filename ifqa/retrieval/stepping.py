@@ -8,7 +8,7 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, Step
 from ifqa.retrieval.fusing import best, by_rank
-from ifqa.retrieval.queries import Part, usage_of
+from ifqa.retrieval.queries import Part, only_part, usage_of
 from ifqa.spending import Usage
 
 
@@ -56,14 +56,10 @@ class Stepping(Retriever):
         Raises:
             IfqaError: there is not exactly one part.
         """
-        if len(parts) != 1:
-            raise IfqaError(
-                f'{name} wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
-            )
-        self._name, self._part, self._fetch = name, parts[0], passages
+        self._name, self._part, self._fetch = name, only_part(name, parts), passages
         self._steps, self._weight = steps, step_weight
         self._taken: dict[str, list[Step]] = {}
-        self.trained_on = tuple(parts[0].retriever.trained_on)
+        self.trained_on = tuple(self._part.retriever.trained_on)
 
     def _queries(self, trails: Sequence[Trail]) -> list[str]:
         """The next query of each question; empty for one whose searches end."""

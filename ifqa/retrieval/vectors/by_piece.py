@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ifqa.models.hub import identity_of
 from ifqa.progress import bar, say
 from ifqa.records import Passage
 from ifqa.retrieval.vectors.encode import PIECE, counted, peak_memory, pieces, sample_for
+from ifqa.retrieval.vectors.loading import refuse_other_weights
 from ifqa.retrieval.vectors.store import Filling
-from ifqa.settings import Positive, Stored, Text
+from ifqa.settings import Positive, Stored, Text, check_stored
+from ifqa.storage.artifacts import identity
+from ifqa.storage.files import read_json, require, write_json
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,6 +70,42 @@ def fill(passages: Path, folder: Path, kinds: Sequence[str], made_with: str, enc
     if reused:
         say(f"{reused:,} passages had been encoded by an earlier build")
     return filling.finish(keys)
+
+
+def build(
+    passages: Path,
+    folder: Path,
+    name: str,
+    kinds: Sequence[str],
+    version: int,
+    facts: dict[str, object],
+    encode: Encode,
+) -> None:
+    """Fill a folder, and write its `Facts` in the file `name`, last.
+
+    Args:
+        passages, folder, kinds, encode: as in `fill`.
+        name: the file for the facts.
+        version: of the retriever.
+        facts: those of `Facts` but for the number of passages.
+
+    Raises:
+        IfqaError: as `fill`.
+    """
+    made_with = identity(facts | {"version": version, "model": ""})
+    write_json(folder / name, facts | {"passages": fill(passages, folder, kinds, made_with, encode)})
+
+
+def facts_of(index: Path, name: str, what: str) -> Facts:
+    """What `build` wrote of an index; `what` it is of, for messages.
+
+    Raises:
+        IfqaError: it is missing or damaged, or the index is of other weights than the model has now.
+    """
+    path = require(index / name, what)
+    facts = check_stored(Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+    refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model))
+    return facts
 
 
 @dataclass(frozen=True)
