@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING, Any
 
-from ifqa.reading.t5.passages import MAX_ANSWER, Mode, passage_inputs
+from ifqa.reading.t5.passages import Mode
 from ifqa.settings import Natural, NotNegative, Positive
-from ifqa.training import recipes, t5, t5_task
-from ifqa.training.material import Gold, Material, training_passages
+from ifqa.training import fid, recipes, t5
+from ifqa.training.material import Material
 from ifqa.training.t5_task import NO_DEV, Dev, Scores, Task
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recipe(t5_task.Recipe):
-    """All settings of a training, with those of `ifqa.training.t5_task.Recipe`; not tuned.
+class Recipe(fid.Recipe):
+    """All settings of a training, with those of `ifqa.training.fid.Recipe`; not tuned.
 
     Attributes:
         mode: which likelihood is maximised: "sequence" or "token" (see `ifqa.reading.t5.marginal.log_likelihoods`).
@@ -37,20 +37,10 @@ class Recipe(t5_task.Recipe):
             dropout. With `recompute`, only the log-probabilities of the answer's tokens are kept of each micro-batch.
     """
 
-    model: str = "google/flan-t5-base"
     mode: Mode = "sequence"
     passages: Positive = 10
-    gold: Gold = "retrieved"
     temperature: NotNegative = 0.0
     temperature_rate: NotNegative = 0.01
-    steps: Positive = 1000
-    batch: Positive = 32
-    learning_rate: NotNegative = 1e-4
-    warmup: NotNegative = 0.1
-    weight_decay: NotNegative = 0.01
-    clip: NotNegative = 1.0
-    max_tokens: Positive = 250
-    evaluate_every: Positive = 100
     micro_batch: Natural = 10
 
 
@@ -109,18 +99,10 @@ def task(chosen: Recipe) -> Task:
 
         return {"rag": {"mode": chosen.mode, "temperature": as_t5(model)}}
 
-    return Task(
+    return replace(
+        fid.task(chosen),
         reader="rag",
         about=f"training RAG-{chosen.mode.capitalize()}",
-        chosen=chosen,
-        training_passages=lambda question, ranking: training_passages(question, ranking, chosen.passages, chosen.gold),
-        texts=lambda question, some: passage_inputs(question.text, some[: chosen.passages], chosen.titles),
-        targets=lambda question: [answer for answer in question.answers if answer.strip()],
-        max_target=None,
-        max_answer=MAX_ANSWER,
-        answer=str,
-        by_token=False,
-        micro_batch=chosen.micro_batch,
         too_large=(
             f"{chosen.passages} passages, {chosen.micro_batch or 'all'} at a time, do not fit into the memory of "
             f"{chosen.device}; resume with --set device_batch=1 --set micro_batch=2 --set recompute=true, or fewer passages"
