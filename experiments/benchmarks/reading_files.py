@@ -1,16 +1,19 @@
 """Writes the reading questions that the span reader's weights are trained on first, from the publishers' files.
 
-    python experiments/benchmarks/reading_files.py FOLDER --to reading.jsonl [--qamr 8000]
+    python experiments/benchmarks/reading_files.py FOLDER --to reading.jsonl [--qamr 8000] [--words 190] [--most N]
+    python experiments/benchmarks/reading_files.py FOLDER --to data/reading/gold.jsonl --gold
     python experiments/benchmarks/reading_files.py FOLDER --to data/reading/nq-swap-held.jsonl --held
 
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
 `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows that
-are written have question, context, answers, source and licence, for `ifqa train extractive --reading`.
+are written have question, context, answers, source and licence, for `ifqa train extractive --reading`, and as questions of the
+benchmark "file" for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa train rerank` and the corpus `reading`.
 
+- With --gold, SQuAD's, SquadShifts' and TimeQA's questions alone: QAMR's are about single sentences, NQ-Swap's passages are false.
 - QAMR's questions are about single sentences; so many are drawn, by a seed.
 - NQ-Swap is split by the SHA-256 of the question: a third is held out of all training, which --held writes for the experiment
   nq-swap, as questions of the benchmark "file". Its marks of HTML are taken out.
-- A context of more than 190 words does not fit the reader, and its question is left out.
+- A context of more than 190 words does not fit the span reader, and its question is left out.
 """
 
 import argparse
@@ -33,7 +36,6 @@ LICENCES = {
     "qamr": "MIT",
     "nq-swap": "MIT",
 }
-WORDS = 190  # of a context
 _MARK = re.compile(r"</?[A-Z][A-Za-z0-9]*(?: [^>]*)?>")
 _QAMR = re.compile(r"(.+?\?) {2,}(.+)")  # a question and its annotators' answers, which tabs part
 
@@ -44,7 +46,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--to", type=Path, required=True, help="a .jsonl file")
     parser.add_argument("--qamr", type=int, default=8000, help="questions of QAMR")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw of these")
+    parser.add_argument("--words", type=int, default=190, help="most words of a context")
+    parser.add_argument("--most", type=int, help="questions in all, drawn; else every one")
+    parser.add_argument("--seed", type=int, default=0, help="of the draws")
+    parser.add_argument("--gold", action="store_true", help="write contexts as gold passages, of three of the sources")
     parser.add_argument(
         "--held", action="store_true", help="write the third of NQ-Swap that is held out, and nothing else"
     )
@@ -52,6 +57,8 @@ def main() -> None:
     if arguments.held:
         held = [row for row in nq_swap(arguments.folder) if held_out(row["question"])]
         rows = [{key: row[key] for key in ("question", "context", "answers")} for row in held]
+    elif arguments.gold:
+        rows = list(spans(arguments.folder))
     else:
         single = list(qamr(arguments.folder))
         rows = [
@@ -59,7 +66,11 @@ def main() -> None:
             *(row for row in nq_swap(arguments.folder) if not held_out(row["question"])),
             *random.Random(arguments.seed).sample(single, min(arguments.qamr, len(single))),
         ]
-    rows = [row for row in rows if len(row["context"].split()) <= WORDS]
+    rows = [row for row in rows if len(row["context"].split()) <= arguments.words]
+    if arguments.most:
+        rows = random.Random(arguments.seed).sample(rows, min(arguments.most, len(rows)))
+    if arguments.gold:
+        rows = [{**row, "passages": [row["context"]], "context": ""} for row in rows]
     write_jsonl(arguments.to, rows)
     say(f"{arguments.to}: {len(rows):,} questions")
 

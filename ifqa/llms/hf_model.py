@@ -46,6 +46,8 @@ def load_model(folder: Path, device: str, precision: str, adapter: Path | None =
         )
     if adapter:
         model = _merged(model, adapter)
+    # The last tokens' states are a slice. torch.matmul copies the whole output matrix for each row of a batch of those.
+    model.get_output_embeddings().register_forward_pre_hook(lambda _, given: (given[0].contiguous(), *given[1:]))
     try:
         return model.eval().to(device)
     except torch.OutOfMemoryError as error:

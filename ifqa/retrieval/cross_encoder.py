@@ -22,9 +22,11 @@ from ifqa.storage.resources import BUNDLED
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from torch import Tensor
 
 OWN = "ifqa"  # the adapter that ships with the package
 _WEIGHTS = BUNDLED / "weights" / "rerank"
+PREFIX = "base_model.model."  # of an adapter's tensors, by peft
 _MOST = 512  # maximal tokens of a pair, also for a model that names no limit
 
 
@@ -42,8 +44,39 @@ def identity(model: str) -> str:
 
 def family_of(model: str) -> str:
     """The split family that an adapter of `ifqa train rerank` was trained on, such as "ifqa/full"; empty for a whole model."""
+    return str(manifest_of(model).get("family", ""))
+
+
+def manifest_of(model: str) -> dict[str, Any]:
+    """The manifest of an adapter of `ifqa train rerank`; empty for a whole model.
+
+    Raises:
+        IfqaError: it is no JSON object.
+    """
     adapter = adapter_folder(model)
-    return str(_manifest(adapter).get("family", "")) if adapter else ""
+    if adapter is None:
+        return {}
+    path = adapter / "manifest.json"
+    if not isinstance(found := read_json(path), dict):
+        raise IfqaError(
+            f"{path}: wanted a JSON object, found {type(found).__name__}; train it again: ifqa train rerank"
+        )
+    return found
+
+
+def tensors_of(model: str) -> "dict[str, Tensor]":
+    """The tensors of an adapter, under peft's names, which begin with `PREFIX`.
+
+    Raises:
+        IfqaError: the file cannot be read.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file((adapter_folder(model) or Path(model)) / "adapter_model.safetensors")
+    except (SafetensorError, FileNotFoundError) as error:
+        raise IfqaError(f"{model}: its weights cannot be read ({error}); train it again: ifqa train rerank") from error
 
 
 class CrossEncoder:
@@ -84,7 +117,7 @@ class CrossEncoder:
         self._tokens: int = min(getattr(network.config, "max_position_embeddings", _MOST), _MOST)
         if adapter:
             with loading(model, adapter, "an adapter of `ifqa train rerank`"):
-                self.manifest = _manifest(adapter)
+                self.manifest = manifest_of(model)
                 self._tokens = self.manifest["settings"]["max_tokens"]
                 _merge(network, adapter, self.manifest, model)
         self._network = network.to(self.device, half_precision(self.device)).eval()
@@ -110,33 +143,18 @@ class CrossEncoder:
         return scores
 
 
-def _manifest(adapter: Path) -> dict[str, Any]:
-    path = adapter / "manifest.json"
-    if not isinstance(found := read_json(path), dict):
-        raise IfqaError(
-            f"{path}: wanted a JSON object, found {type(found).__name__}; train it again: ifqa train rerank"
-        )
-    return found
-
-
 def _merge(network: Any, adapter: Path, manifest: dict[str, Any], model: str) -> None:
     """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
     if manifest.get("encoder", {}).get("sha256") != WEIGHTS_SHA256:
         raise IfqaError(
             f"{adapter} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`; name the folder of a whole model"
         )
     config = read_json(adapter / "adapter_config.json")
     scale = config["lora_alpha"] / config["r"]
-    try:
-        tensors = load_file(adapter / "adapter_model.safetensors")
-    except (SafetensorError, FileNotFoundError) as error:
-        raise IfqaError(f"{model}: its weights cannot be read ({error}); train it again: ifqa train rerank") from error
+    tensors = tensors_of(model)
     weights = network.state_dict()
     for name, tensor in tensors.items():
-        place = name.removeprefix("base_model.model.")
+        place = name.removeprefix(PREFIX)
         if place.endswith(".lora_A.weight"):
             raised = tensors[name.replace("lora_A", "lora_B")].float()
             weights[place.replace(".lora_A", "")] += scale * (raised @ tensor.float())

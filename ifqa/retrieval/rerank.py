@@ -11,7 +11,7 @@ from ifqa.protocols import Place, Retriever
 from ifqa.records import Hit, Passage, Question, Step
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.queries import Part, only_part, rewrite, usage_of
-from ifqa.settings import checked
+from ifqa.settings import Natural, checked
 from ifqa.spending import Usage
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter 
 
 
 class Rerank(Retriever):
-    """Reorders the passages of its one part, as many as that part returns, with a cross-encoder."""
+    """Reorders the first passages of its one part with a cross-encoder."""
 
-    version = 1
+    version = 2
     not_identity = ("device",)
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "fusion"}]
 
@@ -36,16 +36,18 @@ class Rerank(Retriever):
         passages: Callable[[Sequence[str]], list[Passage]],
         model: Place = cross_encoder.OWN,
         reads: str = "question",
+        depth: Natural = 0,
         model_weight: Annotated[float, Field(gt=0, le=1)] = WEIGHT,
         device: str = "auto",
     ) -> None:
         """Keep the part, and load the model.
 
         Args:
-            parts: a single retriever, whose best passages, as many as its `k`, are reordered.
+            parts: a single retriever, whose best passages are reordered.
             passages: returns the passages of a list of ids.
             model: "ifqa", a folder of `ifqa train rerank`, or a cross-encoder on the hub.
             reads: the part of the question that the model reads, by its name in `ifqa.retrieval.queries.QUERIES`.
+            depth: so many of the part's passages are reordered, and the others follow as they were; 0 for all of them.
             model_weight: weight of the model's scores, above 0 to 1; the part's own scores get the rest. See `reordered`.
             device: "cpu", "cuda", or "auto".
 
@@ -53,6 +55,7 @@ class Rerank(Retriever):
             IfqaError: there is not exactly one part, a setting is out of range, or the model is missing or does not load.
         """
         self._part, self._fetch, self._reads, self._weight = only_part("rerank", parts), passages, reads, model_weight
+        self._depth = depth or self._part.k
         rewrite([], reads)
         self._model = cross_encoder.CrossEncoder(model, device)
         self.family = self._model.manifest.get("family", "")
@@ -81,10 +84,11 @@ class Rerank(Retriever):
         pairs = [
             (question.text, passage.text)
             for question, ranking in zip(given, rankings, strict=True)
-            for passage in self._passages(ranking, made)
+            for passage in self._passages(ranking[: self._depth], made)
         ]
         scores = iter(self._model.score(pairs).tolist())
-        return [reordered(ranking, list(islice(scores, len(ranking))), self._weight)[:k] for ranking in rankings]
+        read = [list(islice(scores, min(self._depth, len(ranking)))) for ranking in rankings]
+        return [reordered(ranking, scored, self._weight)[:k] for ranking, scored in zip(rankings, read, strict=True)]
 
     def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
         """The passages that its part makes; None where the part makes none."""
@@ -104,19 +108,24 @@ class Rerank(Retriever):
 
 
 def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = WEIGHT) -> list[Hit]:
-    """A ranking, reordered by the weighted mean of its own scores and the model's, each standardised to mean 0, deviation 1.
+    """A ranking with its first passages reordered, by the weighted mean of its own scores and the model's.
+
+    Both are standardised first, to mean 0 and deviation 1 over these passages. The others follow, below them by what they
+    were below the last of these.
 
     Args:
         ranking: best first.
-        scores: the model's, one for each passage.
+        scores: the model's, one for each of the first passages.
         model_weight: weight of the model's scores; the ranking's own scores get the rest.
     """
     import numpy as np
 
+    first, rest = ranking[: len(scores)], ranking[len(scores) :]
     mixed = model_weight * _standard(np.array(scores, np.float64))
-    mixed += (1 - model_weight) * _standard(np.array([hit.score for hit in ranking], np.float64))
+    mixed += (1 - model_weight) * _standard(np.array([hit.score for hit in first], np.float64))
     order = np.argsort(-mixed, kind="stable").tolist()
-    return [Hit(ranking[place].passage_id, float(mixed[place])) for place in order]
+    hits = [Hit(first[place].passage_id, float(mixed[place])) for place in order]
+    return hits + [Hit(hit.passage_id, hits[-1].score - (first[-1].score - hit.score)) for hit in rest]
 
 
 def _standard(values: "NDArray[np.float64]") -> "NDArray[np.float64]":

@@ -10,13 +10,17 @@ from ifqa.models.devices import half_precision
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
 from ifqa.models.minilm import LINEAR
 from ifqa.progress import say
+from ifqa.protocols import Place
 from ifqa.records import Passage, Question
+from ifqa.retrieval import cross_encoder
+from ifqa.retrieval.cross_encoder import PREFIX
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.storage.files import create, write
 from ifqa.training import resume
 from ifqa.training.material import Material
 from ifqa.training.negatives import hard_negatives
 
+RANK = 32
 MAX_TOKENS = 256  # question and passage together; a 100-word passage has 139 tokens on average, a question 30
 _RELEVANT = 20.0  # label of the gold passage, against 0: the softmax over ListNet's labels is then one-hot
 
@@ -26,9 +30,10 @@ def train(
     material: Material,
     folder: Path,
     *,
+    start: Place = "",
     seed: Natural = 0,
     epochs: Positive = 2,
-    rank: Positive = 32,
+    rank: Positive = RANK,
     learning_rate: NotNegative = 1e-3,
     negatives: Positive = 3,
     pool: Positive = 20,
@@ -46,6 +51,7 @@ def train(
         material: questions without gold passages are left out. Negatives are drawn from the rankings. Ranked
             and gold passages should be cut in the same way, or the network learns to tell the two kinds apart.
         folder: the adapter is written here.
+        start: a folder that such a training wrote, with the same rank, to start from instead of all-MiniLM-L6-v2 alone.
         seed: for initialisation, order, and draws of negatives.
         epochs, rank, learning_rate, negatives, batch, weight_decay: passes over the questions, rank of the LoRA adapters
             (Hu et al. 2022) on all linear layers, highest rate of AdamW (after a tenth of the steps, then linear to 0),
@@ -55,18 +61,21 @@ def train(
         checkpoint_every: steps between checkpoints.
 
     Raises:
-        IfqaError: nothing to train on, a setting out of range, or `folder` holds another training.
+        IfqaError: nothing to train on, a setting out of range, `start` is no such training, or of another rank or split family, or
+            `folder` holds another training.
     """
+    refuse(material, folder, start=start, rank=rank)
     questions, rankings = material.questions, material.rankings
+    before = cross_encoder.manifest_of(start) if start else {}
     settings = {"seed": seed, "epochs": epochs, "rank": rank, "learning_rate": learning_rate, "negatives": negatives,
                 "pool": pool, "batch": batch, "weight_decay": weight_decay, "max_tokens": MAX_TOKENS}  # fmt: skip
     inputs = {
         "family": material.family,
-        "sources": material.sources,
+        "sources": before.get("sources", {}) | material.sources,
         "settings": settings,
         "questions": resume.identity(questions, rankings),
         "encoder": {"name": NAME, "sha256": WEIGHTS_SHA256},
-    }
+    } | ({"start": {"name": start, "sha256": cross_encoder.identity(start)}} if start else {})
     if not resume.begin(folder, inputs):
         return
     rows = _rows(questions, rankings, epochs, negatives, pool, seed)
@@ -76,15 +85,28 @@ def train(
             "annotated questions, and a corpus that holds more than their gold passages"
         )
     say(f"{folder}: {len(rows):,} lists of 1 gold passage and {negatives} hard negatives")
-    trainer = _trainer(rows, folder, settings, device, checkpoint_every)
+    trainer = _trainer(rows, folder, settings, start, device, checkpoint_every)
     made = resume.fit(trainer, folder, "training the reranker")
     _save(folder, trainer.model)
     resume.finish(folder, inputs, made | {"lists": len(rows), "device": device}, ["adapter_*"])
 
 
-def refuse(material: Material, folder: Path, **_: object) -> None:
-    """Raise the error of `train` that needs no rankings, before passages are retrieved: no question has a gold passage."""
+def refuse(material: Material, folder: Path, *, start: Place = "", rank: int = RANK, **_: object) -> None:
+    """Raise the errors of `train` that need no rankings, before passages are retrieved."""
     material.require_gold()
+    if not start:
+        return
+    if cross_encoder.adapter_folder(start) is None:
+        raise IfqaError(f"start = {start}: wanted a folder that `ifqa train rerank` wrote")
+    before = cross_encoder.manifest_of(start)
+    if before["family"] not in ("", material.family):
+        raise IfqaError(
+            f"{start} was trained on {before['family']}; wanted a start that was not, or was on {material.family}"
+        )
+    if before["settings"]["rank"] != rank:
+        raise IfqaError(
+            f"rank = {rank}: {start} has {before['settings']['rank']}, and one that starts there has the same"
+        )
 
 
 class _Row(TypedDict):
@@ -116,10 +138,12 @@ def _rows(
     return rows
 
 
-def _trainer(rows: list[_Row], folder: Path, settings: dict[str, Any], device: str, checkpoint_every: int) -> Any:
+def _trainer(
+    rows: list[_Row], folder: Path, settings: dict[str, Any], start: str, device: str, checkpoint_every: int
+) -> Any:
     import torch
     from datasets import Dataset
-    from peft import LoraConfig
+    from peft import LoraConfig, set_peft_model_state_dict
     from sentence_transformers import CrossEncoder
     from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
     from sentence_transformers.cross_encoder.losses import ListNetLoss
@@ -139,6 +163,9 @@ def _trainer(rows: list[_Row], folder: Path, settings: dict[str, Any], device: s
             task_type="SEQ_CLS",
         )
     )
+    if start:
+        given = cross_encoder.tensors_of(start)
+        set_peft_model_state_dict(model.model, {name.removeprefix(PREFIX): one.float() for name, one in given.items()})
 
     arguments = CrossEncoderTrainingArguments(
         output_dir=str(folder / resume.CHECKPOINTS), num_train_epochs=1, per_device_train_batch_size=settings["batch"],

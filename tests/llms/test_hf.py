@@ -98,6 +98,16 @@ def test_batches_answer_as_transformers_does_one_at_a_time(opened, folder, batch
     assert len({one.text for one in found}) == len(requests)
 
 
+def test_the_states_of_the_last_tokens_reach_the_output_layer_in_one_piece(opened):
+    model, pieces = opened(batch_tokens=1000), []
+    model.model.get_output_embeddings().register_forward_hook(
+        lambda layer, given, logits: pieces.append(given[0].is_contiguous())
+    )
+    model.complete([asked(text, max_tokens=2) for text in QUESTIONS])
+    assert pieces
+    assert all(pieces)
+
+
 def test_a_model_without_a_chat_template_continues_a_text(gpt2, tmp_path):
     model = HF(model=str(gpt2), store=str(tmp_path), batch_tokens=400, precision="float32")
     requests = [Request(text=text, max_tokens=20) for text in QUESTIONS]

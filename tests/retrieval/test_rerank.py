@@ -75,6 +75,17 @@ def test_a_reordered_ranking_has_the_same_passages_and_falling_scores(values, da
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
 
+@given(scores, st.data())
+def test_passages_below_the_depth_follow_as_they_were(values, data):
+    ranking = ranking_of(values)
+    depth = data.draw(st.integers(1, len(values)))
+    model = data.draw(st.lists(st.integers(-9, 9).map(float), min_size=depth, max_size=depth))
+    hits = reordered(ranking, model)
+    assert hits[:depth] == reordered(ranking[:depth], model)
+    assert [hit.passage_id for hit in hits[depth:]] == [hit.passage_id for hit in ranking[depth:]]
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
 def test_an_empty_ranking_stays_empty():
     assert reordered([], []) == []
 
@@ -87,6 +98,17 @@ def test_the_part_is_asked_at_its_own_depth_and_the_best_k_return():
     assert len(found[0]) == 2
     assert part.asked == [QUESTIONS[0].text]
     assert rerank.trained_on[-1] == "abc"
+
+
+def test_with_a_depth_the_model_reads_the_first_passages_alone(monkeypatch):
+    read = []
+    monkeypatch.setattr(
+        cross_encoder.CrossEncoder, "score", lambda self, pairs: (read.extend(pairs), np.arange(len(pairs)))[1]
+    )
+    part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
+    rerank = Rerank(parts=[Part(part, 3)], passages=fetch, device="cpu", model_weight=1.0, depth=2)
+    assert [hit.passage_id for hit in rerank.search(QUESTIONS[:1], 3)[0]] == ["b", "c", "a"]
+    assert [text for _, text in read] == [PASSAGES["c"], PASSAGES["b"]]
 
 
 def test_the_model_reads_the_configured_clause(monkeypatch):

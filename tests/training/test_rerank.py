@@ -132,3 +132,39 @@ def test_a_finished_training_is_kept_and_another_is_refused(whole: Path) -> None
 def test_what_cannot_be_trained_is_refused_in_one_line(tmp_path: Path, changes: dict[str, int], message: str) -> None:
     with pytest.raises(IfqaError, match=message):
         trained(tmp_path / "made", **changes)
+
+
+def test_a_training_starts_from_another_and_names_its_sources(whole: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    rerank.train(
+        Material(QUESTIONS, RANKINGS, "ifqa/full", {"more.json": "12"}), tmp_path / "next", start=str(whole),
+        **{**SETTINGS, "learning_rate": 0.0},
+    )  # fmt: skip
+    before, after = (load_file(one / "adapter_model.safetensors") for one in (whole, tmp_path / "next"))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    manifest = json.loads((tmp_path / "next/manifest.json").read_text())
+    assert manifest["start"] == {"name": str(whole), "sha256": cross_encoder.identity(str(whole))}
+    rerank.train(
+        Material(QUESTIONS, RANKINGS, "ifqa/full", {"last.json": "34"}), tmp_path / "last", start=str(tmp_path / "next"),
+        **{**SETTINGS, "epochs": 1},
+    )  # fmt: skip
+    assert json.loads((tmp_path / "last/manifest.json").read_text())["sources"] == {"more.json": "12", "last.json": "34"}
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "message"),
+    [
+        ("ifqa/few", {}, "was trained on ifqa/full; wanted a start that was not, or was on ifqa/few"),
+        ("ifqa/full", {"rank": 4}, "rank = 4: .* has 2"),
+        ("ifqa/full", {"start": "nowhere"}, "start = nowhere: wanted a folder that `ifqa train rerank` wrote"),
+    ],
+)
+def test_a_start_that_does_not_fit_is_refused_in_one_line(
+    whole: Path, tmp_path: Path, family: str, changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(IfqaError, match=message):
+        rerank.train(
+            Material(QUESTIONS, RANKINGS, family), tmp_path / "made", **{**SETTINGS, "start": str(whole), **changes}
+        )

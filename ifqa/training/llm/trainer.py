@@ -78,6 +78,8 @@ def train(
         IfqaError: nothing to train on, a setting out of range, the model is not here or was tuned on another split family, the
             prompt shows reasoning, or `folder` holds another training.
     """
+    from peft.helpers import disable_input_dtype_casting
+
     refuse(
         material, folder, model=model, method=method, prompt=prompt, batch=batch, device_batch=device_batch, seed=seed
     )
@@ -106,7 +108,8 @@ def train(
     if method == "dpo":
         _reference(network, rows, folder, device_batch, asks.pad)
     trainer = _trainer(network, rows, folder, settings, asks.pad, device_batch, checkpoint_every)
-    made = resume.fit(trainer, folder, "tuning the language model")
+    with disable_input_dtype_casting(network):  # autocast casts, and need not cast back what peft cast to float32
+        made = resume.fit(trainer, folder, "tuning the language model")
     _save(folder, trainer.model, base)
     resume.finish(folder, inputs, made | {"rows": len(rows), "device": str(reader.model.device)}, ["adapter_*"])
 
