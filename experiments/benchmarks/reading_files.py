@@ -7,9 +7,10 @@
 FOLDER holds `span-train.jsonl.xz` (rows of SQuAD 1.1, SquadShifts and TimeQA: question, context, answers, source),
 `qamr-dev.tsv.xz` and `qamr-test.tsv.xz` (Michael et al. 2018) and `nq-swap-train.json.xz` (Longpre et al. 2021). The rows that
 are written have question, context, answers, source and licence, for `ifqa train extractive --reading`, and as questions of the
-benchmark "file" for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa train rerank` and the corpus `reading`.
+benchmark "file" for `ifqa train llm`. With --gold the contexts are gold passages, for `ifqa train rerank` and the corpus
+`reading`.
 
-- With --gold, SQuAD's, SquadShifts' and TimeQA's questions alone: QAMR's are about single sentences, NQ-Swap's passages are false.
+- With --gold, SQuAD's, SquadShifts' and TimeQA's questions alone. QAMR's are about single sentences, NQ-Swap's passages false.
 - QAMR's questions are about single sentences; so many are drawn, by a seed.
 - NQ-Swap is split by the SHA-256 of the question: a third is held out of all training, which --held writes for the experiment
   nq-swap, as questions of the benchmark "file". Its marks of HTML are taken out.

@@ -80,7 +80,8 @@ class Address:
             IfqaError: the address is taken or is not this machine's.
         """
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        found = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends at once only where it sees TCP named; else the body would wait 40 ms for the head's acknowledgement
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         if os.name != "nt":  # there it would let two servers share an address
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

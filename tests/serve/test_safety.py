@@ -1,7 +1,9 @@
 """Who may ask: foreign names, foreign pages, no token and a wrong token are refused; nothing secret is said."""
 
+import asyncio
 import json
 import logging
+import socket
 
 import pytest
 from held_reader import BATCHES
@@ -158,6 +160,26 @@ def test_a_taken_address_is_refused_in_one_line():
         taken.listen()
         with pytest.raises(IfqaError, match="cannot listen on"):
             Address(port=taken.getsockname()[1]).listen()
+
+
+def test_a_connection_sends_at_once():
+    """Else the body of an answer waits for the acknowledgement of its head, which a client on a kept connection delays."""
+    delays = []
+
+    async def main():
+        def connected(_, writer):
+            taken = writer.get_extra_info("socket")
+            delays.append(not taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = Address(port=0).listen()
+        async with await asyncio.start_server(connected, sock=listening):
+            reader, writer = await asyncio.open_connection(*listening.getsockname())
+            await reader.read()
+            writer.close()
+
+    asyncio.run(main())
+    assert delays == [False]
 
 
 def test_a_paid_model_has_a_cap_that_nobody_needs_to_set(tmp_path, capsys):

@@ -150,7 +150,10 @@ def test_a_training_starts_from_another_and_names_its_sources(whole: Path, tmp_p
         Material(QUESTIONS, RANKINGS, "ifqa/full", {"last.json": "34"}), tmp_path / "last", start=str(tmp_path / "next"),
         **{**SETTINGS, "epochs": 1},
     )  # fmt: skip
-    assert json.loads((tmp_path / "last/manifest.json").read_text())["sources"] == {"more.json": "12", "last.json": "34"}
+    assert json.loads((tmp_path / "last/manifest.json").read_text())["sources"] == {
+        "more.json": "12",
+        "last.json": "34",
+    }
 
 
 @pytest.mark.parametrize(
