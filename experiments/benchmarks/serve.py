@@ -5,7 +5,7 @@
 Prints a line of JSON for each number of clients: questions a second over HTTP and in process, and their ratio; the median and the
 99th percentile of a question's seconds; errors; the server's memory before and after. One client is compared with `ask`, one
 question after another, several with `answer`, all questions at once. An answer differs if its text, its derivation, its passage
-or the passages read are others. If only the order of the later passages is another, it is "reordered": in bfloat16 the last digits
+or the passages read are others. If only the later passages stand in another order, it is "reordered": in bfloat16 the last digits
 of a score depend on the batch.
 
 Then more ask than a queue of 64 takes: what is not answered must be a clean 503. `--flat N` asks N more questions by 8 clients,

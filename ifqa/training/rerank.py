@@ -61,8 +61,8 @@ def train(
         checkpoint_every: steps between checkpoints.
 
     Raises:
-        IfqaError: nothing to train on, a setting out of range, `start` is no such training, or of another rank or split family, or
-            `folder` holds another training.
+        IfqaError: nothing to train on, a setting out of range, `start` is no such training or of another rank or split family,
+            or `folder` holds another training.
     """
     refuse(material, folder, start=start, rank=rank)
     questions, rankings = material.questions, material.rankings
