@@ -10,6 +10,7 @@ right, with a penalty on the squares. Questions that share a gold passage are in
     bm25 names       the lists as they are
     ranker           each fold ranked with the weights of the other four
     without X        the same without one feature
+    boosted          the same with gradient-boosted trees on the features, in place of a weighted sum (--boosted)
 
 `--negatives gold` (default) trains on the right passages and on gold passages of other questions alone, so that nothing can be
 learned of how gold passages differ from articles; `all` on every passage of a list. `--to` trains on all questions and writes
@@ -17,7 +18,7 @@ the weights. The control is that of `retrieval.py`, which also ranks other split
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("--split", default="full-train", help="training questions")
     parser.add_argument("--negatives", choices=["gold", "all"], default="gold")
     parser.add_argument("--penalty", type=float, default=PENALTY)
+    parser.add_argument("--boosted", action="store_true", help="also boosted trees (scikit-learn's, with its defaults)")
     parser.add_argument("--sample", type=int, help="N of the questions, drawn with seed 0")
     parser.add_argument("--to", type=Path, help="file for the weights")
     arguments = parser.parse_args()
@@ -78,6 +80,8 @@ def main() -> None:
     for number, name in enumerate(FEATURES):
         columns = [column for column in every if column != number]
         rows[f"without {name}"] = crossed(lists, folds, columns, arguments.negatives, arguments.penalty)
+    if arguments.boosted:
+        rows["boosted"] = crossed(lists, folds, every, arguments.negatives, arguments.penalty, boosted)
     own = judged(rows, questions, store)
     print(markdown(scored(rows, own)))
     print(control_markdown(controlled(rows, own)))
@@ -126,26 +130,31 @@ def folds_of(questions: Sequence[Question], folds: int) -> list[int]:
     return [drawn[root(number)] % folds for number in range(len(questions))]
 
 
-def fitted(lists: Sequence[Listed], columns: Sequence[int], negatives: str, penalty: float) -> "np.ndarray[Any, Any]":
-    """The weights of some features, float64 [features]; those of the others are 0.
+def usable(lists: Sequence[Listed], negatives: str) -> list[tuple["np.ndarray[Any, Any]", "np.ndarray[Any, Any]"]]:
+    """The features and the right passages of each list, of the passages that are trained on.
 
     Raises:
         IfqaError: no list has both a right passage and a wrong one.
     """
-    rows, right, owner = [], [], []
+    found = []
     for one in lists:
         used = one.right | one.gold if negatives == "gold" else np.ones(len(one.right), bool)
         if one.right.any() and not one.right[used].all():
-            rows.append(one.rows[used])
-            right.append(one.right[used])
-            owner += [len(rows) - 1] * int(used.sum())
-    if not rows:
+            found.append((one.rows[used], one.right[used]))
+    if not found:
         raise IfqaError(
             "no list has both a passage that covers a gold passage and one that covers none; take a larger corpus"
         )
+    return found
+
+
+def fitted(lists: Sequence[Listed], columns: Sequence[int], negatives: str, penalty: float) -> "np.ndarray[Any, Any]":
+    """The weights of some features, float64 [features]; those of the others are 0."""
+    rows, right = zip(*usable(lists, negatives), strict=True)
+    owner = np.repeat(np.arange(len(rows)), [len(one) for one in rows])
     x = np.concatenate(rows)[:, list(columns)]
     spread = np.maximum(x.std(axis=0), 1e-9)
-    inputs, of = torch.from_numpy(x / spread), torch.tensor(owner)
+    inputs, of = torch.from_numpy(x / spread), torch.from_numpy(owner)
     wanted = torch.from_numpy(np.concatenate(right))
     weights = torch.zeros(len(columns), dtype=torch.float64, requires_grad=True)
     optimiser = torch.optim.LBFGS([weights], max_iter=200, line_search_fn="strong_wolfe")
@@ -165,23 +174,42 @@ def fitted(lists: Sequence[Listed], columns: Sequence[int], negatives: str, pena
     return found
 
 
-def ranked(one: Listed, weights: "np.ndarray[Any, Any]") -> list[Hit]:
-    """A list, ranked by its weighted features."""
-    scores = one.rows @ weights
+def summed(
+    lists: Sequence[Listed], columns: Sequence[int], negatives: str, penalty: float
+) -> Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]:
+    """A function from features to scores: the weighted sum that `lists` teach."""
+    weights = fitted(lists, columns, negatives, penalty)
+    return lambda rows: rows @ weights
+
+
+def boosted(
+    lists: Sequence[Listed], columns: Sequence[int], negatives: str, _: float
+) -> Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]:
+    """The same by gradient-boosted trees, which tell right passages from wrong ones, with scikit-learn's settings."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    rows, right = map(np.concatenate, zip(*usable(lists, negatives), strict=True))
+    trees = HistGradientBoostingClassifier(random_state=0).fit(rows[:, list(columns)], right)
+    return lambda one: trees.decision_function(one[:, list(columns)])
+
+
+def ranked(one: Listed, scores: "np.ndarray[Any, Any]") -> list[Hit]:
+    """A list, ranked by scores."""
     return [Hit(one.hits[place].passage_id, float(scores[place])) for place in np.argsort(-scores, kind="stable")]
 
 
 def crossed(
-    lists: Sequence[Listed], folds: Sequence[int], columns: Sequence[int], negatives: str, penalty: float
-) -> list[list[Hit]]:
-    """Every list, ranked with weights that were trained on the other folds."""
+    lists: Sequence[Listed], folds: Sequence[int], columns: Sequence[int], negatives: str, penalty: float,
+    learn: Callable[..., Callable[["np.ndarray[Any, Any]"], "np.ndarray[Any, Any]"]] = summed,
+) -> list[list[Hit]]:  # fmt: skip
+    """Every list, ranked by what the other folds taught."""
     found: list[list[Hit]] = [[] for _ in lists]
     for fold in sorted(set(folds)):
         others = [one for one, own in zip(lists, folds, strict=True) if own != fold]
-        weights = fitted(others, columns, negatives, penalty)
+        score = learn(others, columns, negatives, penalty)
         for number, (one, own) in enumerate(zip(lists, folds, strict=True)):
             if own == fold:
-                found[number] = ranked(one, weights)
+                found[number] = ranked(one, score(one.rows))
     return found
 
 

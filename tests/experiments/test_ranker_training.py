@@ -50,6 +50,13 @@ def test_the_feature_that_tells_right_from_wrong_gets_the_weight(training):
     assert np.flatnonzero(without).tolist() == [0, 2, 3]
 
 
+def test_boosted_trees_find_it_too(training):
+    lists = [made(training, number) for number in range(60)]
+    folds, every = [number % 5 for number in range(60)], range(len(FEATURES))
+    first = [hits[0].passage_id for hits in training.crossed(lists, folds, every, "gold", 0.1, training.boosted)]
+    assert np.mean([one == f"p{number % 12}" for number, one in enumerate(first)]) > 0.6
+
+
 def test_lists_without_wrong_passages_are_refused(training):
     with pytest.raises(IfqaError, match="no list has both"):
         training.fitted([made(training, 0, gold=False)], [0, 1], "gold", 1.0)
