@@ -1,6 +1,6 @@
 """What a corpus costs at several sizes: build seconds, memory, bytes, ms a question and gold recall of each retriever.
 
-    python experiments/benchmarks/scale.py [--copies 0 2.4] [--limit 200] [--to FILE.json]
+    python experiments/benchmarks/scale.py [--copies 0 2.4] [--limit 200] [--to FILE.json] [--plot FILE.svg]
 
 A corpus has the gold passages of IfQA's full-train and full-dev, the articles in `data/articles`, and `--copies` times as many
 further articles: the same ones with their names changed. A name, that is a word of a title with a capital, becomes another name,
@@ -38,6 +38,7 @@ from ifqa.corpus.store import PassageStore
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.records import Hit, Question
+from ifqa.report.figures import check_figure, save
 from ifqa.retrieval.queries import Part
 from ifqa.storage.files import write_json
 
@@ -54,7 +55,10 @@ def main() -> None:
     )
     parser.add_argument("--limit", type=int, default=200, help="questions")
     parser.add_argument("--to", type=Path, help="a file for the figures")
+    parser.add_argument("--plot", type=Path, help="a picture of recall against cost")
     arguments = parser.parse_args()
+    if arguments.plot:
+        check_figure(arguments.plot)
     built = {f"scale-{copies:g}": build(f"scale-{copies:g}", copies) for copies in arguments.copies}
     questions = open_benchmark("ifqa").questions("full-dev")[: arguments.limit]
     found = {name: {"build": built[name], "retrievers": {}} for name in built}
@@ -68,6 +72,8 @@ def main() -> None:
                 **{f"@{k}": right[f"gold_any@{k}"]["value"] for k in CUTOFFS},
             }
     print(markdown(found))
+    if arguments.plot:
+        plot(found, arguments.plot)
     if arguments.to:
         write_json(arguments.to, found)
 
@@ -205,6 +211,28 @@ def markdown(found: dict[str, Any]) -> str:
             cells = [f"{values[head]:.1f}" for head in heads]
             lines.append(f"| {one['build']['passages']:,} | {retriever} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def plot(found: dict[str, Any], path: Path) -> None:
+    """Draw recall@1 and @20 over the milliseconds of a question, a line for each size."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for one, marker in zip(found.values(), "os^Dv", strict=False):
+        values = list(one["retrievers"].values())
+        label = f"{one['build']['passages'] / 1e6:.2g} million passages"
+        for axis, k in zip(axes, (1, 20), strict=True):
+            axis.plot([row["ms"] for row in values], [row[f"@{k}"] for row in values], marker, label=label)
+            for name, row in zip(one["retrievers"], values, strict=True):
+                axis.annotate(name, (row["ms"], row[f"@{k}"]), (4, 4), textcoords="offset points", fontsize=8)
+    for axis, k in zip(axes, (1, 20), strict=True):
+        axis.set_xscale("log")
+        axis.set_xlabel("ms a question, two cores")
+        axis.set_ylabel(f"gold recall@{k}, %")
+        axis.margins(0.2)
+        axis.legend(fontsize=8, loc="lower right")
+    save(figure, path)
 
 
 if __name__ == "__main__":
