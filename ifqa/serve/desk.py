@@ -19,6 +19,7 @@ from ifqa.records import Question
 
 _Result = TypeVar("_Result")
 _Key = float | None  # what a batch shares: a threshold, or a number of passages
+_LULL = 0.05  # of a batch's time: how long the next one is waited for
 _LONGEST_WAIT = 60  # seconds that a sender is asked to wait at most
 
 
@@ -81,6 +82,7 @@ class Desk(Generic[_Result]):
         batch: how many are taken at once.
         threads: how many batches are worked on side by side.
         note: called for each result with the seconds since its question came.
+        pool: its one thread works where `threads` is 1; else the desk has threads of its own.
     """
 
     def __init__(
@@ -90,11 +92,12 @@ class Desk(Generic[_Result]):
         batch: int,
         threads: int = 1,
         note: Callable[[float], None] = lambda seconds: None,
+        pool: ThreadPoolExecutor | None = None,
     ) -> None:
         self._work, self._most, self._batch, self._note = work, waiting, batch, note
         self._waiting: deque[Ticket[_Result]] = deque()
         self._threads = threads
-        self._pool = ThreadPoolExecutor(threads, "desk")
+        self._pool = pool if pool and threads == 1 else ThreadPoolExecutor(threads, "desk")
         self._tasks: list[asyncio.Task[None]] = []
         self._came = asyncio.Event()
         self._pace = 0.2  # seconds a question, a running mean
@@ -173,7 +176,18 @@ class Desk(Generic[_Result]):
                 await self._answer(taken)
             finally:
                 self.busy -= len(taken)
-            self._pace = 0.8 * self._pace + 0.2 * (time.monotonic() - began) / len(taken)
+            took = time.monotonic() - began
+            self._pace = 0.8 * self._pace + 0.2 * took / len(taken)
+            if len(taken) > 1:
+                await self._gather(len(taken), _LULL * took)
+
+    async def _gather(self, wanted: int, seconds: float) -> None:
+        """Wait until so many wait again: who was answered often asks on at once, and the first would be a batch alone."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(self._waiting) < wanted:
+                    self._came.clear()
+                    await self._came.wait()
 
     async def _answer(self, taken: list[Ticket[_Result]]) -> None:
         progress = next((one.progress for one in taken if one.progress), None)

@@ -139,7 +139,7 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
 
     with closing(address.listen()) as listening, open_system(experiment) as system:
         write_log(quiet)
-        service = Service(system.open(), limits, Metrics())
+        service = Service(system, limits, Metrics())
         config = uvicorn.Config(
             make_app(service, guard), http="h11", ws="none", lifespan="on", log_config=None, access_log=False,
             server_header=False, limit_concurrency=_CONNECTIONS, h11_max_incomplete_event_size=HEADERS,
@@ -173,4 +173,4 @@ def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:
 
     with open_system(experiment) as system, suppress(KeyboardInterrupt):
         write_log(quiet)
-        asyncio.run(serve_stdio(Service(system.open(), limits, Metrics())))
+        asyncio.run(serve_stdio(Service(system, limits, Metrics())))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import TypeVar
 
@@ -40,20 +41,29 @@ class Service:
     """A system that many ask at once. Its methods are called in the loop that called `open`.
 
     Args:
-        system: opened.
+        system: it is opened here.
         limits: what it takes at most.
         metrics: what it counts.
+
+    Raises:
+        IfqaError: the system cannot be opened.
     """
 
     def __init__(self, system: System, limits: Limits, metrics: Metrics) -> None:
+        # OpenMP gives each thread that computes helpers of its own, and those of two threads slow each other down by a quarter.
+        # So the thread that answers opens the models too.
+        pool = ThreadPoolExecutor(1, "asking")
+        pool.submit(system.open).result()
         self.system, self.limits, self.metrics = system, limits, metrics
         self._numbers = count(1)
         experiment = system.experiment
         self.llm = _llm(system)
         concurrent = experiment.reader is not None and system.reader.concurrent
+        if concurrent:
+            pool.shutdown()
         batch = 1 if concurrent or not experiment.reader else min(sizes.BATCH, system.reader.chunk)
         self.asking = Desk[Answer](
-            self._answer, limits.waiting, batch, sizes.THREADS if concurrent else 1, metrics.answered
+            self._answer, limits.waiting, batch, sizes.THREADS if concurrent else 1, metrics.answered, pool
         )
         self.retrieving = Desk[Ranking](self._retrieve, limits.waiting, sizes.BATCH)
         self.about = self._about()

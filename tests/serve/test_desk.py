@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -18,11 +19,13 @@ class Work:
 
     def __init__(self):
         self.batches, self.may, self.begun = [], threading.Event(), threading.Event()
+        self.work_for = 0.0  # seconds
 
     def __call__(self, questions, key, heard):
         self.batches.append(("".join(one.id for one in questions), key))
         self.begun.set()
         assert self.may.wait(30)
+        time.sleep(self.work_for)
         if any(one.id == "bad" for one in questions):
             raise RuntimeError("a bug")
         if heard:
@@ -60,6 +63,22 @@ def test_what_waits_is_read_together_by_key():
 
     work = with_desk(scenario)
     assert work.batches == [("0", None), ("acd", None), ("b", 0.5)]
+
+
+def test_who_asks_on_at_once_is_read_together_again():
+    async def scenario(desk, work):
+        async def sender(name):
+            for turn in range(3):
+                await answers(desk.put(asked(f"{name}{turn}"), None))
+                await asyncio.sleep(0.02 * (name == "b"))  # one is a little later than the other
+
+        work.work_for = 1.0
+        both = asyncio.gather(sender("a"), sender("b"))
+        await asyncio.sleep(0)
+        work.may.set()
+        await both
+
+    assert [batch for batch, _ in with_desk(scenario).batches[1:]] == ["a0b0", "a1b1", "a2b2"]
 
 
 def test_a_batch_has_no_more_than_it_may_and_no_id_twice():

@@ -45,7 +45,7 @@ def small(folder, **tables):
 def service(experiment, **limits):
     """The opened system's service."""
     with open_system(experiment) as system:
-        yield Service(system.open(), Limits(**limits), Metrics())
+        yield Service(system, Limits(**limits), Metrics())
 
 
 class Uvicorn(uvicorn.Server):
