@@ -1,6 +1,6 @@
 """What a corpus costs at several sizes: build seconds, memory, bytes, ms a question and gold recall of each retriever.
 
-    python experiments/benchmarks/scale.py [--copies 0 2.4] [--limit 200] [--to FILE.json] [--plot FILE.svg]
+    python experiments/benchmarks/scale.py [--copies 0 2.4] [--timed 100] [--to FILE.json] [--plot FILE.svg]
 
 A corpus has the gold passages of IfQA's full-train and full-dev, the articles in `data/articles`, and `--copies` times as many
 further articles: the same ones with their names changed. A name, that is a word of a title with a capital, becomes another name,
@@ -8,8 +8,8 @@ the same one throughout an article and another in each copy. Years and other num
 articles and passages keep their sizes, and a copy does not repeat an article's facts.
 
 Each corpus is built from nothing by `ifqa index`, as `indexes/scale-COPIES`. Memory is the peak of all its processes together.
-The first questions of full-dev are then asked one at a time of all corpora in turn, so that the machine's other work falls on
-all. A question's time is the median, and beside it the 95th percentile.
+All questions of full-dev are then searched for at once, for recall. The first of them are asked one at a time of all corpora in
+turn, so that the machine's other work falls on all. A question's time is the median, and beside it the 95th percentile.
 
 "bm25" is asked the question and its names. "ranker" reorders its 100 best, "rerank" its first 30 with the cross-encoder, and
 "both" the first 30 of the ranker's.
@@ -53,19 +53,21 @@ def main() -> None:
     parser.add_argument(
         "--copies", type=float, nargs="+", default=[0.0, 2.4], help="further articles, for one there is"
     )
-    parser.add_argument("--limit", type=int, default=200, help="questions")
+    parser.add_argument("--timed", type=int, default=100, help="questions that are asked one at a time")
     parser.add_argument("--to", type=Path, help="a file for the figures")
     parser.add_argument("--plot", type=Path, help="a picture of recall against cost")
     arguments = parser.parse_args()
     if arguments.plot:
         check_figure(arguments.plot)
     built = {f"scale-{copies:g}": build(f"scale-{copies:g}", copies) for copies in arguments.copies}
-    questions = open_benchmark("ifqa").questions("full-dev")[: arguments.limit]
+    questions = open_benchmark("ifqa").questions("full-dev")
+    opened = {name: retrievers(name) for name in built}
+    seconds = ask(opened, questions[: arguments.timed])
     found = {name: {"build": built[name], "retrievers": {}} for name in built}
-    for retriever, by_corpus in ask(list(built), questions).items():
-        for name, (rankings, took) in by_corpus.items():
-            took.sort()
-            right = scored({name: rankings}, judged({name: rankings}, questions, store_of(name)))[name]
+    for name, by_retriever in opened.items():
+        rankings = {retriever: one.search(questions, K) for retriever, one in by_retriever.items()}
+        for retriever, right in scored(rankings, judged(rankings, questions, store_of(name))).items():
+            took = sorted(seconds[name][retriever])
             found[name]["retrievers"][retriever] = {
                 "ms": 1000 * took[len(took) // 2],
                 "ms p95": 1000 * took[len(took) * 95 // 100],
@@ -142,22 +144,18 @@ def changed(article: dict[str, str], copy: int, names: Sequence[str]) -> dict[st
     return {"id": f"{article['id']}-{copy}", "title": text(article["title"]), "text": text(article["text"])}
 
 
-def ask(
-    corpora: Sequence[str], questions: Sequence[Question]
-) -> dict[str, dict[str, tuple[list[list[Hit]], list[float]]]]:
-    """Retriever -> corpus -> rankings, and seconds of each question."""
-    opened = {name: retrievers(name) for name in corpora}
-    found: dict[str, dict[str, tuple[list[list[Hit]], list[float]]]] = {}
+def ask(opened: dict[str, dict[str, Any]], questions: Sequence[Question]) -> dict[str, dict[str, list[float]]]:
+    """Corpus -> retriever -> seconds of each question."""
+    found: dict[str, dict[str, list[float]]] = {name: {} for name in opened}
     for retriever in next(iter(opened.values())):
-        found[retriever] = {name: ([], []) for name in corpora}
-        for name in corpora:
+        for name in opened:
             opened[name][retriever].search(questions[-3:], K)  # opens files, starts threads
+            found[name][retriever] = []
         for question in questions:
-            for name in corpora:
-                rankings, took = found[retriever][name]
+            for name in opened:
                 began = time.perf_counter()
-                rankings += opened[name][retriever].search([question], K)
-                took.append(time.perf_counter() - began)
+                opened[name][retriever].search([question], K)
+                found[name][retriever].append(time.perf_counter() - began)
     return found
 
 
@@ -214,24 +212,22 @@ def markdown(found: dict[str, Any]) -> str:
 
 
 def plot(found: dict[str, Any], path: Path) -> None:
-    """Draw recall@1 and @20 over the milliseconds of a question, a line for each size."""
+    """Draw recall@1 over the milliseconds of a question, a marker for each size."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
-    axes = figure.subplots(1, 2)
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    axis = figure.subplots()
     for one, marker in zip(found.values(), "os^Dv", strict=False):
         values = list(one["retrievers"].values())
         label = f"{one['build']['passages'] / 1e6:.2g} million passages"
-        for axis, k in zip(axes, (1, 20), strict=True):
-            axis.plot([row["ms"] for row in values], [row[f"@{k}"] for row in values], marker, label=label)
-            for name, row in zip(one["retrievers"], values, strict=True):
-                axis.annotate(name, (row["ms"], row[f"@{k}"]), (4, 4), textcoords="offset points", fontsize=8)
-    for axis, k in zip(axes, (1, 20), strict=True):
-        axis.set_xscale("log")
-        axis.set_xlabel("ms a question, two cores")
-        axis.set_ylabel(f"gold recall@{k}, %")
-        axis.margins(0.2)
-        axis.legend(fontsize=8, loc="lower right")
+        axis.plot([row["ms"] for row in values], [row["@1"] for row in values], marker, label=label)
+        for name, row in zip(one["retrievers"], values, strict=True):
+            axis.annotate(name, (row["ms"], row["@1"]), (5, 5), textcoords="offset points", fontsize=8)
+    axis.set_xscale("log")
+    axis.set_xlabel("ms a question")
+    axis.set_ylabel("gold recall@1, %")
+    axis.margins(0.2)
+    axis.legend(fontsize=8, loc="lower right")
     save(figure, path)
 
 
