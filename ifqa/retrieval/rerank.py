@@ -24,7 +24,7 @@ WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter 
 class Rerank(Retriever):
     """Reorders the first passages of its one part with a cross-encoder."""
 
-    version = 2
+    version = 1
     not_identity = ("device",)
     default_parts: ClassVar[list[dict[str, str]]] = [{"name": "fusion"}]
 
