@@ -180,6 +180,10 @@ def _add_page(app: FastAPI, results: Results) -> None:
     async def static(name: str, request: Request) -> Response:
         return file(name, request)
 
+    @app.get("/favicon.ico", include_in_schema=False)  # browsers ask for it on /results, whose page names no icon
+    async def icon(request: Request) -> Response:
+        return file("icon.svg", request)
+
     @app.get("/results", include_in_schema=False)
     async def shown() -> Response:
         text = await results.page()

@@ -108,6 +108,7 @@ def test_the_page_and_what_it_links_to_are_served(web):
     linked = re.findall(r'(?:href|src)="(/static/[^"]+)"', web.get("/").text)
     assert len(linked) == 4
     assert [web.get(one).status_code for one in linked] == [200] * 4
+    assert web.get("/favicon.ico").headers["content-type"] == "image/svg+xml"
 
 
 def test_other_refusals_are_problems_too(web):
