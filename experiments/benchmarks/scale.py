@@ -17,7 +17,6 @@ turn, so that the machine's other work falls on all. A question's time is the me
 
 import argparse
 import json
-import lzma
 import os
 import random
 import re
@@ -26,8 +25,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Sequence
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ from ifqa.progress import say
 from ifqa.records import Hit, Question
 from ifqa.report.figures import check_figure, save
 from ifqa.retrieval.queries import Part
-from ifqa.storage.files import write_json
+from ifqa.storage.files import read_lines, write_json, write_jsonl
 
 ARTICLES = Path("data/articles")
 _NAME = re.compile(r"\b[A-Z][a-z]+\b")
@@ -111,28 +110,19 @@ def build(name: str, copies: float) -> dict[str, float]:
 
 def write_articles(folder: Path, copies: float) -> None:
     """The articles with changed names, `copies` times as many as there are."""
-    articles = list(read_articles())
+    articles = [json.loads(line) for path in sorted(ARTICLES.glob("*.jsonl*")) for _, line in read_lines(path)]
     names = sorted({name for article in articles for name in _NAME.findall(article["title"])})
+    known = frozenset(names)
     say(f"{folder}: {copies * len(articles):,.0f} articles with changed names, of {len(names):,}")
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    many = chain.from_iterable(((copy, one) for one in articles) for copy in range(1, int(copies) + 2))
-    with (folder / "articles.jsonl").open("w") as handle:
-        for copy, article in islice(many, round(copies * len(articles))):
-            print(json.dumps(changed(article, copy, names)), file=handle)
+    many = ((copy, one) for copy in count(1) for one in articles)
+    chosen = islice(many, round(copies * len(articles)))
+    write_jsonl(folder / "articles.jsonl", (changed(article, copy, names, known) for copy, article in chosen))
 
 
-def read_articles() -> Iterator[dict[str, str]]:
-    """The articles of `data/articles`."""
-    for path in sorted(ARTICLES.glob("*.jsonl.xz")):
-        with lzma.open(path, "rt") as handle:
-            yield from map(json.loads, handle)
-
-
-def changed(article: dict[str, str], copy: int, names: Sequence[str]) -> dict[str, str]:
+def changed(article: dict[str, str], copy: int, names: Sequence[str], known: frozenset[str]) -> dict[str, str]:
     """An article with another name for each of its names, and numbers moved by the number of the copy."""
     draw, other = random.Random(f"{copy} {article['id']}"), dict[str, str]()
-    known = set(names)
 
     def name(match: re.Match[str]) -> str:
         found = match[0]

@@ -1,6 +1,6 @@
 """Cross-encoders: a model that reads question and passage together and scores the pair (Nogueira and Cho 2019)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,11 @@ def manifest_of(model: str) -> dict[str, Any]:
             f"{path}: wanted a JSON object, found {type(found).__name__}; train it again: ifqa train rerank"
         )
     return found
+
+
+def is_own(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest is that of an adapter of all-MiniLM-L6-v2; that of a language model's names another base."""
+    return bool(manifest.get("encoder", {}).get("sha256") == WEIGHTS_SHA256)
 
 
 def tensors_of(model: str) -> "dict[str, Tensor]":
@@ -145,7 +150,7 @@ class CrossEncoder:
 
 def _merge(network: Any, adapter: Path, manifest: dict[str, Any], model: str) -> None:
     """Add an adapter's low-rank products to the weights (Hu et al. 2022), and copy its classifier."""
-    if manifest.get("encoder", {}).get("sha256") != WEIGHTS_SHA256:
+    if not is_own(manifest):
         raise IfqaError(
             f"{adapter} is no adapter of all-MiniLM-L6-v2 from `ifqa train rerank`; name the folder of a whole model"
         )

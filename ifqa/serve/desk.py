@@ -82,7 +82,7 @@ class Desk(Generic[_Result]):
         batch: how many are taken at once.
         threads: how many batches are worked on side by side.
         note: called for each result with the seconds since its question came.
-        pool: its one thread works where `threads` is 1; else the desk has threads of its own.
+        pool: has these threads; None for threads of the desk's own.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Desk(Generic[_Result]):
         self._work, self._most, self._batch, self._note = work, waiting, batch, note
         self._waiting: deque[Ticket[_Result]] = deque()
         self._threads = threads
-        self._pool = pool if pool and threads == 1 else ThreadPoolExecutor(threads, "desk")
+        self._pool = pool or ThreadPoolExecutor(threads, "desk")
         self._tasks: list[asyncio.Task[None]] = []
         self._came = asyncio.Event()
         self._pace = 0.2  # seconds a question, a running mean

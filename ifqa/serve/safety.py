@@ -23,13 +23,8 @@ from ifqa.serve.limits import BODY, DISCARDED
 COOKIE = "ifqa-session"
 _SHORTEST_TOKEN = 16  # characters
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_OPEN = (
-    "/",
-    "/favicon.ico",
-    "/healthz",
-    "/readyz",
-    "/v1/session",
-)  # they need no token: nothing of the system is in them
+# They need no token: nothing of the system is in them.
+_OPEN = ("/", "/favicon.ico", "/healthz", "/readyz", "/v1/session")
 _PROBES = ("/healthz", "/readyz")  # a cluster calls them by any name
 
 POLICY = (

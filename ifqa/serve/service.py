@@ -59,8 +59,9 @@ class Service:
         experiment = system.experiment
         self.llm = _llm(system)
         concurrent = experiment.reader is not None and system.reader.concurrent
-        if concurrent:
+        if concurrent:  # it computes nothing here
             pool.shutdown()
+            pool = ThreadPoolExecutor(sizes.THREADS, "asking")
         batch = 1 if concurrent or not experiment.reader else min(sizes.BATCH, system.reader.chunk)
         self.asking = Desk[Answer](
             self._answer, limits.waiting, batch, sizes.THREADS if concurrent else 1, metrics.answered, pool

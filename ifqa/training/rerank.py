@@ -96,9 +96,9 @@ def refuse(material: Material, folder: Path, *, start: Place = "", rank: int = R
     material.require_gold()
     if not start:
         return
-    if cross_encoder.adapter_folder(start) is None:
-        raise IfqaError(f"start = {start}: wanted a folder that `ifqa train rerank` wrote")
     before = cross_encoder.manifest_of(start)
+    if not cross_encoder.is_own(before):  # a language model's adapter would be left unread, without a word
+        raise IfqaError(f"start = {start}: wanted a folder that `ifqa train rerank` wrote")
     if before["family"] not in ("", material.family):
         raise IfqaError(
             f"{start} was trained on {before['family']}; wanted a start that was not, or was on {material.family}"

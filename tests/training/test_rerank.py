@@ -1,6 +1,7 @@
 """Training of the reranker, and the cross-encoder that reads what it leaves, on a handful of our own passages."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +155,16 @@ def test_a_training_starts_from_another_and_names_its_sources(whole: Path, tmp_p
         "more.json": "12",
         "last.json": "34",
     }
+
+
+def test_the_adapter_of_a_language_model_is_no_start(whole: Path, tmp_path: Path) -> None:
+    other = tmp_path / "llm"
+    shutil.copytree(whole, other)
+    manifest = json.loads((whole / "manifest.json").read_text())
+    del manifest["encoder"]
+    (other / "manifest.json").write_text(json.dumps(manifest | {"base": {"name": "smollm2", "sha256": "12"}}))
+    with pytest.raises(IfqaError, match="wanted a folder that `ifqa train rerank` wrote"):
+        trained(tmp_path / "made", start=str(other))
 
 
 @pytest.mark.parametrize(
