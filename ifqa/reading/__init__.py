@@ -2,6 +2,7 @@
 
 PLUGINS = {
     "adaboost": "ifqa.reading.choice.adaboost:AdaBoost",
+    "cascade": "ifqa.reading.cascade:Cascade",
     "choice": "ifqa.reading.choice.bert:Choice",
     "decomp-attn": "ifqa.reading.choice.decomp_attn:DecompAttn",
     "extractive": "ifqa.reading.span.reader:Extractive",

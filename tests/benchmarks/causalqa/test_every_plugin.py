@@ -63,6 +63,7 @@ RETRIEVERS = {
     "steps-llm": {"parts": [{"name": "bm25"}]},
 }
 READERS = {
+    "cascade": {"sure": 1.0},
     "extractive": {},
     "fid": {"checkpoint": "tiny"},
     "llm": {"prompt": "open-book"},

@@ -1,0 +1,106 @@
+"""Reader 'cascade': the span reader where it is sure, else a language model."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from ifqa.errors import IfqaError
+from ifqa.plugins import code_of, load
+from ifqa.protocols import Advance, LanguageModel, Place, Reader, silent
+from ifqa.records import Passage, Prediction, Question, Request
+from ifqa.settings import Natural, checked
+from ifqa.spending import Usage
+
+
+class Cascade(Reader):
+    """Asks a language model only what the reader 'extractive' doubts: an LLM cascade (Chen et al. 2023, FrugalGPT, section 3).
+
+    A completion without an answer leaves the span reader's. An answer of the language model has no confidence. A failed request
+    is a failure, and the next run asks it again.
+
+    Args:
+        llm: the language model of the experiment's [llm].
+        sure: the confidence from which the span reader's answer stands, above 0 to 1.
+        weights: of the span reader, with a calibration; empty for those that ship with ifqa.
+        prompt, demos, shots, seed: of the reader 'llm'.
+
+    Attributes:
+        family, trained_on: of both readers.
+        label: the language model's.
+
+    Raises:
+        IfqaError: as both readers do; or the span reader's weights and the demonstrations are of different split families.
+    """
+
+    version = 1
+    chunk = 128  # questions: large enough for batches of a model in this process
+    learnt = "was trained on, or shows,"
+
+    @checked("setting of reader 'cascade'")
+    def __init__(
+        self,
+        llm: LanguageModel,
+        sure: Annotated[float, Field(gt=0, le=1)] = 0.5,
+        weights: Place = "",
+        prompt: str = "open-book",
+        demos: str = "",
+        shots: Natural = 0,
+        seed: int = 0,
+        root: Path = Path(),
+    ) -> None:
+        self.family = self.trained(weights=weights, demos=demos, root=root)
+        self._span = load("reader", "extractive")(weights=weights, threshold=sure, root=root)
+        self._llm = load("reader", "llm")(llm=llm, prompt=prompt, demos=demos, shots=shots, seed=seed, root=root)
+        self.trained_on = (*self._span.trained_on, *self._llm.trained_on)
+        self.label = self._llm.label
+
+    def answer(
+        self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
+    ) -> list[Prediction]:
+        """One prediction a question, in their order; `passages` are each question's, best first."""
+        predictions = self._span.answer(questions, passages)
+        doubted = [n for n, one in enumerate(predictions) if one.abstained or one.failed]
+        advance(len(questions) - len(doubted))
+        asked = self._llm.answer([questions[n] for n in doubted], [passages[n] for n in doubted], advance)
+        for n, one in zip(doubted, asked, strict=True):
+            candidate = predictions[n].candidate
+            if candidate and one.error.startswith("unparsed"):
+                predictions[n] = replace(predictions[n], answer=candidate, candidate="")
+            else:
+                predictions[n] = one
+        return predictions
+
+    def requests(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Request]:
+        """The requests if the span reader doubts every question: the most that there can be."""
+        return self._llm.requests(questions, passages)
+
+    def usage(self) -> Usage:
+        """What the language model was asked."""
+        return self._llm.usage()
+
+    @classmethod
+    def trained(cls, **settings: Any) -> str:
+        """The split family of the span reader's weights and of the demonstrations, found without a model.
+
+        Raises:
+            IfqaError: they are of different families.
+        """
+        families = {load("reader", name).trained(**settings) for name in ("extractive", "llm")} - {""}
+        if len(families) > 1:
+            found = " and ".join(sorted(families))
+            raise IfqaError(f"reader 'cascade': weights and demonstrations are of {found}; wanted one split family")
+        return "".join(families)
+
+    @classmethod
+    def fingerprint(
+        cls, weights: str = "", prompt: str = "open-book", demos: str = "", root: Path = Path(), **_: Any
+    ) -> str:
+        """One SHA-256 over the code and the files of both readers."""
+        span, llm = load("reader", "extractive"), load("reader", "llm")
+        parts = [code_of(span), span.fingerprint(weights=weights)]
+        parts += [code_of(llm), llm.fingerprint(prompt=prompt, demos=demos, root=root)]
+        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
