@@ -1,6 +1,6 @@
 """Prints gold recall of each retriever for each part of a question, with and without reranking.
 
-    python experiments/benchmarks/retrieval.py CORPUS [--split full-dev] [--only bm25] [--ranker] [--rerank DEPTH] [--control]
+    python experiments/benchmarks/retrieval.py CORPUS [--only bm25] [--ranker] [--rerank DEPTH] [--reader] [--control]
 
 {question, presupposition, main clause, fused, weighted} x {BM25, dense, hybrid} x {as found, reranked}. CORPUS has the
 indexes "bm25" and "dense" (`ifqa index CORPUS`). The columns are gold recall in percent with its 95% bootstrap interval, and
@@ -8,9 +8,11 @@ p of a paired randomisation test against BM25 asked the question. `--to` keeps e
 
 "fused" is RRF over the question, its presupposition and its main clause. "weighted" repeats names and numbers for BM25, and
 adds a quarter of the presupposition's scores for the dense retriever. "rrf" and "hybrid" fuse the two retrievers' rankings
-of a row, by rank and by score. A reranked ranking ends at DEPTH, so recall@k beyond DEPTH equals recall@DEPTH.
+of a row, by rank and by score. In a reranked ranking the first DEPTH are reordered, and the others follow as they were.
 
-"ranker weighted" is the retriever "ranker" over BM25 asked the question and its names (`--ranker`).
+"ranker weighted" is the retriever "ranker" over BM25 asked the question and its names (`--ranker`). Rows that are "read" were
+reordered to DEPTH by the retriever "rerank" with the span reader for its model (`--reader`), and those "read reranked" by the
+cross-encoder after that, which then has a third of the weight.
 
 `--control` asks of each row whether it knows gold passages by their style (`controlled`). CORPUS needs passages of the format
 "gold" for that.
@@ -19,7 +21,7 @@ of a row, by rank and by score. A reranked ranking ends at DEPTH, so recall@k be
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,13 @@ from ifqa.formats.runs import write_run
 from ifqa.identities import GOLD
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import bar
+from ifqa.reading.span.reader import Extractive
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.cross_encoder import OWN, CrossEncoder
 from ifqa.retrieval.fusing import best, by_rank, by_score
 from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.queries import Part
-from ifqa.retrieval.rerank import reordered
+from ifqa.retrieval.rerank import WEIGHT, reordered
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 
@@ -59,6 +62,7 @@ def main() -> None:
     parser.add_argument(
         "--rerank-asked", nargs="+", choices=ASKED, default=ASKED, help="rerank only these (default: all)"
     )
+    parser.add_argument("--reader", action="store_true", help="also rerank those by the span reader, and by both")
     parser.add_argument("--model", default=OWN, help="reranker: ifqa, a folder, or a model of the hub")
     parser.add_argument("--limit", type=int, help="first N questions")
     parser.add_argument("--control", action="store_true", help="also count gold passages of other questions")
@@ -74,7 +78,11 @@ def main() -> None:
         rows["ranker weighted"] = load("retriever", "ranker")(parts=[part], passages=store.get).search(questions, K)
     if arguments.rerank:
         chosen = {name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked}
-        rows |= reranked(chosen, questions, store, CrossEncoder(arguments.model), arguments.rerank)
+        rerank, depth = CrossEncoder(arguments.model).score, arguments.rerank
+        rows |= reranked(chosen, questions, store, rerank, depth)
+        if arguments.reader:
+            read = reranked(chosen, questions, store, Extractive().relevance, depth, "read")
+            rows |= read | reranked(read, questions, store, rerank, depth, weight=1 / 3)
     own = judged(rows, questions, store)
     table = scored(rows, own)
     print(markdown(table))
@@ -123,23 +131,26 @@ def reranked(
     rows: dict[str, list[list[Hit]]],
     questions: Sequence[Question],
     store: PassageStore,
-    model: CrossEncoder,
+    score: Callable[..., Sequence[float]],
     depth: int,
+    called: str = "reranked",
+    weight: float = WEIGHT,
 ) -> dict[str, list[list[Hit]]]:
     """The rows, with the first `depth` of each ranking reordered; a passage in several rows is scored once."""
     wanted: list[set[str]] = [
         {hit.passage_id for ranking in rows.values() for hit in ranking[number][:depth]}
         for number in range(len(questions))
     ]
-    found: dict[str, list[list[Hit]]] = {f"{name} reranked": [] for name in rows}
-    with bar("reranking", sum(map(len, wanted))) as advance:
+    found: dict[str, list[list[Hit]]] = {f"{name} {called}": [] for name in rows}
+    with bar(called, sum(map(len, wanted))) as advance:
         for number, question in enumerate(questions):
             passages: list[Passage] = store.get(sorted(wanted[number]))
-            scores = model.score([(question.text, one.text) for one in passages], advance)
-            by_id = {one.id: float(score) for one, score in zip(passages, scores, strict=True)}
+            scores = score([(question.text, one.text) for one in passages], advance)
+            by_id = {one.id: float(of_one) for one, of_one in zip(passages, scores, strict=True)}
             for name, ranking in rows.items():
                 first = ranking[number][:depth]
-                found[f"{name} reranked"].append(reordered(first, [by_id[hit.passage_id] for hit in first]))
+                by_model = [by_id[hit.passage_id] for hit in first]
+                found[f"{name} {called}"].append(reordered(ranking[number], by_model, weight))
     return found
 
 

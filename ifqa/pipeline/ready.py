@@ -135,7 +135,7 @@ def _named(table: Mapping[str, object], root: Path) -> Iterator[Need]:
         yield from _span_reader(str(table.get("weights", "")), str(table.get("encoder", "")), root)
     elif name == "hf":
         yield Need(model, causal.lacks(model, root))
-    elif name == "rerank" and model != "ifqa":
+    elif name == "rerank" and model not in ("ifqa", "extractive"):
         yield _model(model, root)
     elif name == "openai":
         yield from _key(str(table.get("base_url", "")))

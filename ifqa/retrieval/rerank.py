@@ -1,12 +1,14 @@
-"""Reranks the best passages of another retriever with a cross-encoder."""
+"""Reranks the best passages of another retriever with a cross-encoder, or by the answers that the span reader finds in them."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
+from ifqa.plugins import code_of, load
 from ifqa.protocols import Place, Retriever
 from ifqa.records import Hit, Passage, Question, Step
 from ifqa.retrieval import cross_encoder
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+READER = "extractive"  # as a model: the reader of that name
 WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter of full-train (README)
 
 
 class Rerank(Retriever):
-    """Reorders the first passages of its one part with a cross-encoder."""
+    """Reorders the first passages of its one part with a cross-encoder, or with the span reader."""
 
     version = 1
     not_identity = ("device",)
@@ -45,7 +48,8 @@ class Rerank(Retriever):
         Args:
             parts: a single retriever, whose best passages are reordered.
             passages: returns the passages of a list of ids.
-            model: "ifqa", a folder of `ifqa train rerank`, or a cross-encoder on the hub.
+            model: "ifqa", a folder of `ifqa train rerank`, a cross-encoder on the hub, or "extractive": the span reader that
+                ships with ifqa, which scores a passage by how much of an answer it holds (`Extractive.relevance`).
             reads: the part of the question that the model reads, by its name in `ifqa.retrieval.queries.QUERIES`.
             depth: so many of the part's passages are reordered, and the others follow as they were; 0 for all of them.
             model_weight: weight of the model's scores, above 0 to 1; the part's own scores get the rest. See `reordered`.
@@ -57,19 +61,25 @@ class Rerank(Retriever):
         self._part, self._fetch, self._reads, self._weight = only_part("rerank", parts), passages, reads, model_weight
         self._depth = depth or self._part.k
         rewrite([], reads)
-        self._model = cross_encoder.CrossEncoder(model, device)
-        self.family = self._model.manifest.get("family", "")
-        self.trained_on = (*self._model.manifest.get("sources", {}).values(), *self._part.retriever.trained_on)
+        opened: Any = (
+            load("reader", READER)(device=device) if model == READER else cross_encoder.CrossEncoder(model, device)
+        )
+        self._score = opened.relevance if model == READER else opened.score
+        self.family = opened.manifest.get("family", "")
+        self.trained_on = (*opened.manifest.get("sources", {}).values(), *self._part.retriever.trained_on)
 
     @classmethod
     def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:
         """The split family that the model was trained on, without loading the model; empty for a model from elsewhere."""
-        return cross_encoder.family_of(model)
+        return load("reader", READER).trained() if model == READER else cross_encoder.family_of(model)
 
     @classmethod
     def fingerprint(cls, model: str = cross_encoder.OWN, **_: object) -> str:
-        """SHA-256 of the model's files."""
-        return cross_encoder.identity(model)
+        """SHA-256 of the model's files; the span reader's code counts too."""
+        if model != READER:
+            return cross_encoder.identity(model)
+        reader = load("reader", READER)
+        return hashlib.sha256(f"{code_of(reader)} {reader.fingerprint()}".encode()).hexdigest()
 
     def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
         """The `k` best passages of each question, best first.
@@ -86,7 +96,7 @@ class Rerank(Retriever):
             for question, ranking in zip(given, rankings, strict=True)
             for passage in self._passages(ranking[: self._depth], made)
         ]
-        scores = iter(self._model.score(pairs).tolist())
+        scores = iter(map(float, self._score(pairs)))
         read = [list(islice(scores, min(self._depth, len(ranking)))) for ranking in rankings]
         return [reordered(ranking, scored, self._weight)[:k] for ranking, scored in zip(rankings, read, strict=True)]
 

@@ -45,6 +45,16 @@ def test_missing_questions_sources_and_models_are_named():
     ]
 
 
+def test_a_reranker_that_ships_with_the_package_needs_nothing():
+    def of(model):
+        table = {"name": "rerank", "model": model, "parts": [{"name": "bm25"}]}
+        return parse_experiment(
+            "mine", {"benchmark": "sample", "split": "dev", "corpus": "sample", "retriever": table}, ""
+        )
+
+    assert [missing(of(model)) for model in ("ifqa", "extractive", "no/such")] == [[], [], ["no/such"]]
+
+
 def test_a_checkpoint_is_needed_until_its_folder_is_there():
     experiment = load_experiment("table4-bm25-fid")
     assert "the checkpoint models/figure2-bm25-fid-large" in missing(experiment)

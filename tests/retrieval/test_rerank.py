@@ -111,6 +111,16 @@ def test_with_a_depth_the_model_reads_the_first_passages_alone(monkeypatch):
     assert [text for _, text in read] == [PASSAGES["c"], PASSAGES["b"]]
 
 
+def test_the_span_reader_raises_the_passage_that_holds_an_answer():
+    part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
+    rerank = Rerank(parts=[Part(part, 3)], passages=fetch, model="extractive", device="cpu", model_weight=1.0)
+    question = Question("q/0", "If Ada Lind had won the cup a year later, in what year would she have won it?")
+    assert rerank.search([question], 3)[0][0].passage_id == "a"
+    assert rerank.family == Rerank.trained("extractive") == "ifqa/full"
+    assert rerank.trained_on[-1] == "abc"
+    assert Rerank.fingerprint("extractive") != Rerank.fingerprint("ifqa")
+
+
 def test_the_model_reads_the_configured_clause(monkeypatch):
     read = []
     real = cross_encoder.CrossEncoder.score

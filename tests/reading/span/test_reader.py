@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ifqa.errors import IfqaError
-from ifqa.reading.span.reader import SHIPPED, Extractive
+from ifqa.reading.span.reader import NOTHING, SHIPPED, Extractive
 from ifqa.records import Passage, Question
 
 QUESTIONS = [
@@ -66,6 +66,17 @@ def test_an_answer_says_where_it_stands_or_what_it_was_computed_from(reader: Ext
 def test_evidence_comes_first_and_every_passage_is_named(reader: Extractive) -> None:
     swapped = [list(reversed(several)) for several in PASSAGES]
     assert [one.passage_ids for one in reader.answer(QUESTIONS, swapped)] == [("a1", "a2"), ("b1", "b2"), ("c1",)]
+
+
+def test_a_passages_relevance_is_its_share_of_the_softmax() -> None:
+    """A second passage, without the answer, makes it less probable by the factor 1 + exp(its relevance - the first's)."""
+    reader = Extractive(precision="float32", rank_weight=0.0)
+    question, (first, second) = QUESTIONS[0], PASSAGES[0]
+    mine, others, empty = reader.relevance([(question.text, text) for text in (first.text, second.text, "")])
+    assert mine > others > empty == NOTHING
+    (_, alone), (_, beside) = reader.read([question] * 2, [[first], [first, second]])
+    factor = math.exp(alone["log_probability"] - beside["log_probability"])
+    assert factor == pytest.approx(1 + math.exp(others - mine), rel=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
