@@ -8,7 +8,8 @@ p of a paired randomisation test against BM25 asked the question. `--to` keeps e
 
 "fused" is RRF over the question, its presupposition and its main clause. "weighted" repeats names and numbers for BM25, and
 adds a quarter of the presupposition's scores for the dense retriever. "rrf" and "hybrid" fuse the two retrievers' rankings
-of a row, by rank and by score. In a reranked ranking the first DEPTH are reordered, and the others follow as they were.
+of a row, by rank and by score. "hybrid names" fuses BM25 asked its names and dense retrieval asked the question, by score.
+In a reranked ranking the first DEPTH are reordered, and the others follow as they were.
 
 "ranker weighted" is the retriever "ranker" over BM25 asked the question and its names (`--ranker`). Rows that are "read" were
 reordered to DEPTH by the retriever "rerank" with the span reader for its model (`--reader`), and those "read reranked" by the
@@ -60,7 +61,11 @@ def main() -> None:
     )
     parser.add_argument("--rerank", type=int, default=0, metavar="DEPTH", help="also rerank the first DEPTH of each")
     parser.add_argument(
-        "--rerank-asked", nargs="+", choices=ASKED, default=ASKED, help="rerank only these (default: all)"
+        "--rerank-asked",
+        nargs="+",
+        choices=[*ASKED, "names"],
+        default=[*ASKED, "names"],
+        help="rerank only these (default: all)",
     )
     parser.add_argument("--reader", action="store_true", help="also rerank those by the span reader, and by both")
     parser.add_argument("--model", default=OWN, help="reranker: ifqa, a folder, or a model of the hub")
@@ -115,6 +120,9 @@ def rankings(
             both = list(zip(*(rows[f"{name} {asked}"] for name in names), strict=True))
             rows[f"rrf {asked}"] = [best(by_rank(pair, [1.0, 1.0]), K) for pair in both]
             rows[f"hybrid {asked}"] = [best(by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
+        if {"question", "weighted"} <= set(all_asked):
+            both = list(zip(rows["bm25 weighted"], rows["dense question"], strict=True))
+            rows["hybrid names"] = [best(by_score(pair, [1.0, 1.0], [K, K]), K) for pair in both]
     return rows
 
 

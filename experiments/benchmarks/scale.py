@@ -1,6 +1,7 @@
-"""What a corpus costs at several sizes: build seconds, memory, bytes, ms a question and gold recall of each retriever.
+"""What a corpus costs at several sizes: build seconds, memory, bytes, and ms a question of each retriever.
 
-    python experiments/benchmarks/scale.py [--copies 0 2.4] [--timed 100] [--to FILE.json] [--plot FILE.svg]
+    python experiments/benchmarks/scale.py [--copies 0 2.4] [--dense CORPUS] [--timed 100] [--to FILE.json]
+    python experiments/benchmarks/scale.py --plot FILE.svg --times FILE.json --recall table.json [table.json ...]
 
 A corpus has the gold passages of IfQA's full-train and full-dev, the articles in `data/articles`, and `--copies` times as many
 further articles: the same ones with their names changed. A name, that is a word of a title with a capital, becomes another name,
@@ -8,11 +9,14 @@ the same one throughout an article and another in each copy. Years and other num
 articles and passages keep their sizes, and a copy does not repeat an article's facts.
 
 Each corpus is built from nothing by `ifqa index`, as `indexes/scale-COPIES`. Memory is the peak of all its processes together.
-All questions of full-dev are then searched for at once, for recall. The first of them are asked one at a time of all corpora in
-turn, so that the machine's other work falls on all. A question's time is the median, and beside it the 95th percentile.
+The first questions of full-dev are then asked one at a time of all corpora in turn, so that the machine's other work falls on
+all. A question's time is the median, and beside it the 95th percentile.
 
-"bm25" is asked the question and its names. "ranker" reorders its 100 best, "rerank" its first 30 with the cross-encoder, and
-"both" the first 30 of the ranker's.
+Rows have the names of `retrieval.py`: "bm25 weighted" is asked the question and its names, "ranker weighted" reorders its 100
+best, a row "reranked" has its first 30 reordered by the cross-encoder, and one "read" by the span reader. CORPUS, which is built
+already, has a dense index too: "hybrid names" fuses both.
+
+`--plot` draws recall@1 and @5, from the tables that `retrieval.py --to` wrote, over the times that this wrote.
 """
 
 import argparse
@@ -30,7 +34,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from retrieval import CUTOFFS, K, judged, scored
+from retrieval import K
 from wikipedia import resident
 
 from ifqa.corpus.store import PassageStore
@@ -39,7 +43,7 @@ from ifqa.progress import say
 from ifqa.records import Hit, Question
 from ifqa.report.figures import check_figure, save
 from ifqa.retrieval.queries import Part
-from ifqa.storage.files import read_lines, write_json, write_jsonl
+from ifqa.storage.files import read_json, read_lines, write_json, write_jsonl
 
 ARTICLES = Path("data/articles")
 _NAME = re.compile(r"\b[A-Z][a-z]+\b")
@@ -52,29 +56,30 @@ def main() -> None:
     parser.add_argument(
         "--copies", type=float, nargs="+", default=[0.0, 2.4], help="further articles, for one there is"
     )
+    parser.add_argument("--dense", metavar="CORPUS", help="a built corpus with a dense index, to ask as well")
     parser.add_argument("--timed", type=int, default=100, help="questions that are asked one at a time")
     parser.add_argument("--to", type=Path, help="a file for the figures")
-    parser.add_argument("--plot", type=Path, help="a picture of recall against cost")
+    parser.add_argument("--plot", type=Path, help="measure nothing; draw a picture of recall against time")
+    parser.add_argument("--times", type=Path, help="the file of --to, for the picture")
+    parser.add_argument("--recall", type=Path, nargs="+", default=[], help="tables of retrieval.py, for the picture")
     arguments = parser.parse_args()
     if arguments.plot:
         check_figure(arguments.plot)
-    built = {f"scale-{copies:g}": build(f"scale-{copies:g}", copies) for copies in arguments.copies}
-    questions = open_benchmark("ifqa").questions("full-dev")
-    opened = {name: retrievers(name) for name in built}
-    seconds = ask(opened, questions[: arguments.timed])
-    found = {name: {"build": built[name], "retrievers": {}} for name in built}
-    for name, by_retriever in opened.items():
-        rankings = {retriever: one.search(questions, K) for retriever, one in by_retriever.items()}
-        for retriever, right in scored(rankings, judged(rankings, questions, store_of(name))).items():
-            took = sorted(seconds[name][retriever])
-            found[name]["retrievers"][retriever] = {
-                "ms": 1000 * took[len(took) // 2],
-                "ms p95": 1000 * took[len(took) * 95 // 100],
-                **{f"@{k}": right[f"gold_any@{k}"]["value"] for k in CUTOFFS},
-            }
+        recall = {name: row for path in arguments.recall for name, row in read_json(path).items()}
+        plot(read_json(arguments.times), recall, arguments.plot)
+        return
+    found = {f"scale-{copies:g}": {"build": build(f"scale-{copies:g}", copies)} for copies in arguments.copies}
+    opened = {name: retrievers(Path("indexes") / name) for name in found}
+    if arguments.dense:
+        folder = Path("indexes") / arguments.dense
+        found[arguments.dense] = {"build": {"passages": len(PassageStore(folder / "passages"))}}
+        opened[arguments.dense] = hybrids(folder)
+    for name, by_retriever in ask(opened, open_benchmark("ifqa").questions("full-dev")[: arguments.timed]).items():
+        found[name]["ms"] = {
+            retriever: [1000 * sorted(took)[len(took) * percent // 100] for percent in (50, 95)]
+            for retriever, took in by_retriever.items()
+        }
     print(markdown(found))
-    if arguments.plot:
-        plot(found, arguments.plot)
     if arguments.to:
         write_json(arguments.to, found)
 
@@ -99,7 +104,7 @@ def build(name: str, copies: float) -> dict[str, float]:
         raise SystemExit(f"scale.py: ifqa index {name} ended with {child.returncode}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
-        "passages": len(store_of(name)),
+        "passages": len(PassageStore(Path("indexes") / name / "passages")),
         "seconds": time.monotonic() - began,
         "cpu seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         "memory": most,
@@ -137,30 +142,55 @@ def changed(article: dict[str, str], copy: int, names: Sequence[str], known: fro
 def ask(opened: dict[str, dict[str, Any]], questions: Sequence[Question]) -> dict[str, dict[str, list[float]]]:
     """Corpus -> retriever -> seconds of each question."""
     found: dict[str, dict[str, list[float]]] = {name: {} for name in opened}
-    for retriever in next(iter(opened.values())):
-        for name in opened:
+    for retriever in dict.fromkeys(one for by_retriever in opened.values() for one in by_retriever):
+        names = [name for name, by_retriever in opened.items() if retriever in by_retriever]
+        for name in names:
             opened[name][retriever].search(questions[-3:], K)  # opens files, starts threads
             found[name][retriever] = []
         for question in questions:
-            for name in opened:
+            for name in names:
                 began = time.perf_counter()
                 opened[name][retriever].search([question], K)
                 found[name][retriever].append(time.perf_counter() - began)
     return found
 
 
-def retrievers(name: str) -> dict[str, Any]:
+def retrievers(folder: Path) -> dict[str, Any]:
     """The retrievers of a corpus."""
-    bm25 = Part(load("retriever", "bm25")(Path("indexes") / name / "bm25"), K, 1.0, "names")
-    get = store_of(name).get
+    bm25, get = Part(load("retriever", "bm25")(folder / "bm25"), K, 1.0, "names"), PassageStore(folder / "passages").get
     ranker = load("retriever", "ranker")(parts=[bm25], passages=get)
-    rerank = load("retriever", "rerank")
     return {
-        "bm25": AsPart(bm25),
-        "ranker": ranker,
-        "rerank": rerank(parts=[bm25], passages=get, depth=30),
-        "both": rerank(parts=[Part(ranker, K)], passages=get, depth=30),
+        "bm25 weighted": AsPart(bm25),
+        "ranker weighted": ranker,
+        "bm25 weighted reranked": reranked(bm25, get),
+        **raised("ranker weighted", ranker, get),
     }
+
+
+def hybrids(folder: Path) -> dict[str, Any]:
+    """The retrievers of a corpus with a dense index."""
+    get = PassageStore(folder / "passages").get
+    parts = [
+        Part(load("retriever", name)(folder / name), K, 1.0, query)
+        for name, query in {"bm25": "names", "dense": "question"}.items()
+    ]
+    fusion = load("retriever", "fusion")(parts=parts)
+    return {"dense question": AsPart(parts[1]), "hybrid names": fusion, **raised("hybrid names", fusion, get)}
+
+
+def raised(name: str, retriever: Any, get: Any) -> dict[str, Any]:
+    """A retriever's first passages reordered by the cross-encoder, by the span reader, and by both."""
+    read = reranked(Part(retriever, K), get, model="extractive")
+    return {
+        f"{name} reranked": reranked(Part(retriever, K), get),
+        f"{name} read": read,
+        f"{name} read reranked": reranked(Part(read, K), get, model_weight=1 / 3),
+    }
+
+
+def reranked(part: Part, get: Any, **settings: Any) -> Any:
+    """The retriever "rerank" over a part."""
+    return load("retriever", "rerank")(parts=[part], passages=get, depth=30, **settings)
 
 
 class AsPart:
@@ -174,11 +204,6 @@ class AsPart:
         return self._part.search(questions)
 
 
-def store_of(name: str) -> PassageStore:
-    """The passages of a corpus."""
-    return PassageStore(Path("indexes") / name / "passages")
-
-
 def size(folder: Path) -> int:
     """Bytes of a folder's files."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -187,37 +212,46 @@ def size(folder: Path) -> int:
 def markdown(found: dict[str, Any]) -> str:
     """The two tables."""
     lines = ["| passages | build, s | CPU, s | memory, MB | passages, MB | index, MB |", "|---|---|---|---|---|---|"]
-    for one in found.values():
-        cost = one["build"]
+    for cost in (one["build"] for one in found.values() if "seconds" in one["build"]):
         megabytes = [f"{cost[key] / 1e6:,.0f}" for key in ("memory", "passages bytes", "index bytes")]
         seconds = [f"{cost[key]:,.0f}" for key in ("seconds", "cpu seconds")]
         lines.append("| " + " | ".join([f"{cost['passages']:,}", *seconds, *megabytes]) + " |")
-    heads = ["ms", "ms p95", *(f"@{k}" for k in CUTOFFS)]
-    lines += ["", f"| passages | retriever | {' | '.join(heads)} |", "|---" * (len(heads) + 2) + "|"]
+    lines += ["", "| passages | retriever | ms | ms p95 |", "|---|---|---|---|"]
     for one in found.values():
-        for retriever, values in one["retrievers"].items():
-            cells = [f"{values[head]:.1f}" for head in heads]
-            lines.append(f"| {one['build']['passages']:,} | {retriever} | {' | '.join(cells)} |")
+        for retriever, (middle, high) in one["ms"].items():
+            lines.append(f"| {one['build']['passages']:,} | {retriever} | {middle:.1f} | {high:.1f} |")
     return "\n".join(lines)
 
 
-def plot(found: dict[str, Any], path: Path) -> None:
-    """Draw recall@1 over the milliseconds of a question, a marker for each size."""
+def plot(found: dict[str, Any], recall: dict[str, Any], path: Path) -> None:
+    """Draw recall over the milliseconds of a question at the size of the tables of recall, which is the first's."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    size = next(iter(found.values()))["build"]["passages"]
+    times = {
+        name: ms for one in found.values() if one["build"]["passages"] == size for name, (ms, _) in one["ms"].items()
+    }
+    figure = Figure(figsize=(7, 4), layout="constrained")
     axis = figure.subplots()
-    for one, marker in zip(found.values(), "os^Dv", strict=False):
-        values = list(one["retrievers"].values())
-        label = f"{one['build']['passages'] / 1e6:.2g} million passages"
-        axis.plot([row["ms"] for row in values], [row["@1"] for row in values], marker, label=label)
-        for name, row in zip(one["retrievers"], values, strict=True):
-            axis.annotate(name, (row["ms"], row["@1"]), (5, 5), textcoords="offset points", fontsize=8)
+    for k, marker in ((5, "s"), (1, "o")):
+        values = {name: recall[name][f"gold_any@{k}"]["value"] for name in times}
+        axis.plot([times[name] for name in values], list(values.values()), marker, label=f"gold recall @{k}")
+    for number, (name, ms) in enumerate(times.items(), start=1):
+        for k in (1, 5):
+            axis.annotate(
+                str(number),
+                (ms, recall[name][f"gold_any@{k}"]["value"]),
+                (4, 4),
+                textcoords="offset points",
+                fontsize=8,
+            )
     axis.set_xscale("log")
-    axis.set_xlabel("ms a question")
-    axis.set_ylabel("gold recall@1, %")
-    axis.margins(0.2)
-    axis.legend(fontsize=8, loc="lower right")
+    axis.set_xlabel(f"ms a question, {size:,} passages, two CPU cores")
+    axis.set_ylabel("gold recall, %")
+    named = "\n".join(f"{number}  {name}" for number, name in enumerate(times, start=1))
+    figure.legend(
+        *axis.get_legend_handles_labels(), loc="outside right upper", fontsize=8, title=named, title_fontsize=8
+    )
     save(figure, path)
 
 
