@@ -1,0 +1,50 @@
+"""Holds 600 questions of IfQA full-train out, to choose a retriever's training by.
+
+    python experiments/benchmarks/held_out.py
+    ifqa train dense --benchmark file --split data/held-out/train.jsonl --corpus held-out-train --to models/dense-held-out
+    ifqa index held-out-pool
+    python experiments/benchmarks/retrieval.py held-out-pool --benchmark file --split data/held-out/held.jsonl
+
+It writes the questions as two files of the benchmark "file", and two corpora. `held-out-train` has the gold passages of the 1,800
+training questions alone, so that no gold passage of a held-out question is a training's negative. `held-out-pool` has the
+passages of `ifqa-pool-50k`, and a dense index of `models/dense-held-out`.
+"""
+
+import random
+from pathlib import Path
+
+from ifqa.benchmarks.file import write_file
+from ifqa.plugins import open_benchmark
+from ifqa.progress import say
+
+HELD = 600
+TRAIN = """about = "The gold passages of the questions of IfQA full-train that are not held out."
+
+[[passages.sources]]
+format = "gold"
+benchmark = "file"
+splits = ["data/held-out/train.jsonl"]
+
+[index.bm25]
+retriever = "bm25"
+"""
+
+
+def main() -> None:
+    """Write the questions and the corpora."""
+    questions = open_benchmark("ifqa").questions("full-train")
+    order = list(range(len(questions)))
+    random.Random("fold").shuffle(order)
+    held = set(order[:HELD])
+    for name, is_held in {"held": True, "train": False}.items():
+        path = Path(f"data/held-out/{name}.jsonl")
+        count = write_file(path, [one for n, one in enumerate(questions) if (n in held) == is_held])
+        say(f"{path}: {count:,} questions")
+    pool = Path("indexes/ifqa-pool-50k.toml").read_text(encoding="utf-8")
+    corpora = {"held-out-train": TRAIN, "held-out-pool": f'{pool.rstrip()}\nmodel = "models/dense-held-out"\n'}
+    for name, text in corpora.items():
+        Path(f"indexes/{name}.toml").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
