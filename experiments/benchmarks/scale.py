@@ -224,13 +224,12 @@ def markdown(found: dict[str, Any]) -> str:
 
 
 def plot(found: dict[str, Any], recall: dict[str, Any], path: Path) -> None:
-    """Draw recall over the milliseconds of a question at the size of the tables of recall, which is the first's."""
+    """Draw recall over the milliseconds of a question, of the rows that are in both; the size is that of the first corpus."""
     from matplotlib.figure import Figure
 
     size = next(iter(found.values()))["build"]["passages"]
-    times = {
-        name: ms for one in found.values() if one["build"]["passages"] == size for name, (ms, _) in one["ms"].items()
-    }
+    same = [one["ms"] for one in found.values() if one["build"]["passages"] == size]
+    times = {name: ms for each in same for name, (ms, _) in each.items() if name in recall}
     figure = Figure(figsize=(7, 4), layout="constrained")
     axis = figure.subplots()
     for k, marker in ((5, "s"), (1, "o")):
