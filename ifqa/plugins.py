@@ -202,7 +202,11 @@ def _find(kind: str, name: str) -> object:
     if ":" in name and str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))  # a user's my_module.py lies in the working directory
     new = module_name not in sys.modules
+    written = sys.dont_write_bytecode
     try:
+        sys.dont_write_bytecode = (
+            written or ":" in name
+        )  # compiled, an edit of the same size and second would be missed
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if f"{module_name}.".startswith(f"{error.name}."):
@@ -213,6 +217,8 @@ def _find(kind: str, name: str) -> object:
         raise IfqaError(f"{kind} {name!r} needs {error.name}; install it with: pip install 'ifqa[{extra}]'") from error
     except SyntaxError as error:
         raise IfqaError(f"{kind} {name!r}: {error.filename}:{error.lineno}: {error.msg}") from error
+    finally:
+        sys.dont_write_bytecode = written
     if new and module_name.partition(".")[0] != "ifqa":
         say(f"{kind} {name}: imported {inspect.getsourcefile(module) or module_name}")
     if attribute not in vars(module):
