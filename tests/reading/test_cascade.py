@@ -78,7 +78,7 @@ def test_the_estimate_is_of_every_question():
     assert len(Cascade(Scripted()).requests([PLAIN, FAR], [BRIDGE, BRIDGE])) == 2
 
 
-def test_identity_depends_on_both_readers_files(tmp_path):
+def test_the_prompt_is_part_of_the_identity_and_the_family_is_the_span_readers():
     assert Cascade.fingerprint(prompt="open-book") != Cascade.fingerprint(prompt="short")
     assert Cascade.trained() == Extractive.trained() == Cascade(Scripted()).family
 
