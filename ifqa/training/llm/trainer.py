@@ -150,7 +150,10 @@ def _adapted(reader: HF, found: Found, rank: int, seed: int) -> Any:
     set_seed(seed)
     reader.model.config.use_cache = False
     if found.adapter:
-        return PeftModel.from_pretrained(reader.model, str(found.adapter), is_trainable=True, local_files_only=True)
+        network = PeftModel.from_pretrained(reader.model, str(found.adapter), is_trainable=True, local_files_only=True)
+        # at each checkpoint peft reads the model's vocabulary from here, and would ask the hub for a name
+        network.peft_config["default"].base_model_name_or_path = str(found.folder)
+        return network
     return get_peft_model(
         reader.model, LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
     )

@@ -1,6 +1,7 @@
 """Tuning of a language model: the reader's own prompts, the loss on the answer alone, kill and resume, and split families."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
-from ifqa.models.causal import find
+from ifqa.models.causal import Found, find
 from ifqa.pipeline import opening
 from ifqa.pipeline.opening import Session, open_reader, refuse_other_families
 from ifqa.plugins import open_benchmark
@@ -213,6 +214,19 @@ def test_preferences_raise_the_first_answer_above_the_second(whole: dict[str, Pa
 def test_an_adapters_settings_do_not_depend_on_the_order_of_a_set(whole: dict[str, Path]) -> None:
     modules = json.loads((whole["sft"] / "adapter_config.json").read_text())["target_modules"]
     assert modules == sorted(modules) != []
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_checkpoint_of_an_adapter_that_is_tuned_on_asks_no_hub(
+    whole: dict[str, Path], start: str, tmp_path: Path
+) -> None:
+    adapter = tmp_path / "adapter"
+    shutil.copytree(whole["sft"], adapter)
+    settings = json.loads((adapter / "adapter_config.json").read_text())
+    (adapter / "adapter_config.json").write_text(json.dumps(settings | {"base_model_name_or_path": "smollm2"}))
+    network = trainer._adapted(opened(start, tmp_path), Found(Path(start), adapter), 4, 0)
+    network.save_pretrained(str(tmp_path / "checkpoint"))
+    assert (tmp_path / "checkpoint" / "adapter_model.safetensors").exists()
 
 
 def test_the_manifest_says_what_was_tuned_on_what(whole: dict[str, Path], start: str) -> None:
