@@ -26,6 +26,7 @@ from ifqa.training.llm.rows import Asks, Row, with_answers, with_preferences
 from ifqa.training.material import Material
 
 Method = Literal["sft", "dpo"]
+RATES: Mapping[Method, float] = {"sft": 3e-4, "dpo": 5e-5}  # learning rates, if none is given
 DEPTH = 20  # passages that are retrieved for a question; `passages` is at most this
 _REFERENCE = (
     "reference.json"  # among the checkpoints: the log probabilities of preferred and rejected answers at the start
@@ -44,7 +45,7 @@ def train(
     alone: Share = 0.5,
     epochs: Positive = 1,
     rank: Positive = 32,
-    learning_rate: NotNegative = 3e-4,
+    learning_rate: NotNegative | None = None,
     batch: Positive = 8,
     device_batch: Positive = 8,
     beta: NotNegative = 0.1,
@@ -67,7 +68,8 @@ def train(
         passages: the first retrieved passages in a prompt; if no gold passage is among them, one replaces the last.
         alone: share of the prompts that have the gold passages alone instead. With "dpo" all have.
         epochs, rank, learning_rate, batch, seed: passes over the questions, rank of the adapters on all linear layers, highest
-            rate of AdamW (after a tenth of the steps, then linear to 0), questions a step, seed of all draws.
+            rate of AdamW (after a tenth of the steps, then linear to 0; if None, that of RATES), questions a step, seed of all
+            draws.
         device_batch: questions that go through the network at once; a divisor of `batch`.
         beta: of "dpo": how much a difference of log probabilities counts.
         max_tokens: tokens of a prompt and its answer; passages that do not fit are left out, as the reader leaves them out.
@@ -84,9 +86,10 @@ def train(
         material, folder, model=model, method=method, prompt=prompt, batch=batch, device_batch=device_batch, seed=seed
     )
     found = find(model)
+    rate = RATES[method] if learning_rate is None else learning_rate
     settings = {
         "method": method, "prompt": prompt, "passages": passages, "alone": alone, "epochs": epochs, "rank": rank,
-        "learning_rate": learning_rate, "batch": batch, "beta": beta, "max_tokens": max_tokens, "seed": seed,
+        "learning_rate": rate, "batch": batch, "beta": beta, "max_tokens": max_tokens, "seed": seed,
     }  # fmt: skip
     base = base_of(Path(model)) if found.adapter else model
     inputs = {

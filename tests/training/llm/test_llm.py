@@ -236,7 +236,14 @@ def test_the_manifest_says_what_was_tuned_on_what(whole: dict[str, Path], start:
     assert made["sft"]["start"] == {}
     assert made["dpo"]["start"] == {"name": str(whole["sft"]), "sha256": find(str(whole["sft"])).identity}
     assert made["sft"]["record"]["steps"] == 4
+    assert made["sft"]["settings"]["learning_rate"] == 1e-2
     assert set(made["sft"]["record"]["files"]) == FILES - {"manifest.json"}
+
+
+@pytest.mark.parametrize(("method", "rate"), [("sft", 3e-4), ("dpo", 5e-5)])
+def test_each_method_has_a_learning_rate_of_its_own(start: str, tmp_path: Path, method: str, rate: float) -> None:
+    tuned(tmp_path / "made", start, method=method, learning_rate=None)
+    assert json.loads((tmp_path / "made" / "manifest.json").read_text())["settings"]["learning_rate"] == rate
 
 
 def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
