@@ -1,0 +1,80 @@
+"""Counts wrong answers that are answers of the real world: what the same model says without the supposition, or the passages.
+
+    ifqa probe ifqa-dev-gold --reader llm --prompt short --model MODEL --limit 300      # after ifqa run with the same flags
+    python experiments/benchmarks/real_world.py NAME
+    python experiments/benchmarks/real_world.py NAME --closed-book OTHER
+
+NAME and OTHER are folders of `experiments/`, as `ifqa run` prints them. IfQA's and NQ-Swap's files lack the answers of the real
+world, so they are taken from the model itself:
+
+- Without --closed-book they are its answers to the questions without their if-clauses, from the same passages: those of the
+  probe "no-supposition". A question whose if-clause was not found is left out, and counted.
+- With --closed-book they are its answers without passages, from memory: those of the experiment OTHER.
+
+The share is over all questions that are counted, as in `ifqa.scoring.outcomes`: a right answer is none, even if it is also the
+answer of the real world. "Same answers" counts right ones, too: how often supposition or passages changed nothing.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+
+import ifqa
+from ifqa.config.experiment import load_experiment
+from ifqa.errors import IfqaError
+from ifqa.pipeline.asking import PREDICTIONS
+from ifqa.pipeline.probe import FOLDER
+from ifqa.pipeline.upstream import read_predictions
+from ifqa.records import Answer
+from ifqa.scoring.measures.exact_match import exact_match
+from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.statistics import mean_interval
+
+PROBE = "no-supposition"
+
+
+def main() -> None:
+    """Count and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment")
+    parser.add_argument("--closed-book", default="", metavar="OTHER", help="an experiment on the same questions")
+    arguments = parser.parse_args()
+    name, other = arguments.experiment, arguments.closed_book
+    factual = {one.question.id: one.text for one in ifqa.answers(other)} if other else without_supposition(name)
+    for line in told(ifqa.answers(name), factual):
+        print(line)
+
+
+def without_supposition(name: str) -> dict[str, str]:
+    """Question id -> the answer to its main clause alone.
+
+    Raises:
+        IfqaError: the experiment was not probed.
+    """
+    path = load_experiment(name).folder / FOLDER / PROBE / PREDICTIONS
+    if not path.exists():
+        raise IfqaError(f"there is no {path}; make it with: ifqa probe {name}")
+    return {one.question_id: one.answer for one in read_predictions(path).values()}
+
+
+def told(answers: Sequence[Answer], factual: Mapping[str, str]) -> list[str]:
+    """The lines to print.
+
+    Raises:
+        IfqaError: none of the questions has an answer of the real world.
+    """
+    there = [one for one in answers if one.question.id in factual]
+    if not there:
+        raise IfqaError(f"none of {len(answers)} questions has an answer of the real world; wanted the same questions")
+    right = [exact_match(one.text, one.question.answers) == 1 for one in there]
+    same = [one.text != "" and normalize(one.text) == normalize(factual[one.question.id]) for one in there]
+    wrong = [float(alike and not exact) for alike, exact in zip(same, right, strict=True)]
+    mean, low, high = (100 * one for one in mean_interval(wrong, 0))
+    return [
+        f"{len(there)} questions, {len(answers) - len(there)} left out, EM {100 * sum(right) / len(there):.1f}",
+        f"answered the real world: {mean:.1f}% [{low:.1f}, {high:.1f}]",
+        f"same answers, right ones too: {100 * sum(same) / len(there):.1f}%",
+    ]
+
+
+if __name__ == "__main__":
+    main()
