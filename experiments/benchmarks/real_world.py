@@ -24,12 +24,12 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.asking import PREDICTIONS
 from ifqa.pipeline.probe import FOLDER
 from ifqa.pipeline.upstream import read_predictions
-from ifqa.records import Answer
-from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.outcomes import outcome
 from ifqa.scoring.statistics import mean_interval
+from ifqa.scoring.summary import Row
 
-PROBE = "no-supposition"
+PROBE, REAL_WORLD = "no-supposition", "answered the real world"
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     arguments = parser.parse_args()
     name, other = arguments.experiment, arguments.closed_book
     factual = {one.question.id: one.text for one in ifqa.answers(other)} if other else without_supposition(name)
-    for line in told(ifqa.answers(name), factual):
+    for line in told(ifqa.run(name).rows, factual):
         print(line)
 
 
@@ -56,22 +56,21 @@ def without_supposition(name: str) -> dict[str, str]:
     return {one.question_id: one.answer for one in read_predictions(path).values()}
 
 
-def told(answers: Sequence[Answer], factual: Mapping[str, str]) -> list[str]:
+def told(rows: Sequence[Row], factual: Mapping[str, str]) -> list[str]:
     """The lines to print.
 
     Raises:
         IfqaError: none of the questions has an answer of the real world.
     """
-    there = [one for one in answers if one.question.id in factual]
+    there = [one for one in rows if one["id"] in factual]
     if not there:
-        raise IfqaError(f"none of {len(answers)} questions has an answer of the real world; wanted the same questions")
-    right = [exact_match(one.text, one.question.answers) == 1 for one in there]
-    same = [one.text != "" and normalize(one.text) == normalize(factual[one.question.id]) for one in there]
-    wrong = [float(alike and not exact) for alike, exact in zip(same, right, strict=True)]
-    mean, low, high = (100 * one for one in mean_interval(wrong, 0))
+        raise IfqaError(f"none of {len(rows)} questions has an answer of the real world; wanted the same questions")
+    found = [outcome(one, "EM", "", factual[one["id"]]) for one in there]
+    same = [one["answer"] != "" and normalize(one["answer"]) == normalize(factual[one["id"]]) for one in there]
+    mean, low, high = (100 * one for one in mean_interval([float(one == REAL_WORLD) for one in found], 0))
     return [
-        f"{len(there)} questions, {len(answers) - len(there)} left out, EM {100 * sum(right) / len(there):.1f}",
-        f"answered the real world: {mean:.1f}% [{low:.1f}, {high:.1f}]",
+        f"{len(there)} questions, {len(rows) - len(there)} left out, EM {100 * found.count('right') / len(there):.1f}",
+        f"{REAL_WORLD}: {mean:.1f}% [{low:.1f}, {high:.1f}]",
         f"same answers, right ones too: {100 * sum(same) / len(there):.1f}%",
     ]
 
