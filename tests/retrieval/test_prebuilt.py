@@ -148,7 +148,7 @@ def test_an_index_of_other_passages_is_refused(texts, told, published, tmp_path)
     [
         ("absent", r"2021.tar.gz \(HTTP 404 Not Found\)"),
         ("checksum", "MD5 .*, published is 0{12}…; it was removed"),
-        ("no archive", "Pyserini cannot unpack .*; make room if the disk is full, or remove that file"),
+        ("no archive", "cannot unpack .*; make room if the disk is full, or remove that file"),
         ("room", "needs about .* bytes while it is unpacked, .* has 10 free; make room, or set PYSERINI_CACHE"),
     ],
 )
