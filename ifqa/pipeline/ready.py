@@ -107,7 +107,7 @@ def _prebuilt(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
         if table and (name := table.get("prebuilt")):
             what = f"the prebuilt index {name}"
             try:
-                folder, size = prebuilt.place(name, 0), prebuilt.entry(name, 0)[prebuilt.SIZE]
+                folder, size = prebuilt.place(name), prebuilt.entry(name).bytes
             except IfqaError as error:
                 yield Need(what, str(error))
                 continue

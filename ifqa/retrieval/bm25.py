@@ -164,7 +164,7 @@ class BM25(Indexed):
             title: also index the titles, as a field of their own, for searches with `title_weight`.
             threads: files indexed at a time; 0 for one per core.
             memory_gb: see `ifqa.retrieval.jvm.java`.
-            prebuilt: an index that Pyserini publishes, such as "wikipedia-dpr-100w", which is fetched instead; the corpus's
+            prebuilt: an index that Pyserini publishes, "wikipedia-dpr-100w" or "-slim", which is fetched instead; the corpus's
                 passages must be those that it was made from.
 
         Raises:
@@ -207,15 +207,15 @@ class BM25(Indexed):
         write_json(folder / _FACTS, {"stemmer": stemmer, "title": title, "passages": count})
 
     @classmethod
-    def built_from(cls, prebuilt: str = "", memory_gb: float = 0.0, **_: object) -> str:
+    def built_from(cls, prebuilt: str = "", **_: object) -> str:
         """The MD5 of a prebuilt index's archive."""
-        return str(entry(prebuilt, memory_gb)["md5"]) if prebuilt else ""
+        return entry(prebuilt).md5 if prebuilt else ""
 
     @classmethod
-    def forecast(cls, passages: int, prebuilt: str = "", memory_gb: float = 0.0, **_: object) -> Cost | None:
+    def forecast(cls, passages: int, prebuilt: str = "", **_: object) -> Cost | None:
         """What `build` will take, extrapolated from 410,612 passages on two cores; None for a prebuilt index."""
         if prebuilt:
-            entry(prebuilt, memory_gb)
+            entry(prebuilt)
             return None
         return Cost(_START + passages / _PER_SECOND, passages * _BYTES, _INDEXING_MEMORY)
 

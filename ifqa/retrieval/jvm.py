@@ -25,12 +25,13 @@ MEMORY = "IFQA_JAVA_GB"
 
 _OPTIONS = (
     "-Xrs",  # leave signals to Python; else Ctrl-C ends the process at once, a notebook's kernel too
-    # HotSpot cuts the stack of Python's main thread to the size of a Java thread's stack, by default 1 MiB, as soon as the
-    # thread calls Java. Python 3.12 and later count on more: deep JSON would end the process (os_linux.cpp, capture_initial_stack).
+    # HotSpot cuts the stack of Python's main thread to that of a Java thread, by default 1 MiB, once the thread calls Java
+    # (os_linux.cpp, capture_initial_stack). Python 3.12 and later count on more: deep JSON would end the process.
     "-Xss8m",
     "-XX:-UsePerfData",  # no files in the temporary folder
     f"-Djava.util.logging.config.file={os.devnull}",  # Lucene would log to stderr through java.util.logging
     "-Dslf4j.internal.verbosity=ERROR",
+    "--enable-native-access=ALL-UNNAMED",  # Lucene maps files; without it Java warns of that
 )
 # For searching. The serial collector takes less than half of the default collector's resident memory, at the same speed.
 # The silent logger starts half a second faster: log4j's own logger searches the whole jar for plugins.

@@ -1,7 +1,7 @@
-"""Lucene indexes that Pyserini publishes: its table names them, and its cache holds them.
+"""Lucene indexes that Pyserini publishes of DPR's passages: fetched into Pyserini's cache, where Pyserini finds them too.
 
-Pyserini's downloader begins anew after a broken connection, so `ifqa.storage.remote` fetches the archive. An index in
-Pyserini's cache, ~/.cache/pyserini or $PYSERINI_CACHE, is used from there, and Pyserini uses one that is put there.
+The table is a copy of Pyserini 1.6's (pyserini/prebuilt_index_info.py): Pyserini 2 asks the network for its table whenever the
+module is imported. The cache is ~/.cache/pyserini or $PYSERINI_CACHE.
 """
 
 import os
@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping, Sequence
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,50 +18,60 @@ from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.progress import say
 from ifqa.retrieval.jvm import java
-from ifqa.storage.remote import Remote, Unreachable, download_all
+from ifqa.storage.remote import Remote, download_all
 
-SIZE = "size compressed (bytes)"  # of an entry
 _SAMPLE = 20  # documents of an index that are looked up among the passages
 
 
-def entry(name: str, memory_gb: float) -> Mapping[str, Any]:
-    """Pyserini's entry of an index: `urls`, `filename`, `md5`, `documents` and the bytes of the archive.
+@dataclass(frozen=True)
+class Entry:
+    """A published archive; it holds one folder."""
+
+    url: str
+    bytes: int
+    md5: str
+
+
+_PLACE = "https://rgw.cs.uwaterloo.ca/pyserini/indexes/lucene-index"
+TABLE = {
+    "wikipedia-dpr-100w": Entry(
+        f"{_PLACE}.wikipedia-dpr-100w.20210120.d1b9e6.tar.gz", 9_177_917_732, "7b58c08da992b2ea7e96667f0b176651"
+    ),
+    "wikipedia-dpr-100w-slim": Entry(
+        f"{_PLACE}.wikipedia-dpr-100w-slim.20210120.d1b9e6.tar.gz", 1_810_337_190, "5d24352f0de6ae75b60e11a9cf622251"
+    ),
+}
+
+
+def entry(name: str) -> Entry:
+    """The entry of an index.
 
     Raises:
-        IfqaError: the table has no BM25 index of that name.
+        IfqaError: the table has no index of that name.
     """
-    java(memory_gb)  # before pyserini starts a JVM of its own, which fails (see `ifqa.retrieval.jvm`)
-    table: dict[str, dict[str, Any]] = import_module("pyserini.prebuilt_index_info").TF_INDEX_INFO
-    if name not in table:
-        raise unknown("prebuilt index", name, table)
-    return table[name]
+    if name not in TABLE:
+        raise unknown("prebuilt index", name, TABLE)
+    return TABLE[name]
 
 
-def place(name: str, memory_gb: float) -> Path:
+def place(name: str) -> Path:
     """Where Pyserini's cache has an index, or will have it (pyserini/util.py:198-260)."""
-    one = entry(name, memory_gb)
-    return _cache() / f"{one['filename'].partition('.tar.gz')[0]}.{one['md5']}"
+    published = entry(name)
+    return _cache() / f"{_file_name(published).removesuffix('.tar.gz')}.{published.md5}"
 
 
-def fetch(name: str, memory_gb: float) -> Path:
+def fetch(name: str) -> Path:
     """The folder of an index in Pyserini's cache; it is fetched if it is not there.
 
     Raises:
         IfqaError: it cannot be fetched or unpacked, is not the published one, or the disk has no room for it.
     """
-    folder, one = place(name, memory_gb), entry(name, memory_gb)
+    folder, published = place(name), entry(name)
     if folder.exists():
         return folder
-    _require_room(name, one)
-    archive = _cache() / f"ifqa-{one['filename']}"
-    for url in one["urls"]:
-        try:
-            download_all([Remote(url, archive, one[SIZE], "md5", one["md5"])], _cache())
-            break
-        except Unreachable as error:
-            if url == one["urls"][-1]:
-                raise
-            say(f"{str(error).partition('; ')[0]}; the next address is tried")
+    _require_room(name, published)
+    archive = _cache() / f"ifqa-{_file_name(published)}"
+    download_all([Remote(published.url, archive, published.bytes, "md5", published.md5)], _cache())
     say(f"{archive.name}: unpacking into {folder}")
     try:
         with tempfile.TemporaryDirectory(prefix="ifqa-", dir=_cache()) as aside, tarfile.open(archive, "r:gz") as tar:
@@ -90,7 +100,7 @@ def put(name: str, memory_gb: float, passages: Path, folder: Path) -> int:
     Raises:
         IfqaError: as `fetch`; or the index is of other passages or another language.
     """
-    found = fetch(name, memory_gb)
+    found = fetch(name)
     count = _check(name, found, PassageStore(passages), memory_gb)
     for path in found.iterdir():
         (folder / path.name).unlink(missing_ok=True)
@@ -101,15 +111,19 @@ def put(name: str, memory_gb: float, passages: Path, folder: Path) -> int:
     return count
 
 
+def _file_name(published: Entry) -> str:
+    return published.url.rpartition("/")[2]
+
+
 def _cache() -> Path:
     folder = os.environ.get("PYSERINI_CACHE") or Path.home() / ".cache" / "pyserini"  # pyserini/util.py:191-195
     return Path(folder) / "indexes"
 
 
-def _require_room(name: str, one: Mapping[str, Any]) -> None:
+def _require_room(name: str, published: Entry) -> None:
     folder = _cache()
     folder.mkdir(parents=True, exist_ok=True)
-    free, needed = shutil.disk_usage(folder).free, 2 * one[SIZE]  # the archive and what is unpacked
+    free, needed = shutil.disk_usage(folder).free, 2 * published.bytes  # the archive and what is unpacked
     if needed > free:
         raise IfqaError(
             f"prebuilt index {name} needs about {needed:,} bytes while it is unpacked, {folder} has {free:,} free; make room, or "

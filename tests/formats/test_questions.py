@@ -238,13 +238,10 @@ def test_pyserini_reads_our_topics(tmp_path):
     from ifqa.retrieval.jvm import java
 
     write_topics(tmp_path / "x.tsv", QUESTIONS)
-    reader = java().autoclass(
-        "io.anserini.search.topicreader.TopicReader"
-    )  # what pyserini's get_topics_with_reader calls
-    topics = reader.getTopicsWithStringIdsFromFileWithTopicReaderClass(
-        "io.anserini.search.topicreader.TsvStringTopicReader", str(tmp_path / "x.tsv")
-    )
-    found = {name: topics.get(name).get("title") for name in topics.keySet().toArray()}
+    name = java().autoclass
+    path = name("java.nio.file.Paths").get(str(tmp_path / "x.tsv"))
+    topics = name("io.anserini.search.topicreader.TsvStringTopicReader")(path).read()
+    found = {key: topics.get(key).get("title") for key in topics.keySet().toArray()}
     assert found == {one.id: one.text for one in read_questions(tmp_path / "x.tsv")}
 
 
