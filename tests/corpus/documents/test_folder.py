@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,28 @@ def test_a_pdf_without_its_library_is_refused_with_the_way_to_install_it(docs, m
 def test_a_file_that_cannot_be_read_is_left_out(docs, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
     assert [one.reason for one in found(folder(str(docs))) if one.kind == "closed"] == ["no permission to read it"]
+
+
+def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, capsys):
+    monkeypatch.chdir(docs)
+    (docs / "indexes").mkdir()
+    before = build(docs)
+    shutil.copytree(docs / "indexes", docs / "notes/another/indexes")
+    (docs / "experiments").mkdir()
+    (docs / "experiments/RESULTS.md").write_text("# Results\n\nThe lamp is lit.")
+    (docs / "experiments/mine.md").write_text("The keeper is Ada.")
+    after = build(docs)
+    assert after.keys() - before.keys() == {"experiments/mine.md#0:line=1"}
+    listed = {one["id"] for one in shards.bad_pages(Path("indexes/mine/passages")) if one["kind"] == "ifqa"}
+    assert listed == {"indexes/mine/passages", "notes/another/indexes/mine/passages", "experiments/RESULTS.md"}
+    capsys.readouterr()
+    build(docs)
+    assert "made from exactly this before" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("manifest", ["{}", "[" * 100_000, '{"record": 1}', '{"name": "An app", "icons": []}'])
+def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
+    (docs / "app").mkdir()
+    (docs / "app/manifest.json").write_text(manifest)
+    (docs / "app/readme.md").write_text("The keeper is Ada.")
+    assert "app/readme.md" in {one.name for one in found(folder(str(docs))) if not one.kind}
