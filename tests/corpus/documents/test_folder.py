@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -39,13 +40,13 @@ def build(path, **settings):
 
 def read(monkeypatch):
     """The names of the files whose bytes are read as documents from now on."""
-    names, plain = [], reading.cut
+    names, plain = [], reading.WORKER.read
 
-    def cut(name, *rest):
-        names.append(name)
-        return plain(name, *rest)
+    def read(request, data):
+        names.append(request["name"])
+        return plain(request, data)
 
-    monkeypatch.setattr(reading, "cut", cut)
+    monkeypatch.setattr(reading.WORKER, "read", read)
     return names
 
 
@@ -221,3 +222,26 @@ def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
     (docs / "app/manifest.json").write_text(manifest)
     (docs / "app/readme.md").write_text("The keeper is Ada.")
     assert "app/readme.md" in {one.name for one in found(folder(str(docs))) if not one.kind}
+
+
+def test_a_file_over_which_its_reader_ends_is_left_out_with_the_reason(docs):
+    style = '<w:style w:styleId="a"><w:name w:val="heading {}"/></w:style>'
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    parts = {
+        "word/document.xml": f"<w:document {word}><w:p><w:r><w:t>A lamp.</w:t></w:r></w:p></w:document>",
+        "word/styles.xml": f"<w:styles {word}>{style.format('1' * 5_000)}</w:styles>",
+    }
+    for name, packing in (("levels", zipfile.ZIP_STORED), ("packed", zipfile.ZIP_BZIP2)):
+        with zipfile.ZipFile(docs / f"{name}.docx", "w", packing) as archive:
+            for part, text in parts.items():
+                archive.writestr(part, text)
+    data = bytearray((docs / "packed.docx").read_bytes())
+    data[80:90] = b"\xff" * 10
+    (docs / "packed.docx").write_bytes(data)
+    (docs / "deep.jsonl").write_text('{"text": ' + "[" * 950 + "]" * 950 + "}")
+    files = {name.partition("#")[0] for name in build(docs)}
+    listed = {one["id"]: one["reason"] for one in shards.bad_pages(Path("indexes/mine/passages"))}
+    assert len(files) == 27
+    assert "ValueError" in listed["levels.docx"]
+    assert "OSError" in listed["packed.docx"]
+    assert "RecursionError" in listed["deep.jsonl"]
