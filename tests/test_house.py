@@ -124,11 +124,6 @@ def test_plugins_do_not_import_one_another(kind):
         assert not imports()[plugin] & plugins
 
 
-def test_no_file_has_more_than_300_lines():
-    lengths = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in modules().values()}
-    assert {path: length for path, length in lengths.items() if length > 300} == {}
-
-
 def test_no_file_lies_deeper_than_three_folders():
     assert [path for path in modules().values() if len(path.relative_to(PACKAGE).parts) > 3] == []
 

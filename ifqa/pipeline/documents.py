@@ -12,6 +12,7 @@ from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.documents.folder import existing
 from ifqa.errors import IfqaError
+from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, write
 
 _ABOUT = """# The documents of a folder, as a corpus: `ifqa ask --docs` wrote this file once, and keeps what you change in it.
@@ -43,15 +44,18 @@ def corpus_of(
     name = _name(place, include, exclude)
     file = experiment.root / "indexes" / f"{name}.toml"
     indexes = load_corpus(experiment.corpus, experiment.root).indexes
-    if not file.exists():
-        patterns = {"include": list(include), "exclude": list(exclude)}
-        source = {"format": "documents", "path": str(place)} | {key: found for key, found in patterns.items() if found}
-        about = tomli_w.dumps({"about": f"Documents of {place}."})
-        _append(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
-    known = load_corpus(name, experiment.root).indexes
-    for index in experiment.indexes:
-        if index not in known:
-            _append(file, "\n", {"index": {index: dict(indexes[index])}})
+    with lock(file.with_suffix(""), wait=True):
+        if not file.exists():
+            patterns = {"include": list(include), "exclude": list(exclude)}
+            source = {"format": "documents", "path": str(place)} | {
+                key: value for key, value in patterns.items() if value
+            }
+            about = tomli_w.dumps({"about": f"Documents of {place}."})
+            _append(file, f"{_ABOUT}{about}\n[[passages.sources]]\n", source)
+        known = load_corpus(name, experiment.root).indexes
+        for index in experiment.indexes:
+            if index not in known:
+                _append(file, "\n", {"index": {index: dict(indexes[index])}})
     return name
 
 

@@ -250,7 +250,7 @@ def prepare(experiment: Experiment) -> None:
             for part in parts:  # no lock: several experiments may read a finished corpus at once
                 say(f"{corpus.folder / part}: nothing to do, made from exactly this before")
             return
-        with lock(corpus.folder):
+        with lock(corpus.folder, wait=True):  # of several first questions, one builds and the others use what it built
             build_passages(corpus)
             for index in experiment.indexes:
                 build_index(corpus, index)

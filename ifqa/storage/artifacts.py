@@ -115,20 +115,27 @@ def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) 
 
 
 @contextmanager
-def lock(folder: Path) -> Iterator[None]:
+def lock(folder: Path, wait: bool = False) -> Iterator[None]:
     """Keep every other process out of the folder of a corpus or an experiment; a process that dies releases its lock.
 
     On a read-only file system nothing is locked: finished artifacts can be used, and none can be made.
 
+    Args:
+        folder: holds the lock's file; created if missing.
+        wait: wait for another process that holds the lock, and say so after a second.
+
     Raises:
-        IfqaError: another process holds the lock.
+        IfqaError: another process holds the lock, and `wait` is not set.
     """
     guard = FileLock(folder / ".lock", timeout=0, is_singleton=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        guard.acquire()
+        guard.acquire(timeout=1 if wait else 0)
     except Timeout as error:
-        raise IfqaError(f"another process is at work in {folder}; wait until it ends, or stop it") from error
+        if not wait:
+            raise IfqaError(f"another process is at work in {folder}; wait until it ends, or stop it") from error
+        say(f"another process is at work in {folder}; waiting until it ends")
+        guard.acquire(timeout=-1)
     except OSError as error:
         if error.errno != errno.EROFS:
             raise

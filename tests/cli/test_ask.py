@@ -3,10 +3,11 @@
 import csv
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from command_line import ifqa_here
+from command_line import ifqa, ifqa_here
 from mixed_documents import make
 from outside_plugins import five_questions
 
@@ -54,6 +55,14 @@ def test_a_folder_is_indexed_and_the_answer_says_where_it_stands(docs):
     assert found["support"]["source"] == "manuals/handbook.pdf, p. 2 · 2 The wheel"
     assert found["searched"] == {"corpus": name, "passages": 64, "folders": [str(docs)], "files": 27, "left_out": 8}
     assert "read again" not in again.stderr
+
+
+def test_of_two_first_questions_at_once_one_indexes_and_both_are_answered(docs):
+    with ThreadPoolExecutor() as pool:
+        both = list(pool.map(lambda _: ifqa("ask", "-e", "mine", ASKED, "--docs", str(docs), folder="."), range(2)))
+    assert [told.returncode for told in both] == [0, 0]
+    assert both[0].stdout == both[1].stdout
+    assert sorted("passages indexed" in told.stderr for told in both) == [False, True]
 
 
 def test_a_corpus_file_that_was_edited_is_kept(docs):

@@ -116,6 +116,19 @@ def test_a_second_process_is_kept_out(tmp_path):
         pass
 
 
+def test_a_process_that_waits_goes_on_when_the_other_ends(tmp_path):
+    script = (
+        "from pathlib import Path; from ifqa.storage import artifacts\n"
+        f"with artifacts.lock(Path({str(tmp_path)!r}), wait=True): print('in')"
+    )
+    with artifacts.lock(tmp_path):
+        other = subprocess.Popen(
+            [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert other.stderr.readline() == f"another process is at work in {tmp_path}; waiting until it ends\n"
+    assert other.communicate() == ("in\n", "")
+
+
 def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
     script = (
         "from pathlib import Path; from ifqa.storage import artifacts\n"

@@ -1,6 +1,7 @@
 """Cuts a document into passages of about 100 words that end at sentences, each below one heading."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
@@ -20,33 +21,47 @@ class _Section:
 
     def __init__(self, headings: Iterable[str] = ()) -> None:
         self.headings = tuple(headings)
-        self.text = ""
         self.paragraphs: list[int] = []
-        self.places: list[tuple[int, int]] = []
+        self._pieces: list[str] = []
+        self._length = 0
+        self._places: list[int] = []
+        self._starts: list[int] = []  # of each place, the first character
+
+    @property
+    def text(self) -> str:
+        """The whole text; joined once, since a section may have a million lines."""
+        if len(self._pieces) > 1:
+            self._pieces = [" ".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
 
     def add(self, text: str, place: int, opens: bool) -> None:
-        start = len(self.text) + bool(self.text)
-        self.text += f" {text}" if self.text else text
+        start = self._length + bool(self._pieces)
+        self._pieces.append(text)
+        self._length = start + len(text)
         if opens or not self.paragraphs:
             self.paragraphs.append(start)
-        if not self.places or self.places[-1][0] != place:
-            self.places.append((place, start))
+        if not self._places or self._places[-1] != place:
+            self._places.append(place)
+            self._starts.append(start)
 
     def sentences(self, longest: int) -> list[tuple[int, int]]:
         """Start and end of each sentence; none goes beyond a paragraph, and one of more than `longest` words is cut."""
         found: list[tuple[int, int]] = []
-        for start, end in zip(self.paragraphs, [*self.paragraphs[1:], len(self.text)], strict=True):
+        text = self.text
+        for start, end in zip(self.paragraphs, [*self.paragraphs[1:], len(text)], strict=True):
             place = start
-            for sentence in sentences(self.text[start:end]):
+            for sentence in sentences(text[start:end]):
                 found += _pieces(sentence, place, longest)
                 place += len(sentence)
         return found
 
     def places_of(self, start: int, end: int) -> list[tuple[int, int]]:
         """The pages or lines of a part of the text, each with its first character in that part."""
-        within = [(place, at - start) for place, at in self.places if start < at < end]
-        first = next(place for place, at in reversed(self.places) if at <= start)
-        return [(first, 0), *within]
+        first, last = bisect_right(self._starts, start) - 1, bisect_left(self._starts, end)
+        return [
+            (place, max(at - start, 0))
+            for place, at in zip(self._places[first:last], self._starts[first:last], strict=True)
+        ]
 
 
 def cut(name: str, runs: Iterable[Run], unit: Unit, words: int = 100, overlap: int = 0) -> Iterator[Passage]:
@@ -65,10 +80,10 @@ def cut(name: str, runs: Iterable[Run], unit: Unit, words: int = 100, overlap: i
     """
     number = 0
     for section in _sections(runs):
-        title = " › ".join([clean(name), *section.headings])
+        title, text = " › ".join([clean(name), *section.headings]), section.text
         for start, end in _spans(section, words, overlap):
             places = section.places_of(start, end)
-            yield Passage(passage_id(name, number, unit, places), title, section.text[start:end])
+            yield Passage(passage_id(name, number, unit, places), title, text[start:end])
             number += 1
 
 
@@ -86,38 +101,38 @@ def _sections(runs: Iterable[Run]) -> Iterator[_Section]:
             continue
         if not bare:
             yield section
-        above = [one for one in above if one[0] < run.level]
+        while above and above[-1][0] >= run.level:
+            above.pop()
         above.append((run.level, text[:_LONGEST]))
-        if not bare or not section.text:
+        if not bare or not section.paragraphs:
             section = _Section()
         section.headings, bare = tuple(heading for _, heading in above[-_DEEPEST:]), True
         section.add(text if _ENDED.search(text) else f"{text}.", run.place, True)
-    if section.text:
+    if section.paragraphs:
         yield section
 
 
 def _spans(section: _Section, words: int, overlap: int) -> Iterator[tuple[int, int]]:
     """Start and end of each passage of a section."""
-    several = section.sentences(words)
-    counts = [len(section.text[start:end].split()) for start, end in several]
+    sentences_, text = section.sentences(words), section.text
+    counts = [len(text[start:end].split()) for start, end in sentences_]
     total = sum(counts)
     parts = 1 if total <= words * _SLACK else -(-total // words)
-    behind = list(accumulate(counts, initial=0))
+    behind = list(accumulate(counts, initial=0))  # words before each sentence; it rises, since no sentence is empty
     first = 0
     for part in range(1, parts + 1):
         aim = total * part / parts
-        last = (
-            min(range(first, len(several)), key=lambda n: abs(behind[n + 1] - aim)) + 1
-            if first < len(several)
-            else first
-        )
-        last = len(several) if part == parts else last
-        if last <= first:
-            continue
+        last = len(counts)
+        if first == last:
+            break
+        if part < parts:
+            after = min(bisect_left(behind, aim, lo=first + 1), last)
+            before = max(after - 1, first + 1)
+            last = before if aim - behind[before] <= behind[after] - aim else after
         begin = first
         while begin and overlap and behind[first] - behind[begin - 1] <= overlap:
             begin -= 1
-        yield several[begin][0], several[last - 1][1]
+        yield sentences_[begin][0], sentences_[last - 1][1]
         first = last
 
 

@@ -18,11 +18,14 @@ from ifqa.corpus.documents import pdf
 from ifqa.corpus.documents.reading import READERS, VERSION, Cutting, File, Made
 from ifqa.errors import IfqaError
 from ifqa.settings import Natural, Positive
-from ifqa.storage.files import sha256
+from ifqa.storage.artifacts import MANIFEST
+from ifqa.storage.files import read_json, sha256
 
 #: Key of a file, `of/name` -> bytes, time of change (ns) and SHA-256, as an earlier build found them.
 Known = Mapping[str, Sequence[int | str]]
 _MB = 1_000_000
+_LONGEST_MANIFEST = 64 * _MB  # a corpus of documents lists its files there
+_REPORTS = {("experiments", name) for name in ("RESULTS.md", "RESULTS.jsonl", "report.html")}
 
 
 class Found(NamedTuple):
@@ -34,7 +37,7 @@ class Found(NamedTuple):
         size: bytes.
         modified: time of change (ns).
         kind: "hidden", "link", "large", "other" (no kind of document), "closed" (no permission), "special" (a pipe, a device),
-            "loop" (a folder that contains itself); empty for a file to read.
+            "loop" (a folder that contains itself), "ifqa" (written by this program); empty for a file to read.
         reason: why it is left out.
     """
 
@@ -149,6 +152,8 @@ def found(source: Folder) -> Iterator[Found]:
             elif entry.is_dir(follow_symlinks=False):
                 if entry.name.startswith("."):
                     yield Found(entry.path, name, kind="hidden", reason="a hidden folder")
+                elif _is_artifact(Path(entry.path)):
+                    yield Found(entry.path, name, kind="ifqa", reason="a folder that ifqa wrote")
                 else:
                     folders.append((entry.path, f"{name}/"))
             else:
@@ -157,6 +162,18 @@ def found(source: Folder) -> Iterator[Found]:
                 except OSError as error:
                     yield Found(entry.path, name, kind="closed", reason=f"cannot be read ({error.strerror})")
         waiting += reversed(folders)
+
+
+def _is_artifact(folder: Path) -> bool:
+    """Whether ifqa wrote a folder: an index, a stage of an experiment, a trained model. Its manifest has a `record`."""
+    path = folder / MANIFEST
+    try:
+        if not path.is_file() or path.stat().st_size > _LONGEST_MANIFEST:
+            return False
+        manifest = read_json(path)
+    except (IfqaError, OSError):  # a manifest of another program, or none that can be read
+        return False
+    return isinstance(manifest, dict) and isinstance(manifest.get("record"), dict)
 
 
 def _wanted(one: Found, source: Folder) -> Iterator[Found]:
@@ -171,6 +188,8 @@ def _judged(path: str, name: str, stat: os.stat_result, source: Folder, named: b
         kind, reason = "hidden", "a hidden file"
     elif not S_ISREG(stat.st_mode):
         kind, reason = "special", "a pipe or a device; wanted a file"
+    elif tuple(Path(path).parts[-2:]) in _REPORTS:
+        kind, reason = "ifqa", "a report that ifqa wrote"
     elif suffix not in READERS:
         kind, reason = "other", f"no kind of document that is read ({suffix or 'no ending'})"
     elif stat.st_size > source.max_mb * _MB:

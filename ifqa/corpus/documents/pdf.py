@@ -1,27 +1,15 @@
 """The text of PDF files, by PDFium (the package pypdfium2): pages, headings, and no lines that every page repeats."""
 
-import atexit
-import json
-import os
 import re
-import subprocess
-import sys
-import threading
-import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
+from ifqa.corpus.documents import pdfium
 from ifqa.corpus.documents.text import Run, Unreadable
 from ifqa.errors import IfqaError
-from ifqa.workers.signals import no_interrupts
 
-_PROGRAM = Path(__file__).with_name("pdfium.py")
-_SECONDS = 300.0  # for a file; a manual of 1,000 pages takes a few
 _EDGE = 2  # lines at a page's top and bottom that may be its header or footer
 _FEW = 4  # pages from which on a repeated line is a header or footer
 _CHAPTER = 3  # pages from which on a repeated line that begins or ends with a number is the header of a chapter
@@ -30,82 +18,17 @@ _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
 
 
-class Opener:
-    """A process that opens PDF files one after another. It starts with the first one, and anew after one that ended it."""
-
-    def __init__(self, program: Path = _PROGRAM, seconds: float = _SECONDS) -> None:
-        self._program, self._seconds = program, seconds
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lock = threading.Lock()
-        atexit.register(self.close)
-
-    def read(self, data: bytes) -> Mapping[str, Any]:
-        """The pages and the outline of a PDF, as `ifqa.corpus.documents.pdfium.read` gives them.
-
-        Raises:
-            Unreadable: it has none, or the process ended over it.
-        """
-        with self._lock:
-            if self._process is None or self._process.poll() is not None:
-                self.close()
-                self._process = self._started()
-            started, line = time.monotonic(), None
-            try:
-                line = _asked(self._process, data)
-                code = 0 if line else self._process.wait()
-            finally:
-                if not line:  # it ended, or the question was interrupted
-                    self.close()
-        if not line:
-            late = time.monotonic() - started >= self._seconds
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            raise Unreadable(f"PDFium took longer than {self._seconds:g} s" if late else f"PDFium crashed ({how})")
-        answer: dict[str, Any] = json.loads(line)
-        if "why" in answer:
-            raise Unreadable(answer["why"])
-        return answer
-
-    def close(self) -> None:
-        """End the process, if it runs."""
-        if self._process is not None:
-            self._process.kill()
-            with suppress(BrokenPipeError):  # some of a file was not sent yet
-                self._process.communicate()
-            self._process = None
-
-    def _started(self) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-P", str(self._program), str(self._seconds)]  # -P: its folder hides no package
-        settings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        with no_interrupts():  # the parent decides; the process ends with its input
-            return subprocess.Popen(command, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-
-def _asked(process: "subprocess.Popen[bytes]", data: bytes) -> bytes:
-    """The line that answers a PDF; empty if the process ended."""
-    assert process.stdin
-    assert process.stdout
-    with suppress(BrokenPipeError):  # the missing answer tells
-        process.stdin.write(len(data).to_bytes(8, "big"))
-        process.stdin.write(data)
-        process.stdin.flush()
-    line = process.stdout.readline()
-    return line if line.endswith(b"\n") else b""
-
-
-_OPENER = Opener()
-
-
-def read_pdf(data: bytes, opener: Opener = _OPENER) -> Iterator[Run]:
+def read_pdf(data: bytes) -> Iterator[Run]:
     """The lines of a PDF with their pages. Headings are those of its outline, or lines that begin with a section's number.
 
     Raises:
-        Unreadable: it is no PDF, needs a password, holds no text, or PDFium crashes or takes too long over it.
+        Unreadable: it is no PDF, needs a password, or holds no text.
     """
-    found = opener.read(data)
+    texts, entries = pdfium.read(data)
     outline: dict[int, list[tuple[str, int]]] = {}
-    for page, title, level in found["outline"]:
+    for page, title, level in entries:
         outline.setdefault(page, []).append((title, level))
-    pages = _without_edges([[line.strip() for line in page if line.strip()] for page in found["pages"]])
+    pages = _without_edges([[line.strip() for line in page if line.strip()] for page in texts])
     if not any(pages):
         raise Unreadable(f"no text on its {len(pages)} pages: if they were scanned, run OCR on the file first")
     return _runs(pages, outline)

@@ -1,17 +1,22 @@
 """Reads a file as passages: a reader for each kind of file, by the end of its name."""
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from ifqa.corpus.documents import packed, pdf, plain, tables, web
 from ifqa.corpus.documents.cutting import cut
 from ifqa.corpus.documents.places import Unit
 from ifqa.corpus.documents.text import Run, Unreadable, decode
+from ifqa.corpus.documents.worker import SECONDS, Worker
 from ifqa.corpus.store import passage_line
 from ifqa.errors import IfqaError
+from ifqa.progress import say
 
+_LATE = 10  # seconds until a file that is being read is named
 VERSION = 1  # raised when a file becomes other passages, so that those of an earlier version are not used again
 
 #: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
@@ -123,11 +128,36 @@ def passages_of(file: File, cutting: Cutting) -> Lines:
         raise IfqaError(f"{file.path} changed while it was being read; run the same command again")
     if not data.strip():
         raise Unreadable("empty")
-    unit, reader = READERS[file.path.suffix.lower()]
+    request = {"name": file.name, "suffix": file.path.suffix.lower(), **asdict(cutting)}
+    told = f"{file.path}: {file.size / 1e6:,.1f} MB, still being read; left out after {SECONDS:g} seconds"
+    late = threading.Timer(_LATE, say, [told])
+    late.start()
+    try:
+        facts, lines = WORKER.read(request, data)
+    finally:
+        late.cancel()
+    return Lines(lines, facts["passages"], facts["words"])
+
+
+def read_request(request: Mapping[str, Any], data: bytes) -> tuple[dict[str, int], bytes]:
+    """The passages of a document, in the process that reads documents (see `ifqa.corpus.documents.worker`).
+
+    Args:
+        request: the file's `name` below its folder, its `suffix`, and a `Cutting`.
+        data: its bytes.
+
+    Raises:
+        Unreadable: it holds no text, or nothing that its reader reads.
+    """
+    unit, reader = READERS[request["suffix"]]
     lines, words = list[bytes](), 0
-    for passage in cut(file.name, reader(data, cutting.columns), unit, cutting.words, cutting.overlap):
+    runs = reader(data, tuple(request["columns"]))
+    for passage in cut(request["name"], runs, unit, request["words"], request["overlap"]):
         lines.append(passage_line(passage.id, passage.title, passage.text))
         words += len(passage.text.split())
     if not lines:
         raise Unreadable("no text in it")
-    return Lines(b"".join(lines), len(lines), words)
+    return {"passages": len(lines), "words": words}, b"".join(lines)
+
+
+WORKER = Worker(f"{__name__}:{read_request.__name__}")

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ifqa.progress import counted
 
 _NAMED = 8  # files whose names are said
-_KINDS = {"hidden": "hidden", "link": "links", "other": "of kinds that are not read", "special": "pipes or devices"}
+_KINDS = {
+    "hidden": "hidden",
+    "link": "links",
+    "other": "of kinds that are not read",
+    "special": "pipes or devices",
+    "ifqa": "written by ifqa",
+}
 
 
 def changes(before: Mapping[str, object], after: Mapping[str, object]) -> str:

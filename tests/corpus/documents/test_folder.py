@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -38,13 +40,13 @@ def build(path, **settings):
 
 def read(monkeypatch):
     """The names of the files whose bytes are read as documents from now on."""
-    names, plain = [], reading.cut
+    names, plain = [], reading.WORKER.read
 
-    def cut(name, *rest):
-        names.append(name)
-        return plain(name, *rest)
+    def read(request, data):
+        names.append(request["name"])
+        return plain(request, data)
 
-    monkeypatch.setattr(reading, "cut", cut)
+    monkeypatch.setattr(reading.WORKER, "read", read)
     return names
 
 
@@ -195,3 +197,51 @@ def test_a_pdf_without_its_library_is_refused_with_the_way_to_install_it(docs, m
 def test_a_file_that_cannot_be_read_is_left_out(docs, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("tools.jsonl"))
     assert [one.reason for one in found(folder(str(docs))) if one.kind == "closed"] == ["no permission to read it"]
+
+
+def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, capsys):
+    monkeypatch.chdir(docs)
+    (docs / "indexes").mkdir()
+    before = build(docs)
+    shutil.copytree(docs / "indexes", docs / "notes/another/indexes")
+    (docs / "experiments").mkdir()
+    (docs / "experiments/RESULTS.md").write_text("# Results\n\nThe lamp is lit.")
+    (docs / "experiments/mine.md").write_text("The keeper is Ada.")
+    after = build(docs)
+    assert after.keys() - before.keys() == {"experiments/mine.md#0:line=1"}
+    listed = {one["id"] for one in shards.bad_pages(Path("indexes/mine/passages")) if one["kind"] == "ifqa"}
+    assert listed == {"indexes/mine/passages", "notes/another/indexes/mine/passages", "experiments/RESULTS.md"}
+    capsys.readouterr()
+    build(docs)
+    assert "made from exactly this before" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("manifest", ["{}", "[" * 100_000, '{"record": 1}', '{"name": "An app", "icons": []}'])
+def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
+    (docs / "app").mkdir()
+    (docs / "app/manifest.json").write_text(manifest)
+    (docs / "app/readme.md").write_text("The keeper is Ada.")
+    assert "app/readme.md" in {one.name for one in found(folder(str(docs))) if not one.kind}
+
+
+def test_a_file_over_which_its_reader_ends_is_left_out_with_the_reason(docs):
+    style = '<w:style w:styleId="a"><w:name w:val="heading {}"/></w:style>'
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    parts = {
+        "word/document.xml": f"<w:document {word}><w:p><w:r><w:t>A lamp.</w:t></w:r></w:p></w:document>",
+        "word/styles.xml": f"<w:styles {word}>{style.format('1' * 5_000)}</w:styles>",
+    }
+    for name, packing in (("levels", zipfile.ZIP_STORED), ("packed", zipfile.ZIP_BZIP2)):
+        with zipfile.ZipFile(docs / f"{name}.docx", "w", packing) as archive:
+            for part, text in parts.items():
+                archive.writestr(part, text)
+    data = bytearray((docs / "packed.docx").read_bytes())
+    data[80:90] = b"\xff" * 10
+    (docs / "packed.docx").write_bytes(data)
+    (docs / "deep.jsonl").write_text('{"text": ' + "[" * 950 + "]" * 950 + "}")
+    files = {name.partition("#")[0] for name in build(docs)}
+    listed = {one["id"]: one["reason"] for one in shards.bad_pages(Path("indexes/mine/passages"))}
+    assert len(files) == 27
+    assert "ValueError" in listed["levels.docx"]
+    assert "OSError" in listed["packed.docx"]
+    assert "RecursionError" in listed["deep.jsonl"]

@@ -1,0 +1,151 @@
+"""Reads documents in a process of its own: a file that crashes, hangs, or takes too much memory ends that process alone.
+
+The process gets a line of JSON, the request, with the number of `bytes` that follow it, and these. It answers in the same way.
+An exception ends it; the last line that it wrote to stderr is the reason. A new one starts with the next file.
+"""
+
+import atexit
+import faulthandler
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import IO, Any
+
+from ifqa.corpus.documents.text import Unreadable
+from ifqa.storage.resources import PACKAGE
+from ifqa.workers.signals import no_interrupts
+
+SECONDS = 300.0  # for a file; a PDF of 1,000 pages takes a few
+MEMORY = 3 << 30  # bytes of address space of the process; macOS and Windows do not hold it to that
+_REASON = 300  # characters
+
+_Read = Callable[[Mapping[str, Any], bytes], tuple[Mapping[str, Any], bytes]]
+
+
+class Worker:
+    """A process that reads one document after another with the function `target`, "module:function".
+
+    It starts with the first document. Any number of threads may call `read`; they take turns.
+    """
+
+    def __init__(self, target: str, seconds: float = SECONDS, memory: int = MEMORY) -> None:
+        self._arguments = [target, str(seconds), str(memory)]
+        self._seconds, self._memory = seconds, memory
+        self._process: subprocess.Popen[bytes] | None = None
+        self._messages: IO[bytes] | None = None
+        self._lock = threading.Lock()
+        atexit.register(self.close)
+
+    def read(self, request: Mapping[str, object], data: bytes) -> tuple[dict[str, Any], bytes]:
+        """What `target` gives for a request and the bytes of a file.
+
+        Raises:
+            Unreadable: `target` raised that, or the process ended over the file.
+        """
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self.close()
+                self._start()
+            started, answer = time.monotonic(), None
+            assert self._process is not None
+            try:
+                answer = _exchange(self._process, request, data)
+                reason = "" if answer else self._reason(self._process.wait(), time.monotonic() - started)
+            finally:
+                if not answer:  # it ended, or the question was interrupted
+                    self.close()
+        if answer is None:
+            raise Unreadable(reason)
+        if "why" in answer[0]:
+            raise Unreadable(answer[0]["why"])
+        return answer
+
+    def close(self) -> None:
+        """End the process, if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            with suppress(BrokenPipeError):  # some of a file was not sent yet
+                self._process.communicate()
+            self._process = None
+        if self._messages is not None:
+            self._messages.close()
+            self._messages = None
+
+    def _start(self) -> None:
+        code = "from ifqa.corpus.documents.worker import main; main()"
+        path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
+        self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        with no_interrupts():  # the parent decides; the process ends with its input
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", code, *self._arguments],
+                env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._messages,
+            )
+
+    def _reason(self, code: int, seconds: float) -> str:
+        if seconds >= self._seconds:
+            return f"it takes more than {self._seconds:g} seconds to read"
+        assert self._messages is not None
+        self._messages.seek(0)
+        lines = self._messages.read().decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        if last.startswith("MemoryError") or "bad_alloc" in last or "out of memory" in last.lower():
+            return f"it takes more than {self._memory / 1e9:.1f} GB of memory to read"
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return f"its reader ended ({last[:_REASON] or how})"
+
+
+def _exchange(
+    process: "subprocess.Popen[bytes]", request: Mapping[str, object], data: bytes
+) -> tuple[dict[str, Any], bytes] | None:
+    """The answer of a process; None if it ended before."""
+    assert process.stdin
+    assert process.stdout
+    with suppress(BrokenPipeError):  # the missing answer tells
+        _send(process.stdin, request, data)
+    return _receive(process.stdout)
+
+
+def _send(handle: IO[bytes], facts: Mapping[str, object], data: bytes) -> None:
+    handle.write(json.dumps({**facts, "bytes": len(data)}).encode() + b"\n")
+    handle.write(data)
+    handle.flush()
+
+
+def _receive(handle: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
+    line = handle.readline()
+    if not line.endswith(b"\n"):
+        return None
+    facts = json.loads(line)
+    data = handle.read(facts.pop("bytes"))
+    return facts, data
+
+
+def main() -> None:
+    """The program of the process: `python -c ... TARGET SECONDS MEMORY`."""
+    target, seconds, memory = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+    module, _, name = target.partition(":")
+    read: _Read = getattr(__import__(module, fromlist=[name]), name)
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    with suppress(ImportError, ValueError, OSError):  # Windows has no such limit; macOS refuses it
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    with open(os.devnull, "w") as nowhere:
+        while received := _receive(requests):
+            faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+            try:
+                answer = read(*received)
+            except Unreadable as error:
+                answer = {"why": str(error)}, b""
+            faulthandler.cancel_dump_traceback_later()
+            _send(answers, *answer)

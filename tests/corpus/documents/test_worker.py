@@ -1,0 +1,74 @@
+"""The process that reads documents: whatever a file does to it is that file's reason, and the next file is read."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ifqa.corpus.documents.text import Unreadable
+from ifqa.corpus.documents.worker import Worker
+
+
+def read(request, data):
+    """Stands in for the readers, in the process."""
+    match data:
+        case b"crash":
+            os.abort()
+        case b"hang":
+            re.match("(a+)+$", "a" * 99 + "b")  # in C, as PDFium would
+        case b"memory":
+            bytes(1 << 31)
+        case b"raise":
+            int("1" * 5_000)
+        case b"refuse":
+            raise Unreadable("no text in it")
+        case b"print":
+            print("not an answer")
+    return {"process": os.getpid()}, data.upper()
+
+
+@pytest.fixture(scope="module")
+def worker():
+    worker = Worker(f"{__name__}:read", seconds=0.5, memory=1 << 30)
+    yield worker
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"crash", r"its reader ended \(signal 6\)"),
+        (b"hang", "it takes more than 0.5 seconds to read"),
+        (b"memory", "it takes more than 1.1 GB of memory to read"),
+        (b"raise", r"its reader ended \(ValueError: Exceeds the limit \(4300 digits\) for integer string conversion"),
+        (b"refuse", "no text in it"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_left_out_alone(worker, data, reason):
+    with pytest.raises(Unreadable, match=reason):
+        worker.read({}, data)
+    assert worker.read({}, b"fine")[1] == b"FINE"
+
+
+def test_one_process_reads_many_files_and_what_it_prints_is_no_answer(worker):
+    assert len({worker.read({}, data)[0]["process"] for data in (b"a", b"print", b"b" * 1_000_000)}) == 1
+
+
+def test_the_process_ends_with_its_parent():
+    code = (
+        f"import os, signal; from ifqa.corpus.documents.worker import Worker; worker = Worker('{__name__}:read')\n"
+        "print(worker.read({}, b'')[0]['process'], flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    child = Path(f"/proc/{int(done.stdout)}")
+    until = time.monotonic() + 10
+    while child.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not child.exists()
