@@ -1,5 +1,6 @@
 """What every request passes first: its id, the checks of `safety`, the limit on its body, and the headers of every response."""
 
+import asyncio
 import time
 from collections.abc import MutableMapping
 from typing import Any
@@ -85,11 +86,28 @@ class Gate:
             await response(problem(408, "the body did not come in time"), {"Connection": "close"})(scope, receive, send)
             return
         messages.reverse()
+        left = asyncio.Event()
 
         async def again() -> Message:
-            return messages.pop() if messages else await receive()
+            if messages:
+                return messages.pop()
+            await left.wait()
+            return {"type": "http.disconnect"}
 
-        await self._app(scope, again, send)
+        async def leave() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            left.set()
+
+        answering, leaving = asyncio.ensure_future(self._app(scope, again, send)), asyncio.ensure_future(leave())
+        try:
+            await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                answering.result()
+        finally:
+            leaving.cancel()
+            answering.cancel()
+            await asyncio.wait([answering])
 
     def _add(self, found: MutableHeaders, asked: Headers, own: str) -> None:
         """Add the headers of every response; those that the application has set stay."""

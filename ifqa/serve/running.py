@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+import signal
 import socket
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from urllib.parse import urlsplit
 
 from ifqa.config.experiment import Experiment
@@ -22,7 +25,7 @@ DOLLARS = 1.0  # the cap on a language model's cost where nobody sets one
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
 _ANY = ("0.0.0.0", "::", "")  # noqa: S104 - addresses that need a token and names
 _CONNECTIONS = 1024  # beyond it a plain 503
-_GRACE = 5.0  # seconds above the time limit that requests get after a stop
+_GRACE = 5.0  # seconds above the time limit until a stopped server has ended
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
         config = uvicorn.Config(
             make_app(service, guard), http="h11", ws="none", lifespan="on", log_config=None, access_log=False,
             server_header=False, limit_concurrency=_CONNECTIONS, h11_max_incomplete_event_size=HEADERS,
-            timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds + _GRACE), proxy_headers=False,
+            timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds) + 2, proxy_headers=False,
         )  # fmt: skip
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
@@ -153,6 +156,15 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
                 await super().startup(sockets)
                 if self.started:
                     print(f"http://{shown}:{port}", flush=True)
+
+            def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+                super().handle_exit(sig, frame)
+                for one in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(one, signal.SIG_DFL)  # a second one ends the process at once
+                # All requests have ended by then; what a thread still computes, nobody waits for
+                end = threading.Timer(limits.seconds + _GRACE, os._exit, [0])
+                end.daemon = True
+                end.start()
 
         with suppress(KeyboardInterrupt):  # the server has ended its work; the signal is raised once more after it
             Server(config).run(sockets=[listening])
