@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import MutableMapping
+from http import HTTPMethod
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -138,7 +139,8 @@ class Gate:
 
     def _note(self, scope: MutableMapping[str, Any], client: str, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "")  # the route's pattern: paths from outside would be endless
-        self._metrics.requests.labels(scope["method"] if route else "", route, str(status)).inc()
+        known = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
+        self._metrics.requests.labels(known if route else "", route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         fields = {
             "method": scope["method"][:20],

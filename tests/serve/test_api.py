@@ -252,6 +252,14 @@ def test_counts_are_kept_by_route_and_outcome(web):
     assert "ifqa_waiting" in text
 
 
+def test_methods_that_http_does_not_know_are_counted_together(web):
+    for number in range(9):
+        assert web.request(f"ODD{number}", "/v1/about").status_code == 405
+    text = web.get("/metrics").text
+    assert 'ifqa_requests_total{method="other",route="/v1/about",status="405"} 9.0' in text
+    assert "ODD" not in text
+
+
 def test_markup_of_passages_and_questions_stays_text(web):
     found = ask(web, question=f"If {HOSTILE}, who?")
     assert (found.headers["content-type"], found.headers["x-content-type-options"]) == ("application/json", "nosniff")
