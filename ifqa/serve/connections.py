@@ -4,6 +4,7 @@ uvicorn itself closes those alone that are silent after an answer.
 """
 
 import asyncio
+import sys
 from collections.abc import Collection
 from typing import ClassVar
 
@@ -78,6 +79,18 @@ class Connection(H11Protocol):
 def address(client: tuple[str, int] | None) -> str:
     """The address that a connection comes from."""
     return client[0] if client else ""
+
+
+def allow_files() -> None:
+    """Raise this process's limit on open files, where the system lets it, so that all connections can be open."""
+    if sys.platform == "win32":  # it has none
+        return
+    import resource
+
+    wanted = 2 * sizes.CONNECTIONS  # the system's own files are among them
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard) if hard >= 0 else wanted, hard))
 
 
 def configuration(app: ASGIApp, limits: Limits, port: int = 0) -> uvicorn.Config:

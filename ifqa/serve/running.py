@@ -135,11 +135,12 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
 
     from ifqa.pipeline.stages import open_system
     from ifqa.serve.app import make_app
-    from ifqa.serve.connections import configuration
+    from ifqa.serve.connections import allow_files, configuration
     from ifqa.serve.log import write_log
     from ifqa.serve.metrics import Metrics
     from ifqa.serve.service import Service
 
+    allow_files()
     with closing(address.listen()) as listening, open_system(experiment) as system:
         write_log(quiet)
         service = Service(system, limits, Metrics())

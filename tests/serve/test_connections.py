@@ -1,6 +1,7 @@
 """Connections that send nothing, dawdle or read nothing are closed, and never keep another client out."""
 
 import socket
+import sys
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection
@@ -10,6 +11,7 @@ import pytest
 from served import on_loopback
 
 from ifqa.serve import limits
+from ifqa.serve.connections import allow_files
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 QUESTION = b'{"question": "If so, who?"}'
@@ -118,6 +120,19 @@ def test_many_silent_connections_keep_nobody_out(experiment):
         for _ in range(limits.CONNECTIONS + 100):
             stack.enter_context(connected(url))
         assert status(url, "/v1/ask", QUESTION) == (200, None)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_a_server_may_open_a_file_for_each_connection():
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+    try:
+        allow_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 2 * limits.CONNECTIONS
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @contextmanager
