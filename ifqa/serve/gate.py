@@ -15,10 +15,11 @@ from ifqa.serve import limits as sizes
 from ifqa.serve.limits import Limits
 from ifqa.serve.log import begin_request, log
 from ifqa.serve.metrics import Metrics
-from ifqa.serve.problems import GONE, problem, response
+from ifqa.serve.problems import problem, response
 from ifqa.serve.safety import HEADERS, PROBES, Guard, TooLarge, read_body
 
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+_GONE = 499  # the client has left: nobody reads a response, but the log and /metrics show it
 _LONGEST_PATH = 200  # characters of a path in the log
 
 
@@ -34,7 +35,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, began, status = Headers(scope=scope), time.monotonic(), GONE
+        headers, began, status = Headers(scope=scope), time.monotonic(), _GONE
         own, client = begin_request(headers.get("x-request-id", "")), (scope.get("client") or ("",))[0]
 
         async def sending(message: Message) -> None:
