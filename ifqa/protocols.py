@@ -77,7 +77,7 @@ class Retriever(Learned):
         return None
 
     def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
-        """The steps of `search` for each question; None if it searches once."""
+        """The steps of the last `search` for each question; None if it searches once."""
         return None
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ifqa.errors import IfqaError
+from ifqa.llms.cancelling import cancellation
 from ifqa.llms.failures import Failure
 from ifqa.llms.keeping import Keeper
 from ifqa.llms.money import Account, Room
@@ -61,6 +62,7 @@ class Round:
         Raises:
             IfqaError: the server refuses, and another try would not help; completions in flight have been stored.
         """
+        await asyncio.sleep(0)  # who was cancelled before sends nothing
         concurrency = min(concurrency, len(requests))
         todo = deque((number, request, 0) for number, request in enumerate(requests))
         with ThreadPoolExecutor(concurrency, "completions") as threads:
@@ -69,11 +71,11 @@ class Round:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             except asyncio.CancelledError:
                 self._stop("interrupted")
-                if any(not task.done() for task in tasks):
+                if not cancellation() and any(not task.done() for task in tasks):
                     say(
                         f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once"
                     )
-                await asyncio.wait(tasks, timeout=GRACE)
+                    await asyncio.wait(tasks, timeout=GRACE)
                 raise
             else:
                 self._stop(self._why)  # a worker that raised stops the others
@@ -216,20 +218,32 @@ def _used(got: Completion | Failure) -> tuple[int, int] | None:
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end; in a new thread if this thread already runs a loop (Jupyter)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(coroutine)
-        return
+    """Run a coroutine to its end; in a new thread if this thread already runs a loop (Jupyter).
+
+    Raises:
+        asyncio.CancelledError: this thread's `cancellation` is done.
+    """
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+    cancelled = cancellation()
+
+    def cancel(_: object = None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended in the meantime
+            for loop, task in running:
+                loop.call_soon_threadsafe(task.cancel)
 
     async def noted() -> None:
         task = asyncio.current_task()
         assert task
         running.append((asyncio.get_running_loop(), task))
+        if cancelled:
+            cancelled.add_done_callback(cancel)
         await coroutine
 
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(noted())
+        return
     with ThreadPoolExecutor(1, "asking") as thread:
         future = thread.submit(asyncio.run, noted())
         try:
@@ -237,7 +251,5 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
                 pass
             future.result()
         except KeyboardInterrupt:
-            with contextlib.suppress(RuntimeError):  # the loop has ended in the meantime
-                for loop, task in running:
-                    loop.call_soon_threadsafe(task.cancel)
+            cancel()
             raise

@@ -16,6 +16,8 @@ from ifqa.settings import Temperature, checked
 from ifqa.spending import SpentTable, Usage
 from ifqa.storage.files import sha256
 
+KEPT = 1024  # questions whose passages are kept, or those of the last search if they are more
+
 
 class GenRead(Retriever):
     """Ranks passages that a language model wrote for a question, in the order in which the model returned them.
@@ -68,12 +70,15 @@ class GenRead(Retriever):
             self._not_asked += any(one.error.startswith("not asked") for one in came)
             texts = [" ".join(self.prompt.parse(one.text).answer.split()) for one in came if not one.error]
             made = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
-            self._made[question.id] = made
+            self._made.pop(question.id, None)
+            self._made[question.id] = made  # the newest last
             rankings.append([Hit(passage.id, 1 / rank) for rank, passage in enumerate(made, start=1)])
+        for old in [*self._made][: -max(KEPT, len(questions))]:
+            del self._made[old]
         return rankings
 
     def made_passages(self, questions: Sequence[Question]) -> list[Passage]:
-        """Every passage that `search` ranked for these questions, in the order of the questions."""
+        """Every passage that `search` ranked for these questions, in their order; those of old questions are forgotten."""
         return [passage for question in questions for passage in self._made.get(question.id, ())]
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:

@@ -93,11 +93,11 @@ class Stepping(Retriever):
                         "wanted a part that finds its passages, as bm25 does"
                     )
             going = [trail for trail, _ in asked if trail.steps[-1].passage_ids]
-        self._taken |= {trail.question.id: trail.steps for trail in trails}
+        self._taken = {trail.question.id: trail.steps for trail in trails}
         return [best(self._fused(trail), k) for trail in trails]
 
     def steps_of(self, questions: Sequence[Question]) -> list[list[Step]]:
-        """The steps of each question that was searched."""
+        """The steps of each question of the last search; an experiment or a server asks them at once, so no more are kept."""
         return [self._taken.get(question.id, []) for question in questions]
 
     def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:

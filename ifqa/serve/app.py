@@ -1,12 +1,11 @@
 """The application: the routes of the page, the JSON API, the probes and the MCP tools."""
 
-import asyncio
 import mimetypes
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -25,14 +24,13 @@ from ifqa.serve.events import events
 from ifqa.serve.forms import About, Answers, AskForm, PassageForm, Problem, Rankings, RetrieveForm, TokenForm
 from ifqa.serve.gate import Gate
 from ifqa.serve.limits import BODY, ID
-from ifqa.serve.problems import GONE, MEDIA, of_error, of_faults, problem, response
+from ifqa.serve.problems import MEDIA, of_error, of_faults, problem, response
 from ifqa.serve.results import Results
 from ifqa.serve.safety import COOKIE, Guard
 from ifqa.serve.service import Absent, Service
 from ifqa.serve.tools import tools
 from ifqa.version import __version__
 
-_T = TypeVar("_T")
 _RESULTS_POLICY = "frame-ancestors 'none'"  # the page has a stricter policy of its own, with its script's hash
 _FAULTS: dict[int | str, dict[str, Any]] = {
     status: {"description": what, "content": {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
@@ -50,10 +48,6 @@ _STREAMED = {
     "description": "The answers; with Accept: text/event-stream the events waiting, reading, text, and answer or problem.",
     "content": {"text/event-stream": {"schema": {"type": "string"}}},
 }
-
-
-class Gone(Exception):
-    """The client has left."""
 
 
 def make_app(service: Service, guard: Guard) -> ASGIApp:
@@ -93,22 +87,18 @@ def _add_api(app: FastAPI, service: Service) -> None:
     async def ask(form: AskForm, request: Request) -> Response:
         """Answer one question or several."""
         if "text/event-stream" not in request.headers.get("accept", ""):
-            return _json(
-                Answers(answers=await _while_here(request, service.answers(service.ask(form.asked, form.threshold))))
-            )
+            return _json(Answers(answers=await service.answers(service.ask(form.asked, form.threshold))))
         if form.question is None:
             raise HTTPException(422, 'a stream answers one question; send "question"')
         progress = Progress()
         tickets = service.ask(form.asked, form.threshold, progress)
-        stream = events(service, tickets, progress, lambda: _left(request))
+        stream = events(service, tickets, progress)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     @app.post("/v1/retrieve", response_model=Rankings, responses=_FAULTS)
-    async def retrieve(form: RetrieveForm, request: Request) -> Response:
+    async def retrieve(form: RetrieveForm) -> Response:
         """Rank the passages for one question or several."""
-        return _json(
-            Rankings(rankings=await _while_here(request, service.rankings(service.retrieve(form.asked, form.k))))
-        )
+        return _json(Rankings(rankings=await service.rankings(service.retrieve(form.asked, form.k))))
 
     @app.get("/v1/passages/{passage_id:path}", response_model=PassageForm, responses={404: _problem("no such passage")})
     async def passage(passage_id: str) -> Response:
@@ -207,10 +197,6 @@ def _add_problems(app: FastAPI) -> None:
     async def not_as_wanted(request: Request, error: RequestValidationError) -> Response:
         return response(of_faults(error.errors()))
 
-    @app.exception_handler(Gone)
-    async def gone(request: Request, error: Gone) -> Response:
-        return response(problem(GONE, "the client has left"))
-
     @app.exception_handler(Exception)
     async def bug(request: Request, error: Exception) -> Response:
         return response(problem(500, "a bug; the server's log has it under this request's id"))
@@ -234,26 +220,3 @@ def _problem(what: str) -> dict[str, Any]:
 
 def _json(found: BaseModel) -> Response:
     return Response(found.model_dump_json(), media_type="application/json")
-
-
-async def _left(request: Request) -> None:
-    """Return when the client has left. The body was read before."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _while_here(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
-    """The result of `work`, which is cancelled if the client leaves.
-
-    Raises:
-        Gone: the client has left.
-    """
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
-    try:
-        await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise Gone
-        return working.result()
-    finally:
-        leaving.cancel()
-        working.cancel()

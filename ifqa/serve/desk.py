@@ -1,19 +1,20 @@
 """A bounded queue of questions, taken in batches by threads that search and read.
 
 What a batch holds is decided when a thread is free, so questions that came meanwhile are read together. A question that its
-sender has withdrawn is not taken.
+sender has withdrawn is not taken; a batch of which all are withdrawn asks its language model no more.
 """
 
 import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Generic, TypeVar
 
+from ifqa.llms.cancelling import cancellable
 from ifqa.llms.hearing import Heard
 from ifqa.records import Question
 
@@ -194,16 +195,37 @@ class Desk(Generic[_Result]):
         if progress and taken[0].progress is not progress:  # the first question of a batch is heard
             taken = sorted(taken, key=lambda one: one.progress is not progress)
         questions, heard = [one.question for one in taken], progress.heard if progress else None
-        work = asyncio.get_running_loop().run_in_executor(self._pool, self._work, questions, taken[0].key, heard)
-        await asyncio.wait([work])
+        cancelled: Future[None] = Future()
+
+        def withdrawn(_: object) -> None:
+            if all(one.result.done() for one in taken):
+                cancelled.cancel()
+
+        for one in taken:
+            one.result.add_done_callback(withdrawn)
+
+        def run() -> Sequence[_Result] | None:
+            with cancellable(cancelled), suppress(asyncio.CancelledError):
+                return self._work(questions, taken[0].key, heard)
+            return None
+
+        work = asyncio.get_running_loop().run_in_executor(self._pool, run)
+        try:
+            await asyncio.wait([work])
+        finally:  # the desk may close
+            cancelled.cancel()
         if error := work.exception():  # it goes to who waits for the question
-            if len(taken) > 1:  # one question may be at fault
-                for one in taken:
+            for one in taken:
+                if one.result.done():
+                    continue
+                if len(taken) > 1:  # one question may be at fault
                     await self._answer([one])
-            elif not taken[0].result.done():
-                taken[0].result.set_exception(error)
+                else:
+                    one.result.set_exception(error)
             return
-        for one, result in zip(taken, work.result(), strict=True):
+        if (results := work.result()) is None:  # nobody waits
+            return
+        for one, result in zip(taken, results, strict=True):
             if not one.result.done():
                 one.seconds = time.monotonic() - one.came
                 one.result.set_result(result)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from ifqa.records import Answer
@@ -19,27 +19,21 @@ def event(name: str, data: str) -> bytes:
     return f"event: {name}\ndata: {data}\n\n".encode()
 
 
-async def events(
-    service: Service, tickets: list[Ticket[Answer]], progress: Progress, left: Callable[[], Awaitable[None]]
-) -> AsyncIterator[bytes]:
+async def events(service: Service, tickets: list[Ticket[Answer]], progress: Progress) -> AsyncIterator[bytes]:
     """The events of one question. Only the newest state is sent, so a slow client keeps nothing in memory.
 
     Args:
-        service: asked the question.
+        service: asked the question; it is withdrawn if the task is cancelled.
         tickets: the question's, one.
         progress: the question's.
-        left: returns when the client has left; the question is then withdrawn.
     """
     answering = asyncio.ensure_future(service.answers(tickets))
-    leaving = asyncio.ensure_future(left())
     ahead: int | None = -1  # nothing was said
     shown = ""
     try:
-        while not answering.done() and not leaving.done():
+        while not answering.done():
             changed = asyncio.ensure_future(progress.changed.wait())
-            done, _ = await asyncio.wait(
-                [answering, leaving, changed], timeout=PING, return_when=asyncio.FIRST_COMPLETED
-            )
+            done, _ = await asyncio.wait([answering, changed], timeout=PING, return_when=asyncio.FIRST_COMPLETED)
             changed.cancel()
             progress.changed.clear()
             if not done:
@@ -52,8 +46,6 @@ async def events(
                 at = next((n for n, pair in enumerate(zip(begun, shown, strict=False)) if pair[0] != pair[1]), None)
                 at = min(len(begun), len(shown)) if at is None else at
                 yield event("text", json.dumps({"at": at, "text": shown[at:]}))
-        if leaving.done():
-            return
         error = answering.exception()
         if error is None:
             yield event("answer", answering.result()[0].model_dump_json())
@@ -64,7 +56,6 @@ async def events(
             found = problem(500, "a bug; the server's log has it under this request's id"), {}
         yield event("problem", found[0].model_dump_json())
     finally:
-        leaving.cancel()
         answering.cancel()
         with suppress(asyncio.CancelledError):
             await asyncio.wait([answering])

@@ -1,20 +1,25 @@
 """What every request passes first: its id, the checks of `safety`, the limit on its body, and the headers of every response."""
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import MutableMapping
+from http import HTTPMethod
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ifqa.serve import limits as sizes
 from ifqa.serve.limits import Limits
 from ifqa.serve.log import begin_request, log
 from ifqa.serve.metrics import Metrics
-from ifqa.serve.problems import GONE, problem, response
-from ifqa.serve.safety import HEADERS, Guard, TooLarge, read_body
+from ifqa.serve.problems import problem, response
+from ifqa.serve.safety import HEADERS, PROBES, Guard, TooLarge, read_body
 
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+_GONE = 499  # the client has left: nobody reads a response, but the log and /metrics show it
 _LONGEST_PATH = 200  # characters of a path in the log
 
 
@@ -23,14 +28,15 @@ class Gate:
 
     def __init__(self, app: ASGIApp, guard: Guard, limits: Limits, metrics: Metrics) -> None:
         self._app, self._guard, self._limits, self._metrics = app, guard, limits, metrics
+        self._answering: Counter[str] = Counter()  # requests by address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; the lifespan passes through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, began, status = Headers(scope=scope), time.monotonic(), GONE
-        own = begin_request(headers.get("x-request-id", ""))
+        headers, began, status = Headers(scope=scope), time.monotonic(), _GONE
+        own, client = begin_request(headers.get("x-request-id", "")), (scope.get("client") or ("",))[0]
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -39,13 +45,23 @@ class Gate:
                 self._add(MutableHeaders(raw=message.setdefault("headers", [])), headers, own)
             await send(message)
 
+        self._answering[client] += 1
         try:
-            if refusal := self._refusal(scope, headers):
+            if refusal := self._crowded(scope["path"], client) or self._refusal(scope, headers):
                 await refusal(scope, receive, sending)
             else:
                 await self._pass_on(scope, headers, receive, sending)
         finally:
-            self._note(scope, status, time.monotonic() - began)
+            self._answering -= Counter([client])  # an address without requests is forgotten
+            self._note(scope, client, status, time.monotonic() - began)
+
+    def _crowded(self, path: str, client: str) -> Response | None:
+        most = self._limits.per_address
+        if path in PROBES or (
+            self._answering.total() <= sizes.CONNECTIONS and (not most or self._answering[client] <= most)
+        ):
+            return None
+        return response(problem(503, "too many connections are busy"), {"Retry-After": "5", "Connection": "close"})
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]
@@ -85,11 +101,28 @@ class Gate:
             await response(problem(408, "the body did not come in time"), {"Connection": "close"})(scope, receive, send)
             return
         messages.reverse()
+        left = asyncio.Event()
 
         async def again() -> Message:
-            return messages.pop() if messages else await receive()
+            if messages:
+                return messages.pop()
+            await left.wait()
+            return {"type": "http.disconnect"}
 
-        await self._app(scope, again, send)
+        async def leave() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            left.set()
+
+        answering, leaving = asyncio.ensure_future(self._app(scope, again, send)), asyncio.ensure_future(leave())
+        try:
+            await asyncio.wait([answering, leaving], return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                answering.result()
+        finally:
+            leaving.cancel()
+            answering.cancel()
+            await asyncio.wait([answering])
 
     def _add(self, found: MutableHeaders, asked: Headers, own: str) -> None:
         """Add the headers of every response; those that the application has set stay."""
@@ -105,16 +138,16 @@ class Gate:
             found["Access-Control-Expose-Headers"] = "Retry-After, X-Request-Id"
             found["Cross-Origin-Resource-Policy"] = "cross-origin"
 
-    def _note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+    def _note(self, scope: MutableMapping[str, Any], client: str, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "")  # the route's pattern: paths from outside would be endless
-        self._metrics.requests.labels(scope["method"] if route else "", route, str(status)).inc()
+        known = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
+        self._metrics.requests.labels(known if route else "", route, str(status)).inc()
         self._metrics.seconds.labels(route).observe(seconds)
-        client = scope.get("client") or ("",)
         fields = {
             "method": scope["method"][:20],
             "path": scope["path"][:_LONGEST_PATH],
             "status": status,
             "ms": round(seconds * 1000, 1),
-            "client": client[0],
+            "client": client,
         }
         log.info("request", extra={"fields": fields})

@@ -14,13 +14,13 @@ from ifqa.serve.service import Absent
 
 MEDIA = "application/problem+json"
 _FAULTS, _LONGEST = 20, 300  # faults that are named, and characters of each
-GONE = 499  # the client has left; nobody reads the response, but the log shows it
 
 
 def problem(status: int, detail: str, errors: Sequence[Fault] = ()) -> Problem:
     """A problem with the title of its status."""
-    title = HTTPStatus(status).phrase if status != GONE else "Client Closed Request"
-    return Problem(title=title, status=status, detail=detail, request_id=request_id(), errors=list(errors))
+    return Problem(
+        title=HTTPStatus(status).phrase, status=status, detail=detail, request_id=request_id(), errors=list(errors)
+    )
 
 
 def response(found: Problem, headers: Mapping[str, str] | None = None) -> Response:

@@ -2,27 +2,29 @@
 
 import asyncio
 import os
+import signal
 import socket
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from urllib.parse import urlsplit
 
 from ifqa.config.experiment import Experiment
 from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.progress import say
-from ifqa.serve.limits import HEADERS, QUESTIONS, Limits
+from ifqa.serve.limits import QUESTIONS, Limits
 from ifqa.serve.safety import Guard, check_token, host_name, is_loopback
 
 TOKEN = "IFQA_TOKEN"  # noqa: S105 - the variable's name
 DOLLARS = 1.0  # the cap on a language model's cost where nobody sets one
 _NEEDED = ("fastapi", "uvicorn", "prometheus_client", "mcp")
 _ANY = ("0.0.0.0", "::", "")  # noqa: S104 - addresses that need a token and names
-_CONNECTIONS = 1024  # beyond it a plain 503
-_GRACE = 5.0  # seconds above the time limit that requests get after a stop
+_GRACE = 5.0  # seconds above the time limit until a stopped server has ended
 
 
 @dataclass(frozen=True)
@@ -133,18 +135,15 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
 
     from ifqa.pipeline.stages import open_system
     from ifqa.serve.app import make_app
+    from ifqa.serve.connections import allow_files, configuration
     from ifqa.serve.log import write_log
     from ifqa.serve.metrics import Metrics
     from ifqa.serve.service import Service
 
+    allow_files()
     with closing(address.listen()) as listening, open_system(experiment) as system:
         write_log(quiet)
         service = Service(system, limits, Metrics())
-        config = uvicorn.Config(
-            make_app(service, guard), http="h11", ws="none", lifespan="on", log_config=None, access_log=False,
-            server_header=False, limit_concurrency=_CONNECTIONS, h11_max_incomplete_event_size=HEADERS,
-            timeout_keep_alive=30, timeout_graceful_shutdown=int(limits.seconds + _GRACE), proxy_headers=False,
-        )  # fmt: skip
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
 
@@ -154,8 +153,17 @@ def serve(experiment: Experiment, address: Address, limits: Limits, quiet: bool)
                 if self.started:
                     print(f"http://{shown}:{port}", flush=True)
 
+            def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+                super().handle_exit(sig, frame)
+                for one in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(one, signal.SIG_DFL)  # a second one ends the process at once
+                # All requests have ended by then; what a thread still computes, nobody waits for
+                end = threading.Timer(limits.seconds + _GRACE, os._exit, [0])
+                end.daemon = True
+                end.start()
+
         with suppress(KeyboardInterrupt):  # the server has ended its work; the signal is raised once more after it
-            Server(config).run(sockets=[listening])
+            Server(configuration(make_app(service, guard), limits)).run(sockets=[listening])
 
 
 def serve_tools(experiment: Experiment, limits: Limits, quiet: bool) -> None:

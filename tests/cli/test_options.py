@@ -45,7 +45,7 @@ FLAGS = {
 OTHERS = {
     "--experiment", "--json", "--quiet", "--show", "--verify", "--help", "--workers", "--engine", "--threshold",
     "--docs", "--include", "--exclude", "--questions", "--out",
-    "--host", "--port", "--token-file", "--allow-host", "--allow-origin", "--queue", "--timeout",
+    "--host", "--port", "--token-file", "--allow-host", "--allow-origin", "--queue", "--timeout", "--per-address",
 }  # fmt: skip
 VERBS = {
     "ask": ["If?", "-e", "mine"],

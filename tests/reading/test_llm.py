@@ -19,6 +19,7 @@ from ifqa.plugins import open_benchmark
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.report.screen import show_scores
+from ifqa.retrieval import genread
 from ifqa.retrieval.genread import GenRead
 from ifqa.storage.files import read_json
 
@@ -190,6 +191,16 @@ def test_genread_writes_passages_without_newlines_for_any_reader():
     assert [passage.id for passage in passages] == [f"genread/t/{n}/0" for n in range(3)]
     assert all("\n" not in passage.text and passage.text.endswith("It was so.") for passage in passages)
     assert all((body["temperature"], body["max_tokens"]) == (0.0, 300) for body in server.bodies)
+
+
+def test_genread_forgets_the_passages_of_old_questions(monkeypatch):
+    monkeypatch.setattr(genread, "KEPT", 2)
+    with serving() as server:
+        retriever = GenRead(model(server))
+        retriever.search(QUESTIONS, 1)
+        assert len(retriever.made_passages(QUESTIONS)) == 3
+        retriever.search(QUESTIONS[:1], 1)
+        assert [one.id for one in retriever.made_passages(QUESTIONS)] == ["genread/t/0/0", "genread/t/2/0"]
 
 
 def test_genread_samples_k_passages_and_a_failed_one_is_none():

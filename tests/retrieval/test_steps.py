@@ -64,6 +64,15 @@ def test_every_step_is_told_with_the_passages_that_it_found_first():
     assert not set(first.passage_ids) & set(second.passage_ids)
 
 
+def test_the_steps_of_the_last_search_alone_are_kept():
+    retriever = steps(Words())
+    for number in range(3):
+        last = [Question(f"{number}/{one}", QUESTION.text) for one in "ab"]
+        retriever.search(last, 2)
+    assert [*retriever._taken] == [one.id for one in last]
+    assert all(retriever.steps_of(last))
+
+
 def test_a_step_that_finds_nothing_new_is_the_last():
     words = Words()
     retriever = steps(words, k=len(PASSAGES), steps=9, look=4)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from urllib.parse import quote
 
 import held_reader
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 
 import ifqa
 from ifqa.pipeline.stages import open_system
+from ifqa.serve import limits
 from ifqa.serve.app import make_app
 from ifqa.serve.forms import Answers, Rankings
 from ifqa.serve.safety import Guard
@@ -83,6 +85,9 @@ WRONG = {
     "blank": (b'{"question": "  \\n"}', 422, "the question is empty"),
     "too long": (json.dumps({"question": "x" * 2001}).encode(), 422, "question: String should have at most 2000"),
     "too many": (json.dumps({"questions": ["a?"] * 65}).encode(), 422, "questions: List should have at most 64"),
+    "long context": (json.dumps({"question": {"text": "a?", "context": "x" * 20_001}}).encode(), 422, "20000 char"),
+    "many choices": (json.dumps({"question": {"text": "a?", "choices": ["b"] * 33}}).encode(), 422, "at most 32"),
+    "long id": (json.dumps({"question": {"text": "a?", "id": "x" * 201}}).encode(), 422, "question.id"),
     "a number": (b'{"question": 7}', 422, "question"),
     "unknown key": (b'{"question": "a?", "thresold": 1}', 422, "thresold: Extra inputs are not permitted"),
     "threshold": (b'{"question": "a?", "threshold": 1.5}', 422, "threshold"),
@@ -91,6 +96,34 @@ WRONG = {
     "deep": (b"[" * 100_000, 400, ""),
     "large number": (b'{"question": "a?", "threshold": ' + b"9" * 5000 + b"}", 400, ""),
 }
+
+
+def test_a_ranking_has_at_most_a_hundred_passages(web):
+    assert web.post("/v1/retrieve", json={"question": PLAIN, "k": 100}).status_code == 200
+    assert web.post("/v1/retrieve", json={"question": PLAIN, "k": 101}).status_code == 422
+
+
+def test_the_table_of_limits_says_what_holds():
+    text = (Path(__file__).parents[2] / "docs/serve.md").read_text().partition("## Limits")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| ([^|]+?) +\| ([^|]+?) +\|", text, re.MULTILINE))
+    sizes = {
+        "connections at a time": f"{limits.CONNECTIONS}",
+        "a connection's first byte": f"{limits.FIRST_BYTE:g} s",
+        "the head of a request, from its first byte": f"{limits.HEAD:g} s",
+        "the head of a request": f"{limits.HEADERS >> 10} KiB",
+        "the body": f"{limits.BODY >> 20} MiB",
+        "the next request after an answer": f"{limits.KEEP_ALIVE} s",
+        "an answer that is not read": f"{limits.UNREAD:g} s",
+        "questions of a request": f"{limits.QUESTIONS}",
+        "a question": f"{limits.QUESTION:,} characters",
+        "its context": f"{limits.CONTEXT:,} characters",
+        "its choices": f"{limits.CHOICES}",
+        "an id": f"{limits.ID} characters",
+        "passages of a ranking": f"{limits.K}",
+        "questions that wait": f"`--queue`, {limits.Limits.waiting}",
+        "from a question to its answer": f"`--timeout`, {limits.Limits.seconds:g} s",
+    }
+    assert {name: told.get(name) for name in sizes} == sizes
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -217,6 +250,14 @@ def test_counts_are_kept_by_route_and_outcome(web):
     assert 'route="/v1/passages/{passage_id:path}",status="404"} 1.0' in text
     assert "<script>" not in text
     assert "ifqa_waiting" in text
+
+
+def test_methods_that_http_does_not_know_are_counted_together(web):
+    for number in range(9):
+        assert web.request(f"ODD{number}", "/v1/about").status_code == 405
+    text = web.get("/metrics").text
+    assert 'ifqa_requests_total{method="other",route="/v1/about",status="405"} 9.0' in text
+    assert "ODD" not in text
 
 
 def test_markup_of_passages_and_questions_stays_text(web):

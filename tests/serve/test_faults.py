@@ -149,7 +149,7 @@ def hold():
         time.sleep(0.01)
     held_reader.OPEN.set()
 threading.Thread(target=hold, daemon=True).start()
-sys.argv = ["ifqa", "serve", "few", "--port", "0", "--quiet"]
+sys.argv = ["ifqa", "serve", "few", "--port", "0", "--quiet", "--timeout", "{timeout}"]
 from ifqa.cli.app import main
 main()
 """
@@ -162,16 +162,34 @@ reader = { name = "held_reader:Held", passages = 2 }
 """
 
 
-def test_a_stop_lets_twenty_questions_end(tmp_path):
-    small(tmp_path)
-    (tmp_path / "experiments").mkdir()
-    (tmp_path / "experiments/few.toml").write_text(EXPERIMENT)
-    script = SLOW.format(stand_ins=str(STAND_INS))
+@contextmanager
+def held(folder, timeout):
+    """`ifqa serve` with a reader that waits until the file "open" is there; gives the process and its address."""
+    small(folder)
+    (folder / "experiments").mkdir()
+    (folder / "experiments/few.toml").write_text(EXPERIMENT)
+    script = SLOW.format(stand_ins=str(STAND_INS), timeout=timeout)
     with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server, ThreadPoolExecutor(20) as threads:  # fmt: skip
+        [sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:"), server.stderr.read()
+        try:
+            yield server, url
+        finally:
+            server.kill()
+
+
+def test_a_stop_ends_what_still_computes(tmp_path):
+    with held(tmp_path, timeout=1) as (server, url):
+        with ifqa.Client(url) as client, pytest.raises(ifqa.IfqaError, match="no answer within the time limit"):
+            client.ask("If so, who?")
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(1 + 5 + 5) == 0, server.stderr.read()
+
+
+def test_a_stop_lets_twenty_questions_end(tmp_path):
+    with held(tmp_path, timeout=60) as (server, url), ThreadPoolExecutor(20) as threads:
         with ifqa.Client(url) as client:
             twenty = [threads.submit(client.ask, f"If {n}, who?") for n in range(20)]
             wait_for(lambda: in_flight(url) == 20)

@@ -11,7 +11,8 @@ import uvicorn
 from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline.stages import open_system
 from ifqa.serve.app import make_app
-from ifqa.serve.limits import HEADERS, Limits
+from ifqa.serve.connections import configuration
+from ifqa.serve.limits import Limits
 from ifqa.serve.metrics import Metrics
 from ifqa.serve.safety import Guard
 from ifqa.serve.service import Service
@@ -51,13 +52,8 @@ def service(experiment, **limits):
 class Uvicorn(uvicorn.Server):
     """A server in a thread; `address` once it listens."""
 
-    def __init__(self, app):
-        super().__init__(
-            uvicorn.Config(
-                app, port=0, http="h11", ws="none", log_config=None, access_log=False, lifespan="on",
-                h11_max_incomplete_event_size=HEADERS, timeout_graceful_shutdown=20,
-            )
-        )  # fmt: skip
+    def __init__(self, app, limits):
+        super().__init__(configuration(app, limits))
         self.up = threading.Event()
 
     async def startup(self, sockets=None):
@@ -70,9 +66,9 @@ class Uvicorn(uvicorn.Server):
 
 
 @contextmanager
-def serving(app):
+def serving(app, limits=None):
     """The application on loopback; gives its port."""
-    server = Uvicorn(app)
+    server = Uvicorn(app, limits or Limits())
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()
     assert server.up.wait(60)
@@ -88,5 +84,5 @@ def serving(app):
 @contextmanager
 def on_loopback(experiment, guard=None, **limits):
     """The service of an experiment on loopback; gives the service and the server's address."""
-    with service(experiment, **limits) as one, serving(make_app(one, guard or Guard())) as port:
+    with service(experiment, **limits) as one, serving(make_app(one, guard or Guard()), one.limits) as port:
         yield one, f"http://127.0.0.1:{port}"

@@ -1,0 +1,107 @@
+"""Connections: who sends no request in time, or reads no answer, is cut off, and of too many the longest silent one.
+
+uvicorn itself closes those alone that are silent after an answer.
+"""
+
+import asyncio
+import sys
+from collections.abc import Collection
+from typing import ClassVar
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ifqa.serve import limits as sizes
+from ifqa.serve.limits import Limits
+
+
+class Connection(H11Protocol):
+    """One connection, closed by `abort`: what is still to be written, its client does not read."""
+
+    limits: ClassVar[Limits]
+    _since = 0.0  # when its last byte came
+    _head_by: float | None = None  # when a head that has begun must be whole
+    _unread: asyncio.TimerHandle | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether no request of it is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first byte, and make room."""
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        self._close_at(self._since + sizes.FIRST_BYTE)
+        others = [one for one in self.connections if isinstance(one, Connection) and one is not self]
+        if most := self.limits.per_address:
+            self._keep([one for one in others if address(one.client) == address(self.client)], most)
+        self._keep(others, sizes.CONNECTIONS)
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; further ones of a head do not prolong its time."""
+        super().data_received(data)
+        self._since = self.loop.time()
+        if not self.silent:
+            self._head_by = None
+        elif not self.transport.is_closing():
+            self._head_by = self._head_by or self._since + sizes.HEAD
+            self._close_at(self._head_by)
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is answered: give it a time."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(sizes.UNREAD, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        super().resume_writing()
+        if self._unread:
+            self._unread.cancel()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close it, whether it has sent nothing yet, a part of a head, or nothing since an answer."""
+        self.transport.abort()
+
+    def _close_at(self, moment: float) -> None:
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_at(moment, self.timeout_keep_alive_handler)
+
+    def _keep(self, others: "Collection[Connection]", most: int) -> None:
+        """Close the longest silent one if there are as many as there may be; if none is silent, the gate answers 503."""
+        if len(others) >= most and (silent := [one for one in others if one.silent]):
+            longest = min(silent, key=lambda one: one._since)
+            self.connections.discard(longest)
+            longest.transport.abort()
+
+
+def address(client: tuple[str, int] | None) -> str:
+    """The address that a connection comes from."""
+    return client[0] if client else ""
+
+
+def allow_files() -> None:
+    """Raise this process's limit on open files, where the system lets it, so that all connections can be open."""
+    if sys.platform == "win32":  # it has none
+        return
+    import resource
+
+    wanted = 2 * sizes.CONNECTIONS  # the system's own files are among them
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard) if hard >= 0 else wanted, hard))
+
+
+def configuration(app: ASGIApp, limits: Limits, port: int = 0) -> uvicorn.Config:
+    """Uvicorn's settings for a server of that many seconds and connections."""
+
+    class Limited(Connection):
+        pass
+
+    Limited.limits = limits
+    return uvicorn.Config(
+        app, port=port, http=Limited, ws="none", lifespan="on", log_config=None, access_log=False, server_header=False,
+        backlog=sizes.BACKLOG, h11_max_incomplete_event_size=sizes.HEADERS, timeout_keep_alive=sizes.KEEP_ALIVE,
+        timeout_graceful_shutdown=int(limits.seconds) + 2, proxy_headers=False,
+    )  # fmt: skip
