@@ -1,14 +1,15 @@
 """Word documents (.docx) and electronic books (.epub): zip archives of XML, of which a bounded amount is unpacked."""
 
-import lzma
 import posixpath
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
 from urllib.parse import unquote
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
-from zipfile import BadZipFile, ZipFile
+from xml.etree.ElementTree import Element, ParseError
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
 
 from ifqa.corpus.documents.text import Run, Unreadable, decode
 from ifqa.corpus.documents.web import html_runs
@@ -17,7 +18,7 @@ LARGEST_PART = 1 << 25  # bytes of an unpacked file of an archive; its tree take
 LARGEST = 1 << 28  # bytes of all files of an archive that are unpacked
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"  # repeats what stands before it
-_BROKEN = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error, lzma.LZMAError)
+_BROKEN = (BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, OSError, zlib.error)
 _PAGES = ("application/xhtml+xml", "text/html")
 
 
@@ -41,6 +42,9 @@ class _Archive:
         most = min(LARGEST_PART, self._left)
         try:
             with self._zip.open(name) as handle:
+                # what bzip2 and LZMA unpack to cannot be bounded; neither format allows them
+                if self._zip.getinfo(name).compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+                    raise Unreadable(f"{name} in it is packed by another method than a document's")
                 data = handle.read(most + 1)
         except KeyError as error:
             raise Unreadable(f"there is no {name} in it") from error
@@ -53,17 +57,19 @@ class _Archive:
 
     def tree(self, name: str) -> Element:
         """The XML of a file of the archive. One that declares a document type is refused: its entities can grow without end."""
-        data = self.read(name)
-        if b"<!DOCTYPE" in data:
-            raise Unreadable(f"{name} in it declares a document type; wanted plain XML")
         try:
-            return ElementTree.fromstring(data)  # noqa: S314 - bounded, and without a document type
-        except ElementTree.ParseError as error:
+            tree: Element = fromstring(self.read(name), forbid_dtd=True)
+        except ParseError as error:
             raise Unreadable(f"{name} in it is not XML ({error})") from error
+        except DefusedXmlException as error:
+            raise Unreadable(f"{name} in it declares a document type; wanted plain XML") from error
+        return tree
 
 
 def read_docx(data: bytes) -> Iterator[Run]:
     """The paragraphs of a Word document, and the rows of its tables; headings by their styles. Deleted text is left out.
+
+    A footnote or an endnote follows the paragraph or row that refers to it.
 
     Raises:
         Unreadable: as `_Archive`.
@@ -71,12 +77,35 @@ def read_docx(data: bytes) -> Iterator[Run]:
     archive = _Archive(data)
     tree = archive.tree("word/document.xml")
     styles = _levels(archive) if "word/styles.xml" in archive.names else {}
+    notes = {kind: _notes(archive, kind) for kind in ("footnote", "endnote")}
     for number, element in enumerate(_blocks(tree), start=1):
         if element.tag == f"{_WORD}tr":
-            text = "; ".join(filter(None, (_text(cell).strip() for cell in element.iter(f"{_WORD}tc"))))
+            text = "; ".join(filter(None, (_text(cell).strip() for cell in _outermost(element, f"{_WORD}tc"))))
             yield Run(f"{text}.", number)
         else:
             yield Run(_text(element), number, True, _level(element, styles))
+        for kind, texts in notes.items():
+            for reference in element.iter(f"{_WORD}{kind}Reference"):
+                yield Run(texts.pop(reference.get(f"{_WORD}id"), ""), number)
+
+
+def _notes(archive: _Archive, kind: str) -> dict[str | None, str]:
+    """Id -> text of the document's footnotes or endnotes."""
+    part = f"word/{kind}s.xml"
+    if part not in archive.names:
+        return {}
+    return {note.get(f"{_WORD}id"): _text(note) for note in archive.tree(part).iter(f"{_WORD}{kind}")}
+
+
+def _outermost(element: Element, tag: str) -> Iterator[Element]:
+    """The elements of a tag that are in no other of that tag, in their order."""
+    waiting = [element]
+    while waiting:
+        inner = waiting.pop()
+        if inner.tag == tag:
+            yield inner
+        else:
+            waiting += reversed(inner)
 
 
 def _blocks(tree: Element) -> Iterator[Element]:

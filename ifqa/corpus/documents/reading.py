@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ifqa.corpus.documents import packed, pdf, plain, tables, web
+from ifqa.corpus.documents import markdown, packed, pdf, plain, tables, web
 from ifqa.corpus.documents.cutting import cut
 from ifqa.corpus.documents.places import Unit
 from ifqa.corpus.documents.text import Run, Unreadable, decode
@@ -17,15 +17,15 @@ from ifqa.errors import IfqaError
 from ifqa.progress import say
 
 _LATE = 10  # seconds until a file that is being read is named
-VERSION = 1  # raised when a file becomes other passages, so that those of an earlier version are not used again
+VERSION = 2  # raised when a file becomes other passages, so that those of an earlier version are not used again
 
 #: End of a file's name -> what its places count, and the reader of its bytes and the named columns.
 READERS: Mapping[str, tuple[Unit, Callable[[bytes, tuple[str, ...]], Iterable[Run]]]] = {
     ".txt": ("line", lambda data, _: plain.read_text(decode(data))),
     ".text": ("line", lambda data, _: plain.read_text(decode(data))),
     ".log": ("line", lambda data, _: plain.read_text(decode(data))),
-    ".md": ("line", lambda data, _: plain.read_markdown(decode(data))),
-    ".markdown": ("line", lambda data, _: plain.read_markdown(decode(data))),
+    ".md": ("line", lambda data, _: markdown.read_markdown(decode(data))),
+    ".markdown": ("line", lambda data, _: markdown.read_markdown(decode(data))),
     ".rst": ("line", lambda data, _: plain.read_rst(decode(data))),
     ".html": ("line", lambda data, _: web.read_html(data)),
     ".htm": ("line", lambda data, _: web.read_html(data)),

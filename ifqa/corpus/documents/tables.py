@@ -2,33 +2,89 @@
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
+from itertools import chain, islice
 
 from ifqa.corpus.documents.text import Run, Unreadable, lines_of
 
 _TITLE = "title"  # a column of this name is its row's heading
+_TOP, _PREAMBLE = 100, 20  # rows that are looked at for the separator and the header; rows of a preamble
 _FIELD = 1 << 24  # characters of a field; Python's own limit is 131,072
 
 
 def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[Run]:
-    """The rows of a table whose first row names its columns; the separator is found in that row if it is not given.
+    """The rows of a table below the row that names its columns; what stands above that row is kept as text.
+
+    Of two columns with one name the second is "name (2)"; a cell beyond the last name is in "column 7", by its place. A row whose
+    quotes do not fit is read with quotes as any other character.
 
     Raises:
-        Unreadable: a named column is not there, or the quotes do not fit.
+        Unreadable: a named column is not there.
     """
-    separator = separator or max(",;\t|", key=text.partition("\n")[0].count)
+    lines = StringIO(text, newline="").readlines()
+    separator = separator or max(",;\t|", key=lambda mark: _fit(lines, mark))
+    rows = _rows(lines, separator)
+    top = list(islice(rows, _TOP))
+    header = _header([row for _, row in top])
+    for line, row in top[:header]:
+        if shown := "; ".join(filter(None, map(str.strip, row))):
+            yield Run(f"{shown}.", line)
+    names = _numbered(top[header][1]) if top else []
+    _require(columns, names)
+    for line, row in chain(top[header + 1 :], rows):
+        beyond = [f"column {place}" for place in range(len(names) + 1, len(row) + 1)]
+        yield from _row(dict(zip([*names, *beyond], row, strict=False)), columns, line)
+
+
+def _rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The number of its first line, from 1, and the cells of each row; an empty line has none."""
     csv.field_size_limit(_FIELD)
-    rows = csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True)
-    try:
-        names = [name.strip() for name in next(rows, [])]
-        _require(columns, names)
-        line = rows.line_num + 1
-        for row in rows:
-            yield from _row(dict(zip(names, row, strict=False)), columns, line)
-            line = rows.line_num + 1
-    except csv.Error as error:
-        raise Unreadable(f"line {rows.line_num}: not a row of a table ({error})") from error
+    first = 0
+    while first < len(lines):
+        start, reader = first, csv.reader(islice(lines, first, None), delimiter=separator, strict=True)
+        try:
+            for row in reader:
+                yield first + 1, row
+                first = start + reader.line_num
+        except csv.Error:
+            yield first + 1, lines[first].rstrip("\r\n").split(separator)
+            first += 1
+
+
+def _fit(lines: Sequence[str], separator: str) -> tuple[int, int]:
+    """How many of the first rows have the commonest number of cells, and that number; (0, 0) if that is 1."""
+    count, width = _width([row for _, row in islice(_rows(lines[:_TOP], separator), _TOP)])
+    return (count, width) if width > 1 else (0, 0)
+
+
+def _width(rows: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """How many rows have the commonest number of cells, and that number."""
+    return max(((count, width) for width, count in Counter(map(len, filter(None, rows))).items()), default=(0, 1))
+
+
+def _header(rows: Sequence[Sequence[str]]) -> int:
+    """The index of the row that names the columns: the first one, or the one below a preamble.
+
+    A preamble's rows have one cell where the table has several, or less than half of the table's and an empty line below them.
+    """
+    cells = [sum(map(bool, map(str.strip, row))) for row in rows]
+    _, width = _width(rows)
+    empty = [n for n, count in enumerate(cells[:_PREAMBLE]) if not count]
+    header = empty[-1] + 1 if empty and all(count * 2 < width for count in cells[: empty[-1]]) else 0
+    while header + 1 < len(rows) and width > 1 and cells[header] <= 1:
+        header += 1
+    return min(header, len(rows) - 1)
+
+
+def _numbered(header: Sequence[str]) -> list[str]:
+    names, seen = list[str](), Counter[str]()
+    for place, cell in enumerate(header, start=1):
+        name = cell.strip() or f"column {place}"
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return names
 
 
 def read_jsonl(text: str, columns: Sequence[str]) -> Iterator[Run]:
@@ -62,10 +118,10 @@ def _row(row: Mapping[str, object], columns: Sequence[str], line: int) -> Iterat
     if cells.get(title):
         yield Run(cells[title], line, True, 1)
     shown = [(name, text) for name, text in cells.items() if text and name != title]
-    for number, (name, text) in enumerate(shown):
+    for name, text in shown:
         several = len(cells) - bool(title) > 1
         ended = "" if text.rstrip().endswith((".", "!", "?")) or not several else "."
-        yield Run(f"{name}: {text}{ended}" if several else text, line, number == 0 or not several)
+        yield Run(f"{name}: {text}{ended}" if several else text, line)
 
 
 def _shown(value: object) -> str:

@@ -54,8 +54,8 @@ def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[R
     opens, glued = True, False
     for kind, value, attributes in _tokens(text):
         if kind == "text" and not skipping:
-            parts = value.split("\n")
-            for number, part in enumerate(map(unescape, parts)):
+            parts = [unescape(part) for part in value.split("\n")]
+            for number, part in enumerate(parts):
                 if glued and not number:  # "H<sub>2</sub>O" is one word
                     run, within = found[-1]
                     found[-1] = replace(run, text=run.text + part), within

@@ -19,6 +19,7 @@ _SIGNED = re.compile(r"\[\[\s*user(?:[ _]talk)?\s*:|\(UTC\)\s*\Z", re.I)
 _BOLD = re.compile(r"'''[^']++'''")
 _PROSE_WORD = re.compile(r"(?<![\w(&])[^\W\d_]{2,}+(?![\w(])")  # no CO2, HA(aq), &nbsp;
 _EQUATION = re.compile(r"[=→⇌↔]|formula_[0-9]")
+_ITEM = re.compile(r"\(?(?:[a-z]|[ivx]{1,5}|[0-9]{1,2})[.)]\s", re.I)  # of an enumeration: (b), iv., 3)
 _END = "'\"”’)] "  # characters that may follow the mark at the end of a sentence
 _NEAR = 100  # characters kept of the text before a line, so that time stays linear
 _LABEL = "======="  # a heading one level below MediaWiki's: it is shown only if text follows it
@@ -37,6 +38,7 @@ def without_lists(text: str, prose: bool) -> str:
         mark, words = line[: len(line) - len(words)], words.strip()
         if not mark:
             lines.append(line)
+            in_list = in_list and bool(words)  # an empty line ends a list
             if words and not words.startswith("[["):  # a file, a category: between paragraphs
                 before, label, in_list = "" if words[0] == "=" else words[-_NEAR:], -1, False
         elif mark.strip(":;") or (in_list and mark[0] == ":"):  # a list item, or the continuation of an item
@@ -71,4 +73,4 @@ def _is_prose(words: str, before: str) -> bool:
         return False
     if _SIGNED.search(words) or _NOTE.match(words) or (not before and _ITALIC.fullmatch(words)):
         return False
-    return _is_sentence(words) or before.rstrip(_END)[-1:] not in ("", ".", "!", "?")
+    return bool(_ITEM.match(words)) or _is_sentence(words) or before.rstrip(_END)[-1:] not in ("", ".", "!", "?")

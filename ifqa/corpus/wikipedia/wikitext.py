@@ -108,8 +108,10 @@ def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
         text = without_gaps(text, lone=full)
     if "<" in text:
         text = _drop(text, _HTML_TABLE if full else _HTML_LIST)
+        if profile != "release":  # 10<sup>2</sup> is not 102
+            text = _RAISED.sub("^", _FRACTION.sub(" ", text))
         if full:
-            text = _BLOCK.sub("\n", _RAISED.sub("^", _FRACTION.sub(" ", text)))
+            text = _BLOCK.sub("\n", text)
         text = _TAG.sub("", _BREAK.sub(" ", text))
     if "{|" in text:
         text = "\n".join(_outside_tables(text))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mixed_documents import HANDBOOK, docx, epub, pdf
 
 from ifqa.corpus.documents import packed
+from ifqa.corpus.documents.cutting import cut
 from ifqa.corpus.documents.reading import READERS
 from ifqa.corpus.documents.text import Unreadable, clean, decode
 from ifqa.corpus.documents.web import html_runs
@@ -35,6 +36,22 @@ def test_markdown_has_headings_and_no_markup():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Run `pyenv install <version>` now.", "Run pyenv install <version> now."),
+        (r"Five \* six \_is\_ thirty&nbsp;or so.", "Five * six _is_ thirty or so."),
+        ("Write to <kevin@example.org> or see <https://example.org/a>.", "Write to kevin@example.org or see https://example.org/a."),
+        ("A note.[^1]\n\n[^1]: Vanished", "A note.^1 [^1]: Vanished"),
+        ("<p align=center>\n<b>Bold</b> claim\n</p>\n\nMore<br>text.", "Bold claim More text."),
+        ("> * quoted\n>   twice", "quoted twice"),
+        ("![A mill](mill.png) by *Ruth*", "A mill by Ruth"),
+    ],
+)  # fmt: skip
+def test_markdown_keeps_what_its_reader_sees(text, shown):
+    assert texts(".md", text) == shown
+
+
 def test_a_table_of_markdown_is_rows():
     assert runs(".md", "| a | b |\n|---|---|\n| 1 | 2 |\n") == [(1, 0, "a; b."), (3, 0, "1; 2.")]
 
@@ -47,6 +64,11 @@ def test_rst_has_headings_by_their_rules_and_keeps_notes():
 def test_html_has_no_menus_and_keeps_words_whole():
     page = "<nav>menu</nav><header>top</header>\n<h1>A\n<i>b</i></h1><p>H<sub>2</sub>O &amp; ice<br>x</p><script>1<2</script><footer>end</footer>"
     assert runs(".html", page) == [(2, 1, "A b"), (3, 0, "H2O & ice"), (3, 0, "x")]
+
+
+def test_a_blank_entity_between_two_elements_does_not_glue_them():
+    page = "<h2>Safety</h2><p>&nbsp;<a>The sluice</a> is closed.</p>"
+    assert texts(".html", page) == "Safety The sluice is closed."
 
 
 def test_html_is_read_from_its_main_part():
@@ -92,7 +114,6 @@ def test_a_pdf_without_an_outline_has_numbered_headings():
         (".pdf", pdf([[], []]), "no text on its 2 pages: if they were scanned"),
         (".docx", b"PK no", "not a whole zip archive"),
         (".txt", b"a\0b", "null bytes"),
-        (".csv", b'a,b\n"x"y,z\n', "line 2: not a row"),
         (".jsonl", b"[1]\n", "line 1: wanted a JSON object, found list"),
         (".jsonl", b"{\n", "line 1 is not JSON"),
     ],
@@ -135,6 +156,31 @@ def test_xml_with_entities_is_refused():
         runs(".docx", archive(word__document_xml='<!DOCTYPE x [<!ENTITY a "aa">]><x>&a;</x>'))
 
 
+@pytest.mark.parametrize(
+    ("table", "shown"),
+    [
+        (
+            '"Data Source","Indicators",\n\n"Updated","2024-05-30",\n\n"Country","Code","1960","1961","1962"\n"Aruba","ABW",1,2,3\n',
+            "Data Source; Indicators. Updated; 2024-05-30. Country: Aruba. Code: ABW. 1960: 1. 1961: 2. 1962: 3.",
+        ),
+        ("Mills of Norway\nname,year\nOld,1901\nNew,1950\n", "Mills of Norway. name: Old. year: 1901. name: New. year: 1950."),
+        ("value,value,\n1,2,3\n", "value: 1. value (2): 2. column 3: 3."),
+        ("a,b\n1,2,3,4\n5,6,7,8\n", "a: 1. b: 2. column 3: 3. column 4: 4. a: 5. b: 6. column 3: 7. column 4: 8."),
+        ('a,b\nthe 5" nail,x\n"y"z,2\n"open,3\nlast,4\n', 'a: the 5" nail. b: x. a: "y"z. b: 2. a: "open. b: 3. a: last. b: 4.'),
+        ('a;b\n"one\ntwo";so, so\nthree, four, five;6\n', "a: one two. b: so, so. a: three, four, five. b: 6."),
+    ],
+)  # fmt: skip
+def test_a_table_keeps_every_cell(table, shown):
+    assert texts(".csv", table) == shown
+
+
+def test_a_long_row_is_cut_between_its_cells():
+    row = ",".join(" ".join([f"word{column}"] * 40) for column in range(5))
+    parts = [passage.text for passage in cut("t.csv", READERS[".csv"][1](f"a,b,c,d,e\n{row}\n".encode(), ()), "line")]
+    assert len(parts) > 1
+    assert all(part[1] == ":" for part in parts)
+
+
 def test_the_rows_of_a_table_have_their_columns_names():
     assert runs(".csv", "title;year\nElm;1901\nOak;\n") == [(2, 1, "Elm"), (2, 0, "1901"), (3, 1, "Oak")]
     assert runs(".tsv", "a\tb\n1\t2\n", ("b",)) == [(2, 0, "2")]
@@ -170,3 +216,55 @@ def test_any_bytes_are_read_or_unreadable(ending, data):
     except Unreadable:
         return
     assert all(place > 0 and "\x1b" not in text for place, _, text in found)
+
+
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def word(body, packing=zipfile.ZIP_DEFLATED, encoding="utf-8", before="", **parts):
+    """A Word document of a body, and of other parts such as footnotes."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", packing) as archive:
+        text = f'<?xml version="1.0" encoding="{encoding}"?>{before}<w:document {WORD}>{body}</w:document>'
+        archive.writestr("word/document.xml", text.encode(encoding))
+        for name, part in parts.items():
+            archive.writestr(f"word/{name}.xml", f"<w:{name} {WORD}>{part}</w:{name}>")
+    return made.getvalue()
+
+
+def paragraph(text, more=""):
+    return f"<w:p><w:r><w:t>{text}</w:t>{more}</w:r></w:p>"
+
+
+def test_notes_of_a_word_document_follow_what_refers_to_them():
+    body = paragraph("The mill stands.", '<w:footnoteReference w:id="2"/>') + paragraph(
+        "It turns.", '<w:endnoteReference w:id="1"/>'
+    )
+    notes = f'<w:footnote w:id="2">{paragraph("Since 1901.")}</w:footnote>'
+    ends = f'<w:endnote w:id="1">{paragraph("By water.")}</w:endnote>'
+    assert runs(".docx", word(body, footnotes=notes, endnotes=ends)) == [
+        (1, 0, "The mill stands."), (1, 0, "Since 1901."), (2, 0, "It turns."), (2, 0, "By water."),
+    ]  # fmt: skip
+
+
+def test_a_table_within_a_table_is_read_once():
+    inner = f"<w:tbl><w:tr><w:tc>{paragraph('inner')}</w:tc></w:tr></w:tbl>"
+    row = f"<w:tr><w:tc>{paragraph('first')}</w:tc><w:tc>{paragraph('second')}{inner}</w:tc></w:tr>"
+    assert texts(".docx", word(f"<w:tbl>{row}</w:tbl>")) == "first; second inner."
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (word(paragraph("x" * 1_000_000), zipfile.ZIP_BZIP2), "is packed by another method than a document's"),
+        (word(paragraph("x" * 1_000_000), zipfile.ZIP_LZMA), "is packed by another method than a document's"),
+        (word(paragraph("&b;"), before='<!DOCTYPE x [<!ENTITY b "c">]>'), "declares a document type"),
+        (
+            word(paragraph("&b;"), encoding="utf-16", before='<!DOCTYPE x [<!ENTITY b "c">]>'),
+            "declares a document type",
+        ),
+    ],
+)
+def test_a_word_document_that_could_grow_without_end_is_refused(data, reason):
+    with pytest.raises(Unreadable, match=reason):
+        runs(".docx", data)

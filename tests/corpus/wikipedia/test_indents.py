@@ -16,6 +16,14 @@ PROSE = {
         "60 members, of whom:\n:(a) 14 shall be elected\n:(b) 8 shall be elected",
         "60 members, of whom:\n(a) 14 shall be elected\n(b) 8 shall be elected",
     ),
+    "enumeration of a law, with and without full stops": (
+        "It says.\n:(a) The court decides.\n:(b) the clerk\n:(c) The parties pay.\n:(d) the rest",
+        "It says.\n(a) The court decides.\n(b) the clerk\n(c) The parties pay.\n(d) the rest",
+    ),
+    "paragraph below a list": (
+        "It ends:\n* One of them.\n\n:A new paragraph begins.\n\n:-It goes on.",
+        "It ends:\nA new paragraph begins.\n-It goes on.",
+    ),
     "article of a law": (
         "It says:\n\n:'''Article 67.''' (1) They vote.\n:(2) Two days must elapse.",
         "It says:\nArticle 67. (1) They vote.\n(2) Two days must elapse.",
@@ -45,7 +53,7 @@ NO_PROSE = {
     "equation of words": "It ends with\n:RCH=CH2 + H2 → RCH2CH3(R = alkyl)",
     "code": "It ends with\n:{ a[i] = 'n'; }",
     "items of a list": "It ends:\n:* One of them.\n:# Another of them.",
-    "continued list item": "It ends:\n* One of them.\n\n:This item goes on.\n::And on.",
+    "continued list item": "It ends:\n* One of them.\n:This item goes on.\n::And on.",
     "talk": "It ends,\n:I do not think so. --[[User:X|X]] 12:03, 3 May 2005\n:Nor do I. 12:04, 3 May 2005 (UTC)",
     "table of contents": "== Contents ==\n:1 The beginning\n::1.1 The very beginning\n:2 The end",
     "terms over lists": "It ends.\n;Books\n* A book.\n;Films\n* A film.\n[[Category:A]]",
