@@ -220,7 +220,7 @@ def _show_artifact(folder: Path, json: bool) -> int:
     from ifqa.storage.artifacts import read_manifest
 
     manifest = read_manifest(folder)
-    record = manifest["record"] if manifest else {}
+    record: dict[str, Any] = {**manifest["record"]} if manifest else {}
     if json:
         print_json({"folder": str(folder), "record": record})
     else:
