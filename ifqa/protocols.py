@@ -52,6 +52,7 @@ class Learned(Plugin):
     learnt: ClassVar[str] = "was trained on"  # a message's words for "has seen the questions of the family"
     family: str = ""  # the split family whose questions it has seen, as `Benchmark.family` gives it
     trained_on: Collection[str] = ()  # SHA-256 of the files with those questions
+    question_ids: Collection[str] = ()  # of a file of answers or rankings: its questions, all of the experiment's split
 
     @classmethod
     def trained(cls, *_: Any, **settings: Any) -> str:

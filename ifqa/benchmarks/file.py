@@ -8,11 +8,13 @@ A line of JSON, and the same question as CSV, with several answers separated by 
     "If ..., who ...?",Ada | Ada Lovelace,...,people,easy
 
 `question` and `answers` are needed. `passages` are the gold passages: the texts that hold the facts. Scores are told by `group`,
-with the mean over groups, and for each `label` over the questions that have it. There may also be `id` (else the row's number),
+with the mean over groups, and for each `label` over the questions that have it. There may also be `id` (else the row's number;
+with either goes a digest of the question, so that no answer is scored on another question of the same number),
 `choices`, `context`, a text that comes with the question, and `source`, `licence` and `provenance`, which say where the question
 is from. A cell of CSV may be a list as in JSON: ["a", "b"].
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -35,6 +37,7 @@ _TEXTS = ("question", "context", "group")
 _IDS = ("id", "idx", "qid", "question_id")
 _ORIGIN = ("source", "licence")  # kept as labels
 _COLUMNS = (*_TEXTS, *_LISTS, "answer", *_IDS, *_ORIGIN, "provenance")  # the last is for people, in any form
+_DIGITS = 8  # of a digest
 _ONE_TEXT = "passages"  # a "|" in it may be one of a table
 _TAKEN = {NUMERIC.name, OTHER.name, GOLD_READ, MACRO}  # other subsets have these names
 _SUFFIXES = re.compile(r"\.\w+(\.(gz|xz|bz2))?$")
@@ -112,13 +115,14 @@ def _read(path: Path, as_it_is: tuple[Path, int, int]) -> tuple[Question, ...]:
     for number, (where, row) in enumerate(read_rows(path, "question"), start=1):
         question = _question(row, number, where, f"file/{name}", cells)
         first = next(iter(questions.values()), question)
-        if question.id in questions:
+        identifier = question.id.rpartition("-")[0]
+        if identifier in questions:
             raise IfqaError(
-                f"{where}: another question has the id {question.id.rpartition('/')[2]!r}; wanted one of its own"
+                f"{where}: another question has the id {identifier.rpartition('/')[2]!r}; wanted one of its own"
             )
         if bool(question.group) != bool(first.group):
             raise IfqaError(f"{where}: some questions have a 'group', others have none; give one to each or to none")
-        questions[question.id] = question
+        questions[identifier] = question
     if not questions:
         raise IfqaError(f"{path}: wanted questions, found none")
     return tuple(questions.values())
@@ -141,13 +145,15 @@ def _question(row: dict[str, object], number: int, where: str, prefix: str, cell
         raise IfqaError(
             f"{where}: label {wrong!r}: wanted one without '.' and '@' that is not {', '.join(sorted(_TAKEN))}"
         )
+    text, context = text_field(row, "question", where).strip(), _text(row, "context", where)
+    digest = hashlib.sha256(json.dumps([text, context, *lists["choices"]]).encode()).hexdigest()
     return Question(
-        id=f"{prefix}/{identifier}",
-        text=text_field(row, "question", where).strip(),
+        id=f"{prefix}/{identifier}-{digest[:_DIGITS]}",
+        text=text,
         answers=lists["answers"],
         gold_passages=lists["passages"],
         choices=lists["choices"],
-        context=_text(row, "context", where),
+        context=context,
         group=_text(row, "group", where),
         labels=(
             *((LABEL, one) for one in lists["label"]),

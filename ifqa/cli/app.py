@@ -93,7 +93,7 @@ def retrieve(
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
 
-    _show_artifact(stages.retrieve(chosen, None, workers), json)
+    raise typer.Exit(_show_artifact(stages.retrieve(chosen, None, workers), json))
 
 
 @app.command()
@@ -104,7 +104,7 @@ def read(changes: dict[str, object], workers: Any, experiment: ExperimentName = 
     chosen = changed_experiment(experiment, changes)
     from ifqa.pipeline import stages
 
-    _show_artifact(stages.read(chosen, None, workers), json)
+    raise typer.Exit(_show_artifact(stages.read(chosen, None, workers), json))
 
 
 @app.command()
@@ -214,15 +214,18 @@ for group in (app, trainings.train, stats):
         command.callback = quietly(command.callback)
 
 
-def _show_artifact(folder: Path, json: bool) -> None:
-    """Print the folder of a stage's artifact; as JSON, also the `record` of its manifest."""
+def _show_artifact(folder: Path, json: bool) -> int:
+    """Print the folder of a stage's artifact; as JSON, also the `record` of its manifest. Gives the exit code."""
+    from ifqa.report.screen import all_failed
     from ifqa.storage.artifacts import read_manifest
 
-    if not json:
-        print_line(folder)
-        return
     manifest = read_manifest(folder)
-    print_json({"folder": str(folder), "record": manifest["record"] if manifest else {}})
+    record: dict[str, Any] = {**manifest["record"]} if manifest else {}
+    if json:
+        print_json({"folder": str(folder), "record": record})
+    else:
+        print_line(folder)
+    return int(all_failed(record))
 
 
 def _show(experiment: "Experiment", folder: Path, json: bool) -> int:

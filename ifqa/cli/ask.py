@@ -69,26 +69,26 @@ def ask(
         check_out(out)
         asked = as_questions(read_asked(questions))
         with open_system(chosen) as system:
-            answer_into(out, asked, system, threshold)
+            failed = answer_into(out, asked, system, threshold)
         if json:
             print_json({"out": str(out), "questions": len(asked)})
-        return
+        raise typer.Exit(int(failed == len(asked)))
     if question:
         as_questions([question])
     with open_system(chosen) as system:
         searched = searched_by(chosen)
 
-        def show(answer: "Answer") -> None:
+        def show(answer: "Answer") -> int:
             if json:
                 print_json(answer_json(answer, searched))
             else:
                 show_answer(answer, searched)
+            return int(bool(answer.error))
 
         if question:
-            show(system.ask(question, threshold))
-        else:
-            system.open()
-            _prompt(chosen.root / "indexes" / _HISTORY, lambda line: show(system.ask(line, threshold)))
+            raise typer.Exit(show(system.ask(question, threshold)))
+        system.open()
+        _prompt(chosen.root / "indexes" / _HISTORY, lambda line: show(system.ask(line, threshold)))
 
 
 def _check(question: str, questions: Path | None, out: Path | None) -> None:
@@ -104,7 +104,7 @@ def _check(question: str, questions: Path | None, out: Path | None) -> None:
         )
 
 
-def _prompt(history: Path, answer: Callable[[str], None]) -> None:
+def _prompt(history: Path, answer: Callable[[str], object]) -> None:
     """Ask for questions until an empty line or Ctrl-D. What was asked is remembered where Python has readline."""
     try:
         import readline

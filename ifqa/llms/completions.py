@@ -15,6 +15,14 @@ from ifqa.records import Completion, Request
 from ifqa.storage.files import open_new, write
 
 VERSION = 1  # of the store's files
+LONGEST_TEXT = 200_000  # characters kept of an answer; a line of a file holds several answers, and is read up to 16 MB
+
+
+def bounded(completion: Completion) -> Completion:
+    """A completion whose text is cut after LONGEST_TEXT characters; it then ends for its length, as at a limit on tokens."""
+    if len(completion.text) <= LONGEST_TEXT:
+        return completion
+    return replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
 
 
 def tokens_of(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
@@ -88,7 +96,11 @@ class Store:
         completion = _completion(record, content(model, request))
         if completion is None and not quiet:
             say(f"{path}: not a completion of its request; it will be asked for again")
-        return completion
+        if completion and len(completion.text) > LONGEST_TEXT and not quiet:
+            say(
+                f"{path}: an answer of {len(completion.text):,} characters, of which the first {LONGEST_TEXT:,} are taken"
+            )
+        return bounded(completion) if completion else None
 
     def put(self, model: str, request: Request, completion: Completion) -> None:
         """Store a completion; on return the file is on the disk, under its final name.

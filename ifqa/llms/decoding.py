@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import content
+from ifqa.llms.completions import bounded, content
 from ifqa.llms.hearing import Heard
 from ifqa.records import Completion, Request
 
@@ -49,7 +49,7 @@ class Rows:
 
     def completion(self, row: int, prompt_tokens: int) -> Completion:
         """A row's text up to its first stop string; its tokens are all that were computed, with the end token."""
-        return Completion(self._text(row), prompt_tokens, len(self._tokens[row]), self._finish[row])
+        return bounded(Completion(self._text(row), prompt_tokens, len(self._tokens[row]), self._finish[row]))
 
     def _text(self, row: int) -> str:
         """A row's text so far, up to its first stop string."""

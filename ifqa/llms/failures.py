@@ -56,11 +56,16 @@ def scrub(text: str, key: str) -> str:
     return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
 
 
+def secrets_of(key: str) -> tuple[str, ...]:
+    """The key as it is and in base64; nothing if the key is empty."""
+    return (key, base64.b64encode(key.encode()).decode().rstrip("=")) if key else ()
+
+
 def blot(text: str, key: str) -> str:
     """A text without the key, as it is or in base64; the text itself if the key is empty."""
-    if not key:
-        return text
-    return text.replace(key, "[key]").replace(base64.b64encode(key.encode()).decode().rstrip("="), "[key]")
+    for secret in secrets_of(key):
+        text = text.replace(secret, "[key]")
+    return text
 
 
 def of_status(error: "openai.APIStatusError", key: str) -> Failure:

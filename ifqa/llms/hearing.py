@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from ifqa.llms.completions import LONGEST_TEXT
+from ifqa.llms.failures import blot, secrets_of
+
 if TYPE_CHECKING:
     import openai
 
@@ -77,12 +80,11 @@ class Pieces:
         return {"choices": choices, "usage": self._usage}
 
     def _shown(self) -> str:
-        if not self._secret:
-            return self._text
-        text = self._text.replace(self._secret, "[key]")
-        longest = min(len(text), len(self._secret) - 1)
-        held = next((size for size in range(longest, 3, -1) if self._secret.startswith(text[-size:])), 0)
-        return text[: len(text) - held]
+        text, held = blot(self._text, self._secret), 0
+        for secret in secrets_of(self._secret):
+            longest = min(len(text), len(secret) - 1)
+            held = max(held, next((size for size in range(longest, 3, -1) if secret.startswith(text[-size:])), 0))
+        return text[: len(text) - held][:LONGEST_TEXT]
 
 
 async def heard_body(

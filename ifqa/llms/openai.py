@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,12 +12,12 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.llms.asking import Round, run
 from ifqa.llms.completions import Store, check_store
-from ifqa.llms.failures import Failure, blot, of_status, scrub
+from ifqa.llms.failures import Failure, of_status, scrub
 from ifqa.llms.hearing import Heard, heard_body, listener
 from ifqa.llms.keeping import Keeper
 from ifqa.llms.keys import NO_KEY, address_of, check_address, is_local, is_openai, is_own, key_for, server_of
 from ifqa.llms.money import Account, Budget, price_of
-from ifqa.llms.responses import read_answer
+from ifqa.llms.responses import admitted, read_answer, secret_of
 from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, silent
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     import openai
 
 CONNECT = 10.0  # seconds to connect; after that the server counts as down
-_SHORTEST_KEY = 8  # characters; a shorter key may be a word of an answer
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
 
@@ -209,6 +207,7 @@ class OpenAI(LanguageModel):
         web = openai.DefaultAsyncHttpxClient(
             trust_env=not is_local(self.url), follow_redirects=False, headers=PLAIN, event_hooks=hooks
         )
+        secret = "" if key == NO_KEY else key
         async with openai.AsyncOpenAI(
             api_key=key, base_url=self.url, timeout=timeout, max_retries=0, http_client=web
         ) as client:
@@ -216,9 +215,7 @@ class OpenAI(LanguageModel):
                 client.organization = client.project = None  # the library takes both from the environment
             asking = Round(
                 name=f"{self.model} at {urlsplit(self.url).netloc}",
-                send=lambda request: self._send(
-                    client, request, "" if key == NO_KEY else key, heard if request == missing[0] else None
-                ),
+                send=lambda request: self._send(client, request, secret, heard if request == missing[0] else None),
                 keeper=keeper,
                 room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
                 account=self._account,
@@ -231,7 +228,12 @@ class OpenAI(LanguageModel):
     async def _send(
         self, client: "openai.AsyncOpenAI", request: Request, key: str, heard: Heard | None
     ) -> Completion | Failure:
-        """Send a request once. `key` is blotted out of what comes back; "" if none was sent."""
+        """Send a request once; everything that comes back passes `admitted`. `key` is "" if none was sent."""
+        return admitted(await self._answer(client, request, key, heard), key)
+
+    async def _answer(
+        self, client: "openai.AsyncOpenAI", request: Request, key: str, heard: Heard | None
+    ) -> Completion | Failure:
         import httpx2
         import openai
 
@@ -242,8 +244,7 @@ class OpenAI(LanguageModel):
                 # Not the methods for the endpoints: they spend more time on checking types than all the rest takes
                 path, arguments = "/chat/completions" if request.messages else "/completions", self._arguments(request)
                 if heard:
-                    secret = key if len(key) >= _SHORTEST_KEY else ""
-                    body = await heard_body(client, path, arguments, bool(request.messages), heard, secret)
+                    body = await heard_body(client, path, arguments, bool(request.messages), heard, secret_of(key))
                 else:
                     body = (await client.post(path, body=arguments, cast_to=httpx2.Response)).content
         except openai.APIStatusError as error:
@@ -259,10 +260,7 @@ class OpenAI(LanguageModel):
             return Failure("again", scrub(f"connection lost ({cause or type(cause).__name__})", key), used=None)
         except openai.APIError as error:  # the server says within a stream that it failed
             return Failure("again", scrub(f"the answer broke off: {error}", key), used=None)
-        got = read_answer(body, bool(request.messages), request.stop)
-        if isinstance(got, Completion) and len(key) >= _SHORTEST_KEY:
-            return replace(got, text=blot(got.text, key))  # from a server that repeats its headers
-        return got
+        return read_answer(body, bool(request.messages), request.stop)
 
     def ready(self) -> None:
         """Check that requests could be sent; sends nothing.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.completions import VERSION, Store, content
+from ifqa.llms.completions import VERSION, Store, bounded, content
 from ifqa.llms.tokens import at_most
 from ifqa.protocols import Advance, LanguageModel, Place, silent
 from ifqa.records import Completion, Request
@@ -137,7 +137,7 @@ def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:
         if model := asked.pop("model", ""):
             models[str(model)] = None
         request = _request(_checked(asked, _REQUEST, f"{where}: request"), where)
-        completion = Completion(**_checked(said, _COMPLETION, f"{where}: completion"), cached=True)
+        completion = bounded(Completion(**_checked(said, _COMPLETION, f"{where}: completion"), cached=True))
         if found.setdefault(request, completion) != completion:
             raise IfqaError(f"{where}: the same request has another completion further up; leave one of the lines out")
     return found, list(models)

@@ -2,12 +2,31 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from ifqa.llms.failures import Failure
+from ifqa.llms.completions import bounded
+from ifqa.llms.failures import LONGEST_WORDS, Failure, blot, scrub
 from ifqa.records import Completion
 
 _MOST_TOKENS = 10**9  # of one answer; no window is nearly as large
+_SHORTEST_KEY = 8  # characters; a shorter key may be a word of an answer
+
+
+def admitted(got: Completion | Failure, key: str) -> Completion | Failure:
+    """What is let in of a server's answer, before anything is stored, shown or counted.
+
+    Every text is without the key that the server was sent ("" for none), and of bounded length.
+    """
+    if isinstance(got, Failure):  # its words are the server's, shortened, and our own
+        return replace(got, words=blot(got.words, key)[: 2 * LONGEST_WORDS])
+    key = secret_of(key)
+    return bounded(replace(got, text=blot(got.text, key), finish=scrub(got.finish, key)))
+
+
+def secret_of(key: str) -> str:
+    """The key, if it is long enough to be looked for in an answer; otherwise ""."""
+    return key if len(key) >= _SHORTEST_KEY else ""
 
 
 def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:

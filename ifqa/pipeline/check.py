@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Literal
 
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment, load_experiment, retriever_tables, search_settings
@@ -17,13 +16,7 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.corpus_check import check_corpus
 from ifqa.pipeline.findings import Finding, all_of, forecasted, found_needs
 from ifqa.pipeline.opening import opened, refuse_other_families
-from ifqa.pipeline.provenance import (
-    fingerprint,
-    inputs_of_read,
-    inputs_of_retrieve,
-    inputs_of_score,
-    up_to_date,
-)
+from ifqa.pipeline.provenance import fingerprint, is_made, will_ask
 from ifqa.pipeline.ready import needs, needs_of_corpus
 from ifqa.pipeline.system import System
 from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
@@ -89,16 +82,11 @@ def _experiment(experiment: Experiment) -> Iterator[Finding]:
     except IfqaError as error:
         problems.append(str(error))
     for stage in (*experiment.stages, "score"):
-        made = _is_made(experiment, stage)
+        made = is_made(experiment, stage)
         yield Finding(f"  {stage}: {'made' if made else 'to do'}", "stages", {"stage": stage, "made": made})
     yield from found_needs(needs(experiment))
     if problems:
         raise IfqaError("; ".join(dict.fromkeys(problems)))
-
-
-def _is_made(experiment: Experiment, stage: str) -> bool:
-    inputs_of = {"retrieve": inputs_of_retrieve, "read": inputs_of_read, "score": inputs_of_score}[stage]
-    return up_to_date(experiment.folder / stage, partial(inputs_of, experiment))
 
 
 def _its_corpus(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
@@ -122,7 +110,7 @@ def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[Fi
         return
     name, k = experiment.retriever["name"], experiment.retriever["k"]
     line, what = f"  retriever {name}, {counted(k, 'passage')} a question", f"retriever {name}"
-    if _is_made(experiment, "retrieve"):
+    if is_made(experiment, "retrieve"):
         yield forecasted(f"{line}: done", what, made=True)
         return
     yield forecasted(line, what)
@@ -137,7 +125,7 @@ def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Findi
         return
     name, each = experiment.reader["name"], counted(experiment.reader["passages"], "passage")
     line, what = f"  reader {name}, {each} a question", f"reader {name}"
-    if _is_made(experiment, "read"):
+    if is_made(experiment, "read"):
         yield forecasted(f"{line}: done", what, made=True)
         return
     try:
@@ -158,9 +146,7 @@ def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Findi
 def _its_models(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
     experiment = system.experiment
     refuse_other_families(experiment)
-    kinds: dict[str, Literal["retriever", "reader"]] = {"retrieve": "retriever", "read": "reader"}
-    asking = [stage for stage in experiment.stages if experiment.asks_llm(kinds[stage])]
-    if experiment.llm and not all(_is_made(experiment, stage) for stage in asking):
+    if will_ask(experiment):
         system.session.llm(experiment).ready()
     return iter(())
 
@@ -190,7 +176,7 @@ def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage
     if not experiment.retriever:
         return [[] for _ in questions]
     count = experiment.reader["passages"]
-    if _is_made(experiment, "retrieve"):
+    if is_made(experiment, "retrieve"):
         return list(passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions))))
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 

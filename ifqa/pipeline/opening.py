@@ -12,7 +12,7 @@ from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
 from ifqa.llms.money import Budget
 from ifqa.plugins import accepted_arguments, load, open_benchmark, settings_at, takes
-from ifqa.progress import say
+from ifqa.progress import counted, say
 from ifqa.protocols import Indexed, LanguageModel, Learned, Plugin, Reader, Retriever
 from ifqa.retrieval.queries import Part
 from ifqa.storage.files import json_line, sha256
@@ -85,6 +85,7 @@ def _open(table: RetrieverSettings, experiment: Experiment, session: Session) ->
         given["index"] = corpus / table["index"]
     retriever = opened(load("retriever", name), search_settings(table), experiment.root, **given)
     _refuse(f"retriever {name!r} {retriever.learnt}", retriever.family, experiment)
+    _refuse_strange(table, retriever, experiment)
     return retriever
 
 
@@ -99,8 +100,23 @@ def open_reader(experiment: Experiment, session: Session) -> Reader:
     given = {"llm": session.llm(experiment)} if takes("reader", name, "llm") else {}
     reader = opened(load("reader", name), experiment.reader_settings, experiment.root, **given)
     _refuse(f"reader {name!r} {reader.learnt}", reader.family, experiment)
+    _refuse_strange(experiment.reader, reader, experiment)
     say_label(name, reader.label)
     return reader
+
+
+def _refuse_strange(table: Mapping[str, object], plugin: Learned, experiment: Experiment) -> None:
+    """Refuse a file of another split, and one that has questions beside those of the split."""
+    if not plugin.question_ids:
+        return
+    split = [one.id for one in open_benchmark(experiment.benchmark, experiment.root).questions(experiment.split)]
+    known = set(split)
+    if strange := [one for one in plugin.question_ids if one not in known]:
+        raise IfqaError(
+            f"{table.get('path', table['name'])} has {counted(len(strange), 'question')}, of {len(plugin.question_ids):,}, that "
+            f"{experiment.benchmark} {experiment.split} does not have: {', '.join(strange[:3])}{', …' if strange[3:] else ''}; "
+            f"wanted ids as {split[0]}"
+        )
 
 
 def say_label(reader: str, label: str) -> None:

@@ -187,6 +187,19 @@ def up_to_date(folder: Path, inputs_of: Callable[[], dict[str, object]]) -> bool
         return False
 
 
+def is_made(experiment: Experiment, stage: str) -> bool:
+    """Whether a stage's artifact was made from exactly the present inputs."""
+    inputs_of = {"retrieve": inputs_of_retrieve, "read": inputs_of_read, "score": inputs_of_score}[stage]
+    return up_to_date(experiment.folder / stage, partial(inputs_of, experiment))
+
+
+def will_ask(experiment: Experiment) -> bool:
+    """Whether a stage that asks a language model is still to be made."""
+    kinds: dict[str, Literal["retriever", "reader"]] = {"retrieve": "retriever", "read": "reader"}
+    asking = [stage for stage in experiment.stages if experiment.asks_llm(kinds[stage])]
+    return bool(experiment.llm) and not all(is_made(experiment, stage) for stage in asking)
+
+
 def up_to_date_passages(corpus: Corpus) -> artifacts.Manifest:
     """The manifest of a corpus's passages.
 

@@ -17,6 +17,7 @@ from ifqa.models.encoders import SHORT, is_found, is_mpnet
 from ifqa.models.hub import FETCHED, is_here, is_packaged, partner
 from ifqa.pipeline.upstream import sources_of
 from ifqa.plugins import load_indexed, open_benchmark
+from ifqa.progress import say
 from ifqa.reading.span.reader import SHIPPED
 from ifqa.reading.span.weights import manifest_of
 from ifqa.reading.t5.checkpoint import DEFAULT, mend_of
@@ -57,6 +58,24 @@ def missing(experiment: Experiment) -> list[str]:
 def is_scored(experiment: Experiment) -> bool:
     """Whether it has been scored, with its present settings or with earlier ones."""
     return (experiment.folder / "score" / MANIFEST).exists()
+
+
+def require_key(experiment: Experiment) -> None:
+    """Notice before hours of work that there is no key for the experiment's server; completions kept from before need none.
+
+    Raises:
+        IfqaError: there is no key, and nothing is kept.
+    """
+    settings = experiment.llm_settings
+    if not experiment.llm or experiment.llm["name"] != "openai":
+        return
+    try:
+        key_for(address_of(str(settings.get("base_url", ""))))
+    except IfqaError as error:
+        store = experiment.root / str(settings.get("store", "completions"))
+        if not any(store.glob("??/*.json")):
+            raise
+        say(f"{error}; what is kept in {store} needs no key")
 
 
 def _needs(experiment: Experiment) -> Iterator[Need]:

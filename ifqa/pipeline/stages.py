@@ -33,7 +33,9 @@ from ifqa.pipeline.provenance import (
     inputs_of_score,
     require_finished,
     up_to_date,
+    will_ask,
 )
+from ifqa.pipeline.ready import require_key
 from ifqa.pipeline.system import System
 from ifqa.pipeline.tidying import tidying
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, sources_of, split_size
@@ -242,6 +244,8 @@ def prepare(experiment: Experiment) -> None:
     if experiment.reader:
         fingerprint("reader", experiment)
     refuse_other_families(experiment)
+    if will_ask(experiment):
+        require_key(experiment)
     if experiment.corpus:
         corpus = load_corpus(experiment.corpus, experiment.root)
         parts = {"passages": partial(inputs_of_passages, corpus)}

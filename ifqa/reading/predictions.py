@@ -39,6 +39,7 @@ class Predictions(Reader):
                 if not is_share(confidence):
                     raise IfqaError(f"{path}:{number}: wanted 0 to 1 as 'confidence', found {confidence!r:.80}")
                 self.confidences[question_id] = confidence
+        self.question_ids = self.answers.keys()
 
     def answer(
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
@@ -46,7 +47,7 @@ class Predictions(Reader):
         """Each question's answer; a question that is not in the file is a failure.
 
         Raises:
-            IfqaError: the file answers another split: no id in it has the prefix of a question's id.
+            IfqaError: the file answers none of the questions of this split.
         """
         splits = {question_id.rpartition("/")[0] for question_id in self.answers}
         for question in questions:

@@ -41,8 +41,10 @@ def check_out(out: Path) -> None:
         raise IfqaError(f"{out}: there is no folder {out.parent}; make it first")
 
 
-def answer_into(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> None:
+def answer_into(out: Path, questions: Sequence[Question], system: System, threshold: float | None = None) -> int:
     """Answer all questions, in their order, into a file: .jsonl has all of each answer, .csv a row, .txt the answer alone.
+
+    Gives the number of questions that failed.
 
     The answers grow in `.NAME.partial` beside the file, which is written once all are there. A run that was killed goes on
     after its last eight questions, unless the questions, the reader, the retriever or the documents are others now.
@@ -59,15 +61,18 @@ def answer_into(out: Path, questions: Sequence[Question], system: System, thresh
         raise IfqaError(f"another process is writing {out}; wait until it ends, or name another file") from error
     try:
         with room_for(out):
-            _fill(prepare(out, _inputs(questions, system, threshold), "same"), out, questions, system, threshold)
+            failed = _fill(
+                prepare(out, _inputs(questions, system, threshold), "same"), out, questions, system, threshold
+            )
             shutil.rmtree(partial(out))
     finally:
         guard.release()
         out.with_name(f".{out.name}.lock").unlink(missing_ok=True)
-    say(f"{out}: {counted(len(questions), 'question')} answered")
+    say(f"{out}: {counted(len(questions) - failed, 'question')} answered{f', {failed:,} failed' if failed else ''}")
+    return failed
 
 
-def _fill(place: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None) -> None:
+def _fill(place: Path, out: Path, questions: Sequence[Question], system: System, threshold: float | None) -> int:
     log = Chunks(place, (_ANSWERS,), lambda facts: type(facts.get("questions")) is int)
     done = sum(facts["questions"] for facts in log.kept)
     if done:
@@ -84,6 +89,7 @@ def _fill(place: Path, out: Path, questions: Sequence[Question], system: System,
     with create(out) as handle:
         for line in _WRITERS[out.suffix](record for _, record in read_jsonl(place / _ANSWERS)):
             write(handle, line)
+    return sum(bool(record["error"]) for _, record in read_jsonl(place / _ANSWERS))
 
 
 def _shown(answer: Answer) -> dict[str, str]:

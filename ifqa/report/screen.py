@@ -1,6 +1,6 @@
 """What the command line prints: scores, and lists of experiments, corpora and plugins."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.ready import is_scored, missing
 from ifqa.pipeline.upstream import answers_of, predictions_of, questions_of
 from ifqa.plugins import names, open_benchmark
-from ifqa.progress import printable
+from ifqa.progress import complain, printable
 from ifqa.report.answers import print_answer
 from ifqa.report.examples import choose
 from ifqa.report.made import stage_record
@@ -30,7 +30,7 @@ from ifqa.storage.resources import list_resources
 
 
 def show_scores(experiment: Experiment, folder: Path) -> int:
-    """Print an experiment's scores; returns the exit code: 1 if an expected score lies outside its tolerance, else 0."""
+    """Print an experiment's scores; returns the exit code."""
     scores = read_scores(folder)
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
@@ -67,9 +67,20 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
 
 
 def exit_code(experiment: Experiment, folder: Path) -> int:
-    """1 if an expected score lies outside its tolerance, else 0."""
+    """1 if an expected score lies outside its tolerance, or a request failed for each question; else 0."""
     scores = read_scores(folder)
-    return int(any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
+    return int(all_failed(scores) or any(verdict(scores, one) in (NEAR, OFF) for one in experiment.expected))
+
+
+def all_failed(record: Mapping[str, Any]) -> bool:
+    """Whether a request failed for each question, by the record of a stage or the scores; a message then says so.
+
+    Questions that a cap kept from being asked have not failed.
+    """
+    if not record.get("retry") or record["retry"] < record["questions"] or record["not_asked"] >= record["questions"]:
+        return False
+    complain("ifqa: each question had a failed request; what was answered is kept, and the same command asks again")
+    return True
 
 
 def scores_json(experiment: Experiment, folder: Path) -> dict[str, object]:

@@ -42,6 +42,7 @@ class Run(Retriever):
         self._is_ctxs = is_ctxs(Path(path))
         if not self._is_ctxs:
             self.rankings = read_run(Path(path))
+            self.question_ids = self.rankings.keys()
             return
         self._entries: list[list[Hit]] = []
         self._of_id: dict[str, int] = {}

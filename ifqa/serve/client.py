@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T", About, Answers, Rankings, PassageForm)
 _SLACK = 30.0  # seconds above the server's own time limit
+_CONNECT = 5.0  # seconds
 
 
 class Client:
@@ -56,6 +57,11 @@ class Client:
         )
         self._about: About | None = None
         self._lock = threading.Lock()
+        try:
+            self.open()
+        except IfqaError:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -140,9 +146,9 @@ class Client:
         timeout = _SLACK + (self._about.limits.seconds if self._about else 0)
         while True:
             try:
-                response = self._web.request(method, path, json=body, timeout=timeout)
+                response = self._web.request(method, path, json=body, timeout=httpx2.Timeout(timeout, connect=_CONNECT))
             except httpx2.TransportError as error:
-                raise self._nobody(error) from error
+                raise self._nobody(error) from None
             wait = response.headers.get("retry-after", "")
             if response.status_code != 503 or not wait.isdecimal() or time.monotonic() + int(wait) > end:
                 return response
@@ -172,7 +178,7 @@ class Client:
                     elif field == "data" and name == "problem":
                         raise IfqaError(f"{self.url}: {Problem.model_validate_json(value).detail}")
         except httpx2.TransportError as error:
-            raise self._nobody(error) from error
+            raise self._nobody(error) from None
         raise IfqaError(f"{self.url}: the connection broke before the answer; ask again")
 
     def _read(self, response: "httpx2.Response", form: type[_T]) -> _T:

@@ -198,8 +198,18 @@ def create(path: Path) -> Iterator[IO[bytes]]:
 
 
 def json_line(record: Mapping[str, object]) -> bytes:
-    """A record as a line of JSON, always the same bytes for the same content; half a surrogate pair is escaped."""
-    return json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    """A record as a line of JSON, always the same bytes for the same content; half a surrogate pair is escaped.
+
+    Raises:
+        IfqaError: the line is longer than `read_jsonl` reads back.
+    """
+    line = json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    if len(line) > LONGEST_LINE:
+        start = line[:80].decode("utf-8", "replace")
+        raise IfqaError(
+            f"the record {start}… has {len(line):,} bytes as a line; wanted at most {LONGEST_LINE:,}, which can be read back"
+        )
+    return line
 
 
 def write_jsonl(path: Path, records: Iterable[Mapping[str, object]]) -> int:

@@ -36,10 +36,10 @@ LINES = [
 ]  # fmt: skip
 READ = [
     Question(
-        "file/mine/a", "If so, who?", ("Ada", "Ada Lovelace"), ("One | two, said she.",), group="people",
+        "file/mine/a-411e391b", "If so, who?", ("Ada", "Ada Lovelace"), ("One | two, said she.",), group="people",
         labels=(("label", "easy"),),
     ),
-    Question("file/mine/b", "If not?", ("x|y", "z"), group="things", labels=(("label", "easy"), ("label", "hard"))),
+    Question("file/mine/b-f586a2d1", "If not?", ("x|y", "z"), group="things", labels=(("label", "easy"), ("label", "hard"))),
 ]  # fmt: skip
 
 
@@ -68,7 +68,21 @@ def test_csv_and_json_lines_give_the_same_questions():
 
 def test_questions_without_an_id_are_numbered_and_the_names_blanks_are_replaced():
     Path("my own.v2.csv").write_text("question,answer\nIf so?,1\n,\nIf not?,2\n")
-    assert [one.id for one in read("my own.v2.csv")] == ["file/my_own.v2/1", "file/my_own.v2/2"]
+    assert [one.id for one in read("my own.v2.csv")] == ["file/my_own.v2/1-9993b76b", "file/my_own.v2/2-f586a2d1"]
+
+
+def test_an_id_holds_for_its_question_alone():
+    rows = ["If so?,1", "If not?,1", "If so?,a better answer"]
+    ids = []
+    for name, row in zip("abc", rows, strict=True):
+        Path(name).mkdir()
+        Path(f"{name}/q.csv").write_text(f"question,answers\n{row}\n")
+        ids.append(read(f"{name}/q.csv")[0].id)
+    assert ids[0] == ids[2] != ids[1]
+    Path("d.jsonl").write_text('{"question": "If?", "answers": ["x"], "choices": ["x", "y"]}\n')
+    Path("e/").mkdir()
+    Path("e/d.jsonl").write_text('{"question": "If?", "answers": ["x"], "choices": ["x", "z"]}\n')
+    assert read("d.jsonl")[0].id != read("e/d.jsonl")[0].id
 
 
 def test_a_file_that_changed_is_read_again():
@@ -155,7 +169,7 @@ def test_only_a_split_with_groups_is_scored_by_group():
 
 def test_own_questions_are_run_scored_and_reported_by_group_and_label(tmp_path):
     Path("mine.csv").write_text(CSV)
-    Path("said.jsonl").write_text('{"question_id": "file/mine/a", "answer": "Ada"}\n')
+    Path("said.jsonl").write_text('{"question_id": "file/mine/a-411e391b", "answer": "Ada"}\n')
     Path("experiments").mkdir()
     Path("experiments/own.toml").write_text(
         'benchmark = "file"\nsplit = "mine.csv"\n[reader]\nname = "predictions"\npath = "said.jsonl"\n'

@@ -161,7 +161,7 @@ def test_what_a_part_asks_is_estimated_counted_and_asked_again(ifqa, tmp_path, t
         assert code == 0
         assert out.count(": 4 calls") == 2  # the retriever's part, and the reader
         code, out, err = ifqa("run", "parts")
-        assert code == 0
+        assert code == 1  # every request of the retriever failed
         assert "4 of them not wholly, which the next run asks again" in err
         made = read_json(tmp_path / "experiments/parts/retrieve/manifest.json")["record"]
         assert (made["retry"], made["spent"]["calls"]) == (4, 4)
@@ -242,6 +242,39 @@ def test_a_check_tells_what_it_costs_and_then_all_that_is_missing(tmp_path, ifqa
     [line] = [line for line in err.splitlines() if line.startswith("ifqa: ")]
     assert line.startswith("ifqa: mine: passage source not found: data/enwiki")
     assert "OPENAI_API_KEY is not set" in line
+
+
+def test_a_run_without_any_answer_exits_with_1_and_keeps_its_results(ifqa, tmp_path):
+    lost = lambda prompt, time, asked: error(400, "the context length is exceeded")  # noqa: E731
+    with serving(lost) as server:
+        write(tmp_path, "mine", CLOSED, server.url)
+        code, out, err = ifqa("read", "mine")
+        assert (code, out.strip()) == (1, "experiments/mine/read")
+        assert "each question had a failed request" in err
+        assert ifqa("run", "mine")[0] == 1
+        assert ifqa("run", "mine", "--json")[0] == 1
+        assert ifqa("ask", "-e", "mine", "If so, who?")[0] == 1
+        (tmp_path / "q.txt").write_text("If so, who?\nIf not?\n")
+        code, _, err = ifqa("ask", "-e", "mine", "--questions", "q.txt", "--out", "a.jsonl")
+        assert (code, "0 questions answered, 2 failed" in err) == (1, True)
+    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
+    assert read_json(tmp_path / "experiments/mine/score/scores.json")["n_failed"] == 4
+    some = lambda prompt, time, asked: Reply() if server.requests % 2 else error(413, "too long")  # noqa: E731
+    with serving(some) as server:
+        write(tmp_path, "mine", CLOSED, server.url)
+        assert ifqa("run", "mine")[0] == 0
+
+
+def test_a_missing_key_is_noticed_before_the_retrieval(ifqa, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    write(tmp_path, "mine", '[retriever]\nname = "gold"\nk = 1\n[reader]\nname = "llm"\npassages = 1', "")
+    assert "OPENAI_API_KEY is not set" in only_line(ifqa("run", "mine"))
+    assert not (tmp_path / "experiments/mine").exists()
+    kept = tmp_path / "completions/ab/cd.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    code, _, err = ifqa("run", "mine")
+    assert (code, "what is kept in completions needs no key" in " ".join(err.split())) == (2, True)
 
 
 def test_one_cap_holds_for_all_experiments_of_one_command(tmp_path, ifqa):

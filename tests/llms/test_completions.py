@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.llms.completions import Store
+from ifqa.llms.completions import LONGEST_TEXT, Store
 from ifqa.records import Completion, Request
 
 CHAT = Request(messages=(("system", "Be brief."), ("user", "If it rained?")))
@@ -21,6 +21,15 @@ def test_a_stored_completion_comes_back_marked_as_cached(tmp_path):
     store.put("m", CHAT, DONE)
     assert store.get("m", CHAT) == replace(DONE, cached=True)
     assert Store(tmp_path).get("m", CHAT) == replace(DONE, cached=True)
+
+
+def test_a_stored_answer_that_is_too_long_is_named_and_cut(tmp_path, capsys):
+    store = Store(tmp_path)
+    store.put("m", CHAT, Completion("x" * 9_000_000, 12, 3, "stop"))
+    assert store.get("m", CHAT) == Completion("x" * LONGEST_TEXT, 12, 3, "length", cached=True)
+    told = capsys.readouterr().err
+    assert f"{store.path('m', CHAT)}: an answer of 9,000,000 characters" in " ".join(told.split())
+    assert told.count("\n") == 1
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")

@@ -12,6 +12,7 @@ from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
+from ifqa.llms.completions import LONGEST_TEXT
 from ifqa.llms.failures import retry_after, scrub
 from ifqa.llms.hf import HF
 from ifqa.llms.keys import OPENAI
@@ -423,12 +424,35 @@ def test_completions_are_stored_by_host_except_those_of_openai(monkeypatch):
 
 def test_a_key_that_the_server_repeats_is_not_in_the_completion(tmp_path):
     encoded = base64.b64encode(KEY.encode()).decode().rstrip("=")
-    with serving(lambda prompt, time, asked: Reply(text=f"You sent {KEY}, {encoded} and none.")) as server:
+    said = f"You sent {KEY}, {encoded} and none."
+    with serving(lambda prompt, time, asked: Reply(text=said, finish=f"stop {KEY} {encoded}\n")) as server:
         (done,) = model(server).complete(ask("a"))
-    assert done.text == "You sent [key], [key] and none."
+    assert (done.text, done.finish) == ("You sent [key], [key] and none.", "stop [key] [key]")
     kept = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
     assert KEY not in kept
     assert encoded not in kept
+
+
+def test_an_endless_answer_is_cut_before_it_is_stored(tmp_path):
+    with serving(lambda prompt, time, asked: Reply(text="\0" * 2_000_000, finish="x" * 500_000)) as server:
+        asked = model(server)
+        (done,) = asked.complete(ask("a"))
+        assert asked.complete(ask("a"))[0].text == done.text
+    assert done == Completion("\0" * LONGEST_TEXT, 7, 3, "length")
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.json")) < 8 * LONGEST_TEXT
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+@pytest.mark.parametrize("where", ["message", "type", "code", "param"])
+def test_an_error_of_a_server_is_short_and_without_the_key(status, where, capsys):
+    body = {"error": {"message": "no", where: f"{KEY} " + "y" * 3_000_000}}
+    with serving(lambda prompt, time, asked: Reply(status, body, usage=None)) as server:
+        try:
+            words = model(server, retries=0).complete(ask("a"))[0].error
+        except IfqaError as error:
+            words = str(error)
+    assert len(words + capsys.readouterr().err) < 1_000
+    assert KEY not in words
 
 
 def test_only_own_servers_get_headers_of_the_environment(monkeypatch):

@@ -109,7 +109,7 @@ def test_questions_of_a_split_with_a_path_are_converted(work):
     (work / "q").mkdir()
     (work / "q/mine.csv").write_text("question,answers\nIf so?,a\n")
     convert("file:q/mine.csv", work / "x.tsv")
-    assert (work / "x.tsv").read_text() == "file/mine/1\tIf so?\n"
+    assert (work / "x.tsv").read_text() == "file/mine/1-9993b76b\tIf so?\n"
 
 
 def test_an_existing_file_is_kept_unless_forced(done):

@@ -119,7 +119,8 @@ def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypat
     questions = {"a": ("If so, who?", "If so, when?"), "b": ("If so, who?", "If not, when?"), "c": ("One?", "Two?")}
     for name, several in questions.items():
         write(f"{name}/q.csv", "question,answers\n" + "".join(f'"{one}",x\n' for one in several))
-        write(f"{name}.jsonl", '{"question_id": "file/q/1", "answer": "x"}\n')
+        asked = open_benchmark("file").questions(f"{name}/q.csv")
+        write(f"{name}.jsonl", json.dumps({"question_id": asked[0].id, "answer": "x"}) + "\n")
         tables = f'benchmark = "file"\nsplit = "{name}/q.csv"\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
         write(f"experiments/{name}.toml", tables)
         stages.run(load_experiment(name))

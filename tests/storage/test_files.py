@@ -25,6 +25,14 @@ def test_what_is_written_as_json_lines_can_be_read(tmp_path_factory, record):
     assert [one for _, one in read_jsonl(path)] == [record, {"name": "caf\udce9"}]
 
 
+def test_what_could_not_be_read_back_is_not_published(tmp_path):
+    with pytest.raises(
+        IfqaError, match=r'record \{"id": "7", "answer": "xxx.* has 16,777,242 bytes .* at most 16,777,216'
+    ):
+        write_jsonl(tmp_path / "a.jsonl", [{"id": "7", "answer": "x" * files.LONGEST_LINE}])
+    assert not (tmp_path / "a.jsonl").exists()
+
+
 def test_a_json_lines_error_names_file_and_line(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"a": 1}\n\n{"a": \n')
