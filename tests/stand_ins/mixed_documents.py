@@ -10,7 +10,10 @@ MENU = '<nav><ul><li><a href="/">Home</a></li><li>Products of the menu</li></ul>
 
 
 def pdf(pages, outline=()):
-    """A PDF in plain syntax: a list of lines for each page, and (title, page from 0) for each entry of its outline."""
+    """A PDF in plain syntax: a list of lines for each page, and (title, page from 0) for each entry of its outline.
+
+    A third value of an entry is the line, from 0, that it points to; without it, it points to the page.
+    """
     objects = ["", "", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"]
     first = len(objects) + 1
     for number, lines in enumerate(pages):
@@ -23,7 +26,8 @@ def pdf(pages, outline=()):
     kids = " ".join(f"{first + 2 * number} 0 R" for number in range(len(pages)))
     objects[1] = f"<< /Type /Pages /Count {len(pages)} /Kids [{kids}] >>"
     root = len(objects) + 1
-    for number, (title, page) in enumerate(outline):
+    for number, (title, page, *line) in enumerate(outline):
+        view = f"/XYZ 60 {791 - 16 * line[0]} 0" if line else "/Fit"
         beside = (f" /Prev {root + number} 0 R" if number else "") + (
             f" /Next {root + number + 2} 0 R" if number + 1 < len(outline) else ""
         )
@@ -32,7 +36,7 @@ def pdf(pages, outline=()):
                 f"<< /Type /Outlines /First {root + 1} 0 R /Last {root + len(outline)} 0 R /Count {len(outline)} >>"
             )
         objects.append(
-            f"<< /Title ({_escaped(title)}) /Parent {root} 0 R /Dest [{first + 2 * page} 0 R /Fit]{beside} >>"
+            f"<< /Title ({_escaped(title)}) /Parent {root} 0 R /Dest [{first + 2 * page} 0 R {view}]{beside} >>"
         )
     objects[0] = "<< /Type /Catalog /Pages 2 0 R" + (f" /Outlines {root} 0 R" if outline else "") + " >>"
     data, places = b"%PDF-1.4\n", []

@@ -1,37 +1,52 @@
-"""The text of PDF files, by PDFium (the package pypdfium2): pages, headings, and no lines that every page repeats."""
+"""The text of PDF files: pages, the headings of the outline where they stand, and no running heads or contents pages."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 
 from ifqa.corpus.documents import pdfium
+from ifqa.corpus.documents.pdfium import Entry, Page
 from ifqa.corpus.documents.text import Run, Unreadable
 from ifqa.errors import IfqaError
 
-_EDGE = 2  # lines at a page's top and bottom that may be its header or footer
-_FEW = 4  # pages from which on a repeated line is a header or footer
-_CHAPTER = 3  # pages from which on a repeated line that begins or ends with a number is the header of a chapter
+_EDGE = 2  # lines at a page's top and bottom that may be its running head or foot
+_FEW = 4  # pages from which on a line at the edge of half of them is a running head
+_CHAPTER = 3  # neighbouring pages from which on a line at their edge is the running head of a chapter
+_HEADING_LINES = 4  # lines of the longest heading
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_a-z][^.!?;:]{2,70}")
+_NUMBER = re.compile(
+    r"\W*(?:(?i:chapter|appendix|annex|part|section)\s+)?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+|[A-Z](?=[.:])|[IVXLC]+(?=[.:]))[.:)]?\s+"
+)
+_PAGE_NUMBER = re.compile(r"\d+|\b[ivxlc]+\b")
+_LEADERS = re.compile(r"(?:[.·…] ?){4,}\s*(?:\d+|[ivxlc]+)?$")  # "1.2 The wheel . . . . . 17"
 _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
+#: A word over two lines: PDFium's mark within a line that it joined, or a hyphen, with the beginning of the next line.
+_BROKEN = re.compile("([^\\W\\d_]+)(?:[\x02\ufffe]\\s*|-\n(?=[^\\W\\d_A-Z]))([^\\W\\d_]+)")
+_MARKS = re.compile("[\x02\ufffe]")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+
+_Lines = list[tuple[int, str]]  # number in the page, from 0, and text
 
 
 def read_pdf(data: bytes) -> Iterator[Run]:
     """The lines of a PDF with their pages. Headings are those of its outline, or lines that begin with a section's number.
 
+    A heading of the outline stands where its text does, over up to four lines, else at the place that the outline points to; if
+    that is a page alone, it is left out.
+
     Raises:
         Unreadable: it is no PDF, needs a password, or holds no text.
     """
-    texts, entries = pdfium.read(data)
-    outline: dict[int, list[tuple[str, int]]] = {}
-    for page, title, level in entries:
-        outline.setdefault(page, []).append((title, level))
-    pages = _without_edges([[line.strip() for line in page if line.strip()] for page in texts])
-    if not any(pages):
+    pages = pdfium.read(data)
+    texts = [[(n, line.strip()) for n, line in enumerate(page.lines) if line.strip()] for page in pages]
+    texts = [_without_contents(page) for page in _without_edges(texts, pages)]
+    if not any(texts):
         raise Unreadable(f"no text on its {len(pages)} pages: if they were scanned, run OCR on the file first")
-    return _runs(pages, outline)
+    known = {word.casefold() for page in texts for _, line in page for word in _WORD.findall(line)}
+    texts = [_with_whole_words(page, known) for page in texts]
+    return _runs(texts, [page.entries for page in pages])
 
 
 def require_library(path: str) -> None:
@@ -52,47 +67,135 @@ def _is_installed() -> bool:
     return find_spec("pypdfium2") is not None
 
 
-def _without_edges(pages: Sequence[list[str]]) -> list[list[str]]:
-    """The pages without page numbers, and without lines at the top or bottom of half of them, or of a chapter's pages."""
-    seen = Counter(one for page in pages for one in {_shape(line) for line in (*page[:_EDGE], *page[-_EDGE:])})
-    repeated = {one for one, count in seen.items() if one == "#" or (len(pages) >= _FEW and count * 2 >= len(pages))}
-    repeated |= {one for one, count in seen.items() if count >= _CHAPTER and (one[0] == "#" or one[-1] == "#")}
-    return [
-        [line for n, line in enumerate(page) if _EDGE <= n < len(page) - _EDGE or _shape(line) not in repeated]
-        for page in pages
-    ]
+def _without_edges(texts: Sequence[_Lines], pages: Sequence[Page]) -> list[_Lines]:
+    """The pages without page numbers and running heads.
+
+    A running head stands at the edge of half of the pages, or of three neighbouring ones, with other numbers; or it is made of
+    titles of the outline that stand elsewhere.
+    """
+    edges = [_edge(page) for page in texts]
+    places: dict[str, list[int]] = {}
+    for number, edge in enumerate(edges):
+        for shape in {_shape(line) for _, line in edge}:
+            places.setdefault(shape, []).append(number)
+    heads = {shape: _repeated(shape, numbers, len(texts)) for shape, numbers in places.items()}
+    titles = {_letters(entry.title) for page in pages for entry in page.entries} - {""}
+    kept = []
+    for number, (page, edge) in enumerate(zip(texts, edges, strict=True)):
+        dropped = {n for n, line in edge if number in heads[_shape(line)]}
+        here = {title for entry in pages[number].entries for title in _forms(entry.title)}
+        dropped |= {n for n, line in edge if not _forms(line) & here and _is_made_of(line, titles)}
+        kept.append([(n, line) for n, line in page if n not in dropped])
+    return kept
+
+
+def _edge(page: _Lines) -> _Lines:
+    return page if len(page) <= 2 * _EDGE else [*page[:_EDGE], *page[-_EDGE:]]
+
+
+def _repeated(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
+    """The pages of which a line of this shape is the running head."""
+    if shape == "#" or (pages >= _FEW and len(numbers) * 2 >= pages):
+        return frozenset(numbers)
+    if sum(map(str.isalpha, shape)) < 3:  # a row of numbers
+        return frozenset()
+    found, run = set[int](), list[int]()
+    for number in [*numbers, pages + _CHAPTER]:
+        if run and number - run[-1] > 2:  # left and right pages may differ
+            found |= set(run) if len(run) >= _CHAPTER else set()
+            run = []
+        run.append(number)
+    return frozenset(found)
+
+
+def _is_made_of(line: str, titles: set[str]) -> bool:
+    """Whether a line is a section's number and title, with those of its chapter before it."""
+    parts = re.split(r"(?<=\s)(?=[0-9A-Z]+(?:\.[0-9]+)*\.\s)", line)
+    letters = [_letters(_NUMBER.sub("", part, count=1)) for part in parts if part.strip()]
+    return any(_NUMBER.match(part) for part in parts) and all(one in titles or not one for one in letters)
 
 
 def _shape(line: str) -> str:
     """A line with `#` for each number."""
-    return re.sub(r"\d+", "#", line)
+    return _PAGE_NUMBER.sub("#", line)
 
 
-def _runs(pages: Sequence[Sequence[str]], outline: dict[int, list[tuple[str, int]]]) -> Iterator[Run]:
-    before = ""
-    for number, page in enumerate(pages):
-        waiting = list(outline.get(number, ()))
-        for title, level in [one for one in waiting if not any(_same(one[0], line) for line in page)]:
-            yield Run(
-                title, number + 1, True, level
-            )  # it is set otherwise on the page; its text begins at the top at the latest
-        for line in page:
-            heading = next((one for one in waiting if _same(one[0], line)), None)
-            numbered = _NUMBERED.fullmatch(line) if not outline and (not before or _ENDED.search(before)) else None
-            if heading:
-                waiting.remove(heading)
-                yield Run(line, number + 1, True, heading[1])
-            elif numbered:
-                yield Run(line, number + 1, True, numbered[1].count(".") + 1)
+def _without_contents(page: _Lines) -> _Lines:
+    """Nothing of a page of which a third are lines of a table of contents; else the page without these lines."""
+    rest = [(n, line) for n, line in page if not _LEADERS.search(line)]
+    return [] if len(page) - len(rest) >= max(3, len(page) / 3) else rest
+
+
+def _with_whole_words(page: _Lines, known: set[str]) -> _Lines:
+    """Words over two lines are put together; the hyphen stays if the file writes the word only with it."""
+
+    def whole(match: re.Match[str]) -> str:
+        before, after = match[1], match[2]
+        hyphenated = f"{before}-{after}".casefold() in known and f"{before}{after}".casefold() not in known
+        return f"{before}-{after}" if hyphenated or not after[0].islower() else f"{before}{after}"
+
+    joined: _Lines = []
+    for number, line in page:
+        both = f"{joined[-1][1]}\n{line}" if joined and joined[-1][1].endswith("-") else "\n"
+        if (put := _BROKEN.sub(whole, both)) != both and "\n" not in put:
+            joined[-1] = joined[-1][0], put
+        else:
+            joined.append((number, _MARKS.sub("-", _BROKEN.sub(whole, line))))
+    return joined
+
+
+def _runs(pages: Sequence[_Lines], entries: Sequence[Sequence[Entry]]) -> Iterator[Run]:
+    before, has_outline = "", any(entries)
+    for number, (page, headings) in enumerate(zip(pages, entries, strict=True), start=1):
+        found = _placed(page, headings)
+        skip = 0
+        for at, (_, line) in enumerate([*page, (-1, "")]):
+            for heading, lines in found.get(at, ()):
+                text = " ".join(line for _, line in page[at : at + lines]) or heading.title
+                yield Run(text, number, True, heading.level)
+                before, skip = ".", max(skip, at + lines)
+            if at < skip or at == len(page):
+                continue
+            numbered = _NUMBERED.fullmatch(line) if not has_outline and (not before or _ENDED.search(before)) else None
+            if numbered:
+                yield Run(line, number, True, numbered[1].count(".") + 1)
             else:
-                yield Run(line, number + 1, not before or bool(_BULLET.match(line)))
-            before = "." if heading or numbered else line
+                yield Run(line, number, not before or bool(_BULLET.match(line)))
+            before = "." if numbered else line
 
 
-def _same(title: str, line: str) -> bool:
-    return len(line) < 2 * len(title) + 12 and _letters(title) == _letters(line)
+def _placed(page: _Lines, headings: Sequence[Entry]) -> Mapping[int, Sequence[tuple[Entry, int]]]:
+    """Index in the page -> the headings that stand there, each with the number of its lines; 0 if its text is not there."""
+    found: dict[int, list[tuple[Entry, int]]] = {}
+    for heading in headings:
+        forms = _forms(heading.title)
+        matches = [(at, lines) for at in range(len(page)) if (lines := _matching(page, at, forms))]
+        aim = next((at for at, (n, _) in enumerate(page) if heading.line is not None and n >= heading.line), len(page))
+        if matches:
+            at, lines = min(matches, key=lambda match: abs(match[0] - aim)) if heading.line is not None else matches[0]
+            found.setdefault(at, []).append((heading, lines))
+        elif heading.line is not None:
+            found.setdefault(aim, []).append((heading, 0))
+    return found
+
+
+def _matching(page: _Lines, at: int, forms: set[str]) -> int:
+    """How many lines from an index on are a heading; 0 if they are none."""
+    longest = max(map(len, forms), default=0) + 20
+    text = ""
+    for lines, (_, line) in enumerate(page[at : at + _HEADING_LINES], start=1):
+        text = f"{text} {line}".strip()
+        if len(text) > 2 * longest:
+            break
+        if _forms(text) & forms:
+            return lines
+    return 0
+
+
+def _forms(heading: str) -> set[str]:
+    """The letters and digits of a heading, with and without the number that it begins with."""
+    return {_letters(heading), _letters(_NUMBER.sub("", heading, count=1))} - {""}
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a heading, without the number that it begins with."""
-    return re.sub(r"\W+", "", re.sub(r"^\W*(?:\d+\.?)+\s+", "", text)).casefold()
+    return re.sub(r"[\W_]+", "", text).casefold()

@@ -102,6 +102,72 @@ def test_a_pdf_has_pages_and_the_headings_of_its_outline():
     assert "Mill handbook" not in {text for _, _, text in found}  # the header of every page
 
 
+def headings(data):
+    """The headings of a PDF, and for each line of text the heading above it."""
+    above, texts = "", {}
+    for _, level, text in runs(".pdf", data):
+        above = text if level else above
+        if not level:
+            texts[text] = above
+    return texts
+
+
+PAGE = [
+    "The wheel is of oak.",
+    "2.3 The sluice",
+    "and its keeper",
+    "It is closed by Tom.",
+    "3.5 inch nails",
+    "They hold it.",
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "line", "heading"),
+    [
+        (("The sluice and its keeper", 0), "It is closed by Tom.", "2.3 The sluice and its keeper"),  # over two lines
+        (("2.3 The sluice and its keeper", 0), "It is closed by Tom.", "2.3 The sluice and its keeper"),
+        (("2.4 3.5 inch nails", 0), "They hold it.", "3.5 inch nails"),  # its number is none of a section
+        (("The race", 0, 3), "It is closed by Tom.", "The race"),  # set otherwise on the page: by its place
+        (("The race", 0), "It is closed by Tom.", ""),  # of which there is nothing to say where it stands
+    ],
+)
+def test_a_heading_of_the_outline_is_found_on_its_page(entry, line, heading):
+    texts = headings(pdf([PAGE], [entry]))
+    assert texts[line] == heading
+    assert texts["The wheel is of oak."] == ""
+
+
+def test_running_heads_and_contents_are_left_out():
+    body = [[f"{letter}{more} of the page." for letter in "uvwxyz"] for more in ("an", "en", "in", "on", "un")]
+    chapters = ["2. The mill 2.1. The wheel"] * 2 + ["2. The mill 2.2. The sluice"] * 3
+    pages = [[chapter, *body[n], f"page {'ivx'[n % 3]}"] for n, chapter in enumerate(chapters)]
+    contents = ["Contents", "1 Welcome . . . . . . . 1", "2 The wheel . . . . . . 2", "3 Safety . . . . . . . . 3"]
+    titles = [("The mill", 0), ("The wheel", 0), ("The sluice", 2)]
+    shown = texts(".pdf", pdf([contents, *pages], [(title, page + 1) for title, page in titles]))
+    assert shown == " ".join(line for lines in body for line in lines)
+
+
+def test_a_row_of_numbers_at_the_edge_of_pages_is_no_running_head():
+    pages = [[f"{n} {n + 1} {n + 2}", *(f"line {word} {n} of text" for word in "abcdef")] for n in range(9)]
+    assert "7 8 9" in texts(".pdf", pdf(pages[:3] + [["x"]] * 7 + pages[7:] + [["y"]] * 7))
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (["Schr\xa8oder wrote it."], "Schröder wrote it."),
+        (["Garc\xb4\u0131a", "fa\xb8cade"], "Garc´ıa façade"),
+        (["a Debian-based system", "and a Debian-", "based one"], "a Debian-based system and a Debian-based one"),
+        (["interna-", "tional"], "international"),
+        (["a well-", "known thing, wellknown"], "a wellknown thing, wellknown"),
+    ],
+)
+def test_letters_of_a_pdf_are_put_together(lines, shown):
+    data = pdf([[line.replace("\u0131", "i") for line in lines]])
+    assert texts(".pdf", data) == shown.replace("´ı", "í").replace("García", "García")
+
+
 def test_a_pdf_without_an_outline_has_numbered_headings():
     found = runs(".pdf", pdf([["2.1 The wheel", "It is of oak and has", "36 Buckets of iron."]]))
     assert [level for _, level, _ in found] == [2, 0, 0]
