@@ -55,8 +55,8 @@ def read(data: bytes) -> list[Page]:
     try:
         with PdfDocument(data) as document:
             outline: dict[int, list[tuple[str, int, float | None]]] = {}
-            for number, *entry in _outline(document):
-                outline.setdefault(number, []).append((entry[0], entry[1], entry[2]))
+            for number, title, level, top in _outline(document):
+                outline.setdefault(number, []).append((title, level, top))
             return [_page(document, number, outline.get(number, [])) for number in range(len(document))]
     except PdfiumError as error:
         what = str(error)
