@@ -23,8 +23,9 @@ grid: .venv/dev
 	$(BIN)/ifqa report
 
 # Each worker has a JVM and torch, so there are at most four; one thread each, since the workers share the cores. Compiled
-# modules are kept, also where the environment forbids it: the tests start some 200 processes.
-PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# modules are kept, also where the environment forbids it: the tests start some 200 processes. A worker that dies ends the run and
+# names its test: `loadfile` would give that test to worker after worker.
+PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 # What takes models, Java, servers, processes or a browser.
 SLOW := $(addprefix tests/,benchmarks/causalqa/test_every_plugin.py cli corpus/test_builds.py docs experiments golden kills \
 	llms models pipeline/test_convert.py pipeline/test_workers.py reading report retrieval serve test_api.py test_wheel.py training workers)

@@ -140,7 +140,9 @@ class BM25(Indexed):
         if kind == "IndexNotFoundException":  # its own message lists every file of the folder
             return IfqaError(f"no Lucene index in {self._index}; build it with: ifqa index CORPUS")
         reason = " ".join(str(error.innermessage).split())[:200]
-        return IfqaError(f"Lucene cannot read {self._index} ({kind}: {reason}); build it again with: ifqa index CORPUS")
+        return IfqaError(  # `ifqa index` finds nothing to do where a newer Lucene wrote the index
+            f"Lucene cannot read {self._index} ({kind}: {reason}); remove that folder, then: ifqa index CORPUS"
+        )
 
     @classmethod
     @checked("build setting of retriever 'bm25'", given=["passages", "folder"])

@@ -180,7 +180,7 @@ def test_missing_and_damaged_indexes_are_refused_in_one_line(searcher, index, tm
         BM25(tmp_path)
     for file in tmp_path.glob("_0*.doc"):
         file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(IfqaError, match=r"Lucene cannot read .*: .*; build it again") as caught:
+    with pytest.raises(IfqaError, match=r"Lucene cannot read .*: .*; remove that folder, then: ifqa index") as caught:
         BM25(tmp_path)
     assert "\n" not in str(caught.value)
 
