@@ -10,7 +10,7 @@ from ifqa.corpus.documents.web import html_runs
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-_DEEPEST = 100  # levels of lists and quotations; the text below is left out
+DEEPEST = 100  # levels of lists and quotations; the text below is left out
 
 
 def read_markdown(text: str) -> Iterator[Run]:
@@ -21,7 +21,7 @@ def read_markdown(text: str) -> Iterator[Run]:
     if lines and lines[0].strip() == "---":  # front matter; a rule at its end is no heading's
         end = next((n for n, line in enumerate(lines[1:], start=1) if line.strip() in ("---", "...")), 0)
         lines[: end + 1] = [""] * (end + 1)
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
     found: dict[str, dict[str, dict[str, object]]] = {}
     tokens = parser.parse("\n".join(lines), found)
     # a footnote of a single word is read as the address of a link

@@ -11,6 +11,7 @@ from ifqa.corpus.documents.text import Unreadable
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
+LARGEST_TEXT = 50_000_000  # characters; a manual of 1,000 pages has 3 million
 _DEEPEST = 3  # levels of the outline
 _MOST = 10_000  # entries of the outline
 #: Accents that old TeX fonts set apart from their letter -> the combining accent.
@@ -48,7 +49,7 @@ def read(data: bytes) -> list[Page]:
     """The pages of a PDF.
 
     Raises:
-        Unreadable: it is no PDF, or needs a password.
+        Unreadable: it is no PDF, needs a password, or holds too much text.
     """
     from pypdfium2 import PdfDocument, PdfiumError
 
@@ -57,7 +58,13 @@ def read(data: bytes) -> list[Page]:
             outline: dict[int, list[tuple[str, int, float | None]]] = {}
             for number, title, level, top in _outline(document):
                 outline.setdefault(number, []).append((title, level, top))
-            return [_page(document, number, outline.get(number, [])) for number in range(len(document))]
+            pages, characters = list[Page](), 0
+            for number in range(len(document)):
+                pages.append(_page(document, number, outline.get(number, [])))
+                characters += sum(map(len, pages[-1].lines))
+                if characters > LARGEST_TEXT:
+                    raise Unreadable(f"it holds more than {LARGEST_TEXT:,} characters")
+            return pages
     except PdfiumError as error:
         what = str(error)
         if "password" in what.lower():

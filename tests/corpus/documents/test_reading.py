@@ -2,14 +2,17 @@
 
 import io
 import zipfile
+from inspect import signature
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mixed_documents import HANDBOOK, docx, epub, pdf
 
-from ifqa.corpus.documents import packed
+from ifqa.corpus.documents import markdown, packed, pdfium, worker
 from ifqa.corpus.documents.cutting import cut
+from ifqa.corpus.documents.folder import folder
 from ifqa.corpus.documents.reading import READERS
 from ifqa.corpus.documents.text import Unreadable, clean, decode
 from ifqa.corpus.documents.web import html_runs
@@ -334,3 +337,24 @@ def test_a_table_within_a_table_is_read_once():
 def test_a_word_document_that_could_grow_without_end_is_refused(data, reason):
     with pytest.raises(Unreadable, match=reason):
         runs(".docx", data)
+
+
+def test_the_limits_in_the_docs_are_those_of_the_readers():
+    table = Path(__file__).parents[3].joinpath("docs/own-documents.md").read_text(encoding="utf-8")
+    limits = {
+        "bytes of a file": f"{signature(folder).parameters['max_mb'].default:g} MB (`max_mb`)",
+        "seconds to read a file": f"{worker.SECONDS:g}",
+        "memory to read a file": f"{worker.MEMORY / 1e9:.1f} GB of address space; macOS and Windows do not enforce it",
+        "one part of a `.docx` or `.epub`, unpacked": f"{packed.LARGEST_PART / 1e6:.1f} MB",
+        "all parts that are unpacked": f"{packed.LARGEST / 1e6:.0f} MB",
+        "text of a PDF": f"{pdfium.LARGEST_TEXT / 1e6:.0f} million characters",
+        "depth of lists and quotations in Markdown": f"{markdown.DEEPEST}",
+    }
+    for limit, value in limits.items():
+        assert f"| {limit} | {value} |" in table
+
+
+def test_a_pdf_of_too_much_text_is_left_out(monkeypatch):
+    monkeypatch.setattr(pdfium, "LARGEST_TEXT", 100)
+    with pytest.raises(Unreadable, match="holds more than 100 characters"):
+        runs(".pdf", pdf(HANDBOOK))
