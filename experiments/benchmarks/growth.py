@@ -2,18 +2,21 @@
 
     python experiments/benchmarks/growth.py [--largest 32] [--kinds csv,pages.html] [--hostile]
 
-Each file is read in a process of its own, as `ifqa` reads documents. A ratio is of the seconds to those of half the size.
+Each file is read in a process of its own, as `ifqa` reads documents. The seconds are
+those of the processor, with the start of the process; a ratio is to those of half the size.
 """
 
 import argparse
 import io
 import json
 import random
-import time
+import threading
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 
 from ifqa.corpus.documents.reading import Cutting, read_request
 from ifqa.corpus.documents.text import Unreadable
@@ -102,21 +105,30 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 
 
 def measure(name: str, data: bytes) -> tuple[float, int, str]:
-    """Seconds, peak memory of the process in MB, and passages or why there are none."""
+    """Seconds of the processor, peak memory of the process in MB, and passages or why there are none."""
     worker = Worker(f"{read_request.__module__}:{read_request.__name__}")
-    started = time.perf_counter()
-    peak = 0
+    before = getrusage(RUSAGE_CHILDREN)
+    peak, done = 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.02):
+            with suppress(OSError, AttributeError, IndexError):  # it has not started, or has ended
+                status = Path(f"/proc/{worker._process.pid}/status").read_text()  # type: ignore[union-attr]
+                peak = int(status.partition("VmHWM:")[2].split()[0]) // 1024
+
+    watching = threading.Thread(target=watch)
+    watching.start()
     try:
         facts, _ = worker.read({"name": name, "suffix": Path(name).suffix, **vars(Cutting())}, data)
         outcome = f"{facts['passages']:,} passages"
-        process = worker._process
-        status = Path(f"/proc/{process.pid}/status").read_text() if process else ""
-        peak = int(status.partition("VmHWM:")[2].split()[0]) // 1024
     except Unreadable as error:
         outcome = str(error)
-    seconds = time.perf_counter() - started
     worker.close()
-    return seconds, peak, outcome
+    done.set()
+    watching.join()
+    after = getrusage(RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime, peak, outcome
 
 
 def main() -> None:

@@ -124,6 +124,10 @@ def check(source: Folder) -> None:
 def found(source: Folder) -> Iterator[Found]:
     """The files of a folder in the order of their paths, and what is left out; a folder that is left out is not looked into."""
     top = Path(source.path)
+    place = top.resolve()
+    if any(_is_artifact(folder) for folder in (place, *place.parents)):
+        yield Found(str(top), top.name, kind="ifqa", reason="written by ifqa")
+        return
     if not top.is_dir():
         yield _judged(str(top), top.name, top.stat(), source, named=True)
         return
@@ -165,7 +169,7 @@ def found(source: Folder) -> Iterator[Found]:
 
 
 def _is_artifact(folder: Path) -> bool:
-    """Whether ifqa wrote a folder: an index, a stage of an experiment, a trained model. Its manifest has a `record`."""
+    """Whether ifqa wrote a folder (an index, a stage, a trained model): its manifest has `inputs` and a `record`."""
     path = folder / MANIFEST
     try:
         if not path.is_file() or path.stat().st_size > _LONGEST_MANIFEST:
@@ -173,7 +177,7 @@ def _is_artifact(folder: Path) -> bool:
         manifest = read_json(path)
     except (IfqaError, OSError):  # a manifest of another program, or none that can be read
         return False
-    return isinstance(manifest, dict) and isinstance(manifest.get("record"), dict)
+    return isinstance(manifest, dict) and all(isinstance(manifest.get(key), dict) for key in ("inputs", "record"))
 
 
 def _wanted(one: Found, source: Folder) -> Iterator[Found]:

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any
@@ -52,11 +51,16 @@ class Worker:
             if self._process is None or self._process.poll() is not None:
                 self.close()
                 self._start()
-            started, answer = time.monotonic(), None
+            assert self._messages is not None
+            self._messages.seek(
+                0
+            )  # the process shares the place: what it said of an earlier file is no reason of this one
+            self._messages.truncate()
+            answer = None
             assert self._process is not None
             try:
                 answer = _exchange(self._process, request, data)
-                reason = "" if answer else self._reason(self._process.wait(), time.monotonic() - started)
+                reason = "" if answer else self._reason(self._process.wait())
             finally:
                 if not answer:  # it ended, or the question was interrupted
                     self.close()
@@ -80,7 +84,7 @@ class Worker:
     def _start(self) -> None:
         code = "from ifqa.corpus.documents.worker import main; main()"
         path = os.pathsep.join([str(PACKAGE.parent), *filter(None, sys.path)])
-        self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._messages = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with the process
         with no_interrupts():  # the parent decides; the process ends with its input
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", code, *self._arguments],
@@ -90,12 +94,12 @@ class Worker:
                 stderr=self._messages,
             )
 
-    def _reason(self, code: int, seconds: float) -> str:
-        if seconds >= self._seconds:
-            return f"it takes more than {self._seconds:g} seconds to read"
+    def _reason(self, code: int) -> str:
         assert self._messages is not None
         self._messages.seek(0)
         lines = self._messages.read().decode(errors="replace").split("\n")
+        if any(line.startswith("Timeout (") for line in lines):  # faulthandler's
+            return f"it takes more than {self._seconds:g} seconds to read"
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         if last.startswith("MemoryError") or "bad_alloc" in last or "out of memory" in last.lower():
             return f"it takes more than {self._memory / 1e9:.1f} GB of memory to read"
@@ -140,12 +144,23 @@ def main() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    with open(os.devnull, "w") as nowhere:
-        while received := _receive(requests):
-            faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
-            try:
-                answer = read(*received)
-            except Unreadable as error:
-                answer = {"why": str(error)}, b""
-            faulthandler.cancel_dump_traceback_later()
-            _send(answers, *answer)
+    while received := _receive(requests):
+        faulthandler.dump_traceback_later(seconds, exit=True)
+        _end_with_parent(True)
+        try:
+            answer = read(*received)
+        except Unreadable as error:
+            answer = {"why": str(error)}, b""
+        faulthandler.cancel_dump_traceback_later()
+        _end_with_parent(False)
+        _send(answers, *answer)
+
+
+def _end_with_parent(ends: bool) -> None:
+    """Whether a signal ends this process once its input is closed, whatever it is doing. Not on Windows."""
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+        flags = fcntl.fcntl(0, fcntl.F_GETFL)
+        fcntl.fcntl(0, fcntl.F_SETFL, flags | os.O_ASYNC if ends else flags & ~os.O_ASYNC)

@@ -216,6 +216,13 @@ def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, caps
     assert "made from exactly this before" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("below", ["", "/passages-00000.jsonl"])
+def test_the_folder_of_an_index_is_no_folder_of_documents(docs, below):
+    build(docs)
+    left_out = found(folder(f"indexes/mine/passages{below}"))
+    assert [one.reason for one in left_out] == ["written by ifqa"]
+
+
 @pytest.mark.parametrize("manifest", ["{}", "[" * 100_000, '{"record": 1}', '{"name": "An app", "icons": []}'])
 def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
     (docs / "app").mkdir()

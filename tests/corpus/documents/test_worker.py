@@ -28,12 +28,14 @@ def read(request, data):
             raise Unreadable("no text in it")
         case b"print":
             print("not an answer")
+        case b"mutter":
+            print("out of memory", file=sys.stderr, flush=True)
     return {"process": os.getpid()}, data.upper()
 
 
 @pytest.fixture(scope="module")
 def worker():
-    worker = Worker(f"{__name__}:read", seconds=0.5, memory=1 << 30)
+    worker = Worker(f"{__name__}:read", seconds=1, memory=1 << 30)
     yield worker
     worker.close()
 
@@ -42,7 +44,7 @@ def worker():
     ("data", "reason"),
     [
         (b"crash", r"its reader ended \(signal 6\)"),
-        (b"hang", "it takes more than 0.5 seconds to read"),
+        (b"hang", "it takes more than 1 seconds to read"),
         (b"memory", "it takes more than 1.1 GB of memory to read"),
         (b"raise", r"its reader ended \(ValueError: Exceeds the limit \(4300 digits\) for integer string conversion"),
         (b"refuse", "no text in it"),
@@ -58,10 +60,14 @@ def test_one_process_reads_many_files_and_what_it_prints_is_no_answer(worker):
     assert len({worker.read({}, data)[0]["process"] for data in (b"a", b"print", b"b" * 1_000_000)}) == 1
 
 
-def test_the_process_ends_with_its_parent():
+@pytest.mark.parametrize("data", [b"", b"hang"])
+@pytest.mark.parametrize("ending", ["SIGTERM", "SIGKILL"])
+def test_the_process_ends_with_its_parent(data, ending):
     code = (
-        f"import os, signal; from ifqa.corpus.documents.worker import Worker; worker = Worker('{__name__}:read')\n"
-        "print(worker.read({}, b'')[0]['process'], flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+        "import os, signal, threading, time; from ifqa.corpus.documents.worker import Worker\n"
+        f"worker = Worker('{__name__}:read'); print(worker.read({{}}, b'')[0]['process'], flush=True)\n"
+        f"threading.Thread(target=worker.read, args=({{}}, {data!r})).start()\n"
+        f"time.sleep(0.3); os.kill(os.getpid(), signal.{ending})"
     )
     path = os.pathsep.join(sys.path)
     done = subprocess.run(
@@ -72,3 +78,9 @@ def test_the_process_ends_with_its_parent():
     while child.exists() and time.monotonic() < until:
         time.sleep(0.01)
     assert not child.exists()
+
+
+def test_the_reason_is_not_what_an_earlier_file_made_its_reader_say(worker):
+    worker.read({}, b"mutter")
+    with pytest.raises(Unreadable, match=r"its reader ended \(signal 6\)"):
+        worker.read({}, b"crash")
