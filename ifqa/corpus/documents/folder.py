@@ -124,8 +124,8 @@ def check(source: Folder) -> None:
 def found(source: Folder) -> Iterator[Found]:
     """The files of a folder in the order of their paths, and what is left out; a folder that is left out is not looked into."""
     top = Path(source.path)
-    place = top.resolve()
-    if any(_is_artifact(folder) for folder in (place, *place.parents)):
+    resolved = top.resolve()
+    if any(_is_artifact(folder) for folder in (resolved, *resolved.parents)):
         yield Found(str(top), top.name, kind="ifqa", reason="written by ifqa")
         return
     if not top.is_dir():
