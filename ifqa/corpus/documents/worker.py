@@ -103,7 +103,8 @@ class Worker:
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         if last.startswith("MemoryError") or "bad_alloc" in last or "out of memory" in last.lower():
             return f"it takes more than {self._memory / 1e9:.1f} GB of memory to read"
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        damage = f"signal {-code}: it is damaged, or takes more than {self._memory / 1e9:.1f} GB of memory"
+        how = damage if code < 0 else f"exit code {code}"
         return f"its reader ended ({last[:_REASON] or how})"
 
 

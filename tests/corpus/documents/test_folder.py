@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import struct
+import time
 import zipfile
 from pathlib import Path
 
@@ -231,6 +233,14 @@ def test_a_folder_with_a_manifest_of_another_program_is_read(manifest, docs):
     assert "app/readme.md" in {one.name for one in found(folder(str(docs))) if not one.kind}
 
 
+def test_a_file_that_is_long_in_reading_is_named(docs, monkeypatch, capsys):
+    monkeypatch.setattr(reading, "_LATE", 0)
+    read = reading.WORKER.read
+    monkeypatch.setattr(reading.WORKER, "read", lambda *file: time.sleep(0.05) or read(*file))
+    build(next(docs.rglob("*.md")))
+    assert "still being read; left out after 300 seconds" in capsys.readouterr().err
+
+
 def test_a_file_over_which_its_reader_ends_is_left_out_with_the_reason(docs):
     style = '<w:style w:styleId="a"><w:name w:val="heading {}"/></w:style>'
     word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -242,8 +252,16 @@ def test_a_file_over_which_its_reader_ends_is_left_out_with_the_reason(docs):
         for part, text in parts.items():
             archive.writestr(part, text)
     (docs / "deep.jsonl").write_text('{"text": ' + "[" * 950 + "]" * 950 + "}")
+    far = (docs / "levels.docx").read_bytes()  # its last entry stands at 2^63, by a field of zip64
+    entry, end = far.rindex(b"PK\x01\x02"), far.rindex(b"PK\x05\x06")
+    field = struct.pack("<HHQ", 1, 8, 1 << 63)
+    header = far[entry : entry + 30] + struct.pack("<H", len(field)) + far[entry + 32 : entry + 42] + b"\xff" * 4
+    size = struct.pack("<L", struct.unpack("<L", far[end + 12 : end + 16])[0] + len(field))
+    tail = far[end : end + 12] + size + far[end + 16 :]
+    (docs / "far.docx").write_bytes(far[:entry] + header + far[entry + 46 : end] + field + tail)
     files = {name.partition("#")[0] for name in build(docs)}
     listed = {one["id"]: one["reason"] for one in shards.bad_pages(Path("indexes/mine/passages"))}
     assert len(files) == 27
+    assert "OverflowError" in listed["far.docx"]
     assert "ValueError" in listed["levels.docx"]
     assert "RecursionError" in listed["deep.jsonl"]

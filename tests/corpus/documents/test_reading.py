@@ -220,6 +220,22 @@ def test_a_zip_bomb_is_not_unpacked(monkeypatch):
         runs(".docx", archive(word__document_xml=b"<x>" + b" " * 2000))
 
 
+def test_all_parts_of_an_archive_together_are_bounded(monkeypatch):
+    monkeypatch.setattr(packed, "LARGEST", 1000)
+    body = word(paragraph("A lamp."))
+    xml = zipfile.ZipFile(io.BytesIO(body)).read("word/document.xml") + b" " * 500
+    with zipfile.ZipFile(data := io.BytesIO(), "w") as written:
+        written.writestr("word/document.xml", xml)
+        written.writestr("word/styles.xml", xml + b" " * 500)
+    with pytest.raises(Unreadable, match="in it unpacks to more than"):
+        runs(".docx", data.getvalue())
+
+
+def test_markdown_that_is_nested_deeper_than_the_limit_is_left_out_and_the_rest_is_read():
+    text = f"Above.\n\n{'> ' * 40}near\n\nBetween.\n\n{'> ' * 200}far\n\nBelow."
+    assert texts(".md", text) == "Above. near Between. Below."
+
+
 def test_xml_with_entities_is_refused():
     with pytest.raises(Unreadable, match="declares a document type"):
         runs(".docx", archive(word__document_xml='<!DOCTYPE x [<!ENTITY a "aa">]><x>&a;</x>'))

@@ -43,7 +43,7 @@ def worker():
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"crash", r"its reader ended \(signal 6\)"),
+        (b"crash", r"its reader ended \(signal 6: it is damaged, or takes more than 1.1 GB"),
         (b"hang", "it takes more than 1 seconds to read"),
         (b"memory", "it takes more than 1.1 GB of memory to read"),
         (b"raise", r"its reader ended \(ValueError: Exceeds the limit \(4300 digits\) for integer string conversion"),
@@ -82,5 +82,5 @@ def test_the_process_ends_with_its_parent(data, ending):
 
 def test_the_reason_is_not_what_an_earlier_file_made_its_reader_say(worker):
     worker.read({}, b"mutter")
-    with pytest.raises(Unreadable, match=r"its reader ended \(signal 6\)"):
+    with pytest.raises(Unreadable, match=r"its reader ended \(signal 6: it is damaged, or takes more than 1.1 GB"):
         worker.read({}, b"crash")
