@@ -226,7 +226,8 @@ def test_all_parts_of_an_archive_together_are_bounded(monkeypatch):
     xml = zipfile.ZipFile(io.BytesIO(body)).read("word/document.xml") + b" " * 500
     with zipfile.ZipFile(data := io.BytesIO(), "w") as written:
         written.writestr("word/document.xml", xml)
-        written.writestr("word/styles.xml", xml + b" " * 500)
+        written.writestr("word/styles.xml", xml)
+    assert len(xml) < 1000
     with pytest.raises(Unreadable, match="in it unpacks to more than"):
         runs(".docx", data.getvalue())
 
