@@ -23,11 +23,13 @@ from ifqa.models.encoders import marks
 from ifqa.models.transformer import Encoder, tokenizer
 from ifqa.reading.span.computed import Results, compute, compute_list, compute_two
 from ifqa.reading.span.numbers import ONE, Number, as_answer, find_lists, find_numbers
+from ifqa.reading.span.quantities import is_edge
 
 MAX_SPAN = 24  # tokens in an answer
 MAX_QUESTION = 80  # tokens of the question that are read
 MAX_TOKENS = 256  # of question, passage and special tokens; a 100-word passage has about 140
 HEADS = 8  # scores of a token
+_CUT = 4  # spans that are looked at for each that is kept: most of the others begin or end within a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +53,25 @@ class Pair:
     double_anchors: list[tuple[int, int]]
     question_anchors: list[int]
     computed: list[list[Results]]  # [passage numbers, then pairs and lists][question numbers][2 operations]
+    as_written: bool = False
 
     def span_text(self, first: int, last: int) -> str:
-        """The passage's text from token `first` to token `last`, inclusive, as IfQA's answers write it."""
+        """The passage's text from token `first` to token `last`, inclusive, as it stands there or as IfQA's answers write it."""
         start, end = self.offsets[first - self.start][0], self.offsets[last - self.start][1]
-        return as_answer(self.text, start, end, self.question)
+        return self.text[start:end] if self.as_written else as_answer(self.text, start, end, self.question)
+
+    def is_whole(self, first: int, last: int) -> bool:
+        """Whether the tokens `first` to `last`, inclusive, are whole words and amounts."""
+        start, end = self.offsets[first - self.start][0], self.offsets[last - self.start][1]
+        return is_edge(self.text, start) and is_edge(self.text, end)
 
 
-def make_pair(folder: Path, question: str, text: str) -> Pair:
-    """Encode `[CLS] question [SEP] passage [SEP]`, or as the encoder in `folder` marks a pair, truncated; find the numbers."""
+def make_pair(folder: Path, question: str, text: str, as_written: bool = False) -> Pair:
+    """Encode `[CLS] question [SEP] passage [SEP]`, or as the encoder in `folder` marks a pair, truncated; find the numbers.
+
+    Args:
+        as_written: dates of answers have the form that the passage gives them; else that of IfQA's answers.
+    """
     before, between, after = marks(folder)
     query = tokenizer(folder).encode(question, add_special_tokens=False)
     read = tokenizer(folder).encode(text, add_special_tokens=False)
@@ -68,7 +80,7 @@ def make_pair(folder: Path, question: str, text: str) -> Pair:
     passage_ids = read.ids[: MAX_TOKENS - start - len(after)]
     offsets = read.offsets[: len(passage_ids)]
     read_text = text[: offsets[-1][1]] if offsets else ""
-    numbers = _anchored(find_numbers(read_text, question=question), offsets, start)
+    numbers = _anchored(find_numbers(read_text, question=question, as_written=as_written), offsets, start)
     others = [
         (ONE, 0, 0),
         *_anchored(find_numbers(question, asked=True), query.offsets[: len(question_ids)], len(before)),
@@ -88,6 +100,7 @@ def make_pair(folder: Path, question: str, text: str) -> Pair:
         [*((one,) for one, *_ in numbers), *(several for several, *_ in doubles)], asked,
         [anchor for _, anchor, _ in numbers], [anchors for _, anchors, _ in doubles], [anchor for _, anchor, _ in others],
         [*([compute(one, other, question) for other in asked] for one, *_ in numbers), *(rows for *_, rows in doubles)],
+        as_written,
     )  # fmt: skip
 
 
@@ -179,12 +192,12 @@ Candidate = tuple[float, str, tuple[int, ...]]
 
 
 def best_candidates(pair: Pair, spans: Tensor, computed: Tensor, count: int) -> list[Candidate]:
-    """The `count` best candidates of one pair, best first."""
-    values, places = spans.flatten().topk(min(count, spans.numel()))
+    """The `count` best candidates of one pair, best first; a span is of whole words."""
+    values, places = spans.flatten().topk(min(_CUT * count, spans.numel()))
     found: list[Candidate] = []
     for value, place in zip(values.tolist(), places.tolist(), strict=True):
         first, more = divmod(place, MAX_SPAN)
-        if value > -1e3:
+        if value > -1e3 and pair.is_whole(first, first + more):
             found.append((value, pair.span_text(first, first + more), (first, first + more)))
     for row, (scores, texts) in enumerate(zip(computed.tolist(), pair.computed, strict=True)):
         for number, both in enumerate(zip(scores, texts, strict=True)):

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 
+from ifqa.reading.span.quantities import CURRENCY, counted, multiplied, shown_as
+
 _UNITS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
           "eighteen nineteen twenty").split()  # fmt: skip
 _NTHS = ("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
@@ -24,14 +26,15 @@ _NTH_VALUES = {word: value for value, word in ORDINALS.items()}
 DIGITS = {word: str(value) for value, word in enumerate(_UNITS)}
 
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:st|nd|rd|th)\b|\d+(?:\.\d+)?|[A-Za-z]+(?:-[a-z]+)?")
-_CURRENCY = ("$", "£", "€")
 _HUNDRED = re.compile(r"[ -]hundred\b", re.IGNORECASE)
 _UNIT = re.compile(
-    r"[ -](thousand|million|billion|trillion|day|week|fortnight|month|year|decade|century)s?\b|(%)| (per ?cent)\b",
+    r"[ -](?:(thousand|million|billion|trillion|minute|hour|day|week|fortnight|month|year|decade|century)s?|(second)s)\b"
+    r"|(%)| (per ?cent)\b",
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(
-    r"\b(?:half an?|half|an?)(?= (?:thousand|million|billion|trillion)\b)|\ban?(?= (?:day|week|fortnight|month|year)\b)",
+    r"\b(?:half an?|half|an?)(?= (?:thousand|million|billion|trillion)\b)"
+    r"|\b(?:half an?|an?)(?= (?:minute|hour|day|week|fortnight|month|year)\b)",
     re.IGNORECASE,
 )
 _MONTH = "|".join(MONTH_NAMES)
@@ -56,8 +59,11 @@ class Number:
         value: the number; for a date, the days since the year 1; for a month, the months since the year 0; for a list, the
             number of its items.
         factor: whether it multiplies, as "twice" does.
-        unit: "million" and the like; "day" to "century" for a span of time; "%"; "ordinal"; "calendar year"; "date" and
+        unit: "million" and the like; "second" to "century" for a span of time; "%"; "ordinal"; "calendar year"; "date" and
             "month of year", each with "?" behind it if the text names no year; "list".
+        counts: what it counts, as `ifqa.reading.span.quantities.counted` says.
+        before, behind: what the text writes around an amount of money or of a unit, such as "€" or " km".
+        day_first: whether a date moved from this one is written as "7 July 2000"; else as in IfQA's answers, "July 7, 2000".
     """
 
     start: int
@@ -65,22 +71,27 @@ class Number:
     value: float
     factor: bool = False
     unit: str = ""
+    counts: str = ""
+    before: str = ""
+    behind: str = ""
+    day_first: bool = False
 
 
 #: The implicit step of a question: "had not won the 2007 title" means one title fewer.
 ONE = Number(0, 0, 1.0)
 
 
-def find_numbers(text: str, asked: bool = False, question: str = "") -> list[Number]:
+def find_numbers(text: str, asked: bool = False, question: str = "", as_written: bool = False) -> list[Number]:
     """The numbers in a text: digits, words, ordinals, dates, months.
 
     In a question (`asked`): also factors such as "twice" and the "a" of "a year".
 
     Args:
-        question: a date without a year takes the year of the question if the question has just one, else the nearest
-            before it in the text, else the nearest after it.
+        question: a date without a year takes the year of the question if the question has just one, else the nearest in the
+            text, before it or after it.
+        as_written: dates are moved in the order of day and month that the text has.
     """
-    dates = list(_dates(text, question))
+    dates = list(_dates(text, question, as_written))
     found = [*dates, *_months(text, question)]
     if asked:
         found += [
@@ -119,9 +130,9 @@ def _year_near(text: str, start: int, end: int, question: str) -> str:
     asked: set[str] = set(_YEAR.findall(question))
     if len(asked) == 1:
         return asked.pop()
-    before, after = _YEAR.findall(text, 0, start), _YEAR.findall(text, end)
-    nearest: str = [*before[-1:], *after[:1], ""][0]
-    return nearest
+    years = _YEAR.finditer(text)
+    distances = [(start - year.end() if year.end() <= start else year.start() - end, year.group()) for year in years]
+    return min((one for one in distances if one[0] >= 0), key=lambda one: one[0], default=(0, ""))[1]
 
 
 def _plain(text: str, asked: bool) -> Iterator[Number]:
@@ -135,7 +146,7 @@ def _plain(text: str, asked: bool) -> Iterator[Number]:
             value = float(word.replace(",", ""))
             if value < _EXACT:
                 number = _with_unit(text, start, end, value)
-                year = not number.unit and _YEAR.fullmatch(word) and text[max(start - 1, 0) : start] not in _CURRENCY
+                year = not number.unit and _YEAR.fullmatch(word) and not CURRENCY.search(text, max(start - 5, 0), start)
                 yield replace(number, unit="calendar year") if year else number
         elif word in _NTH_VALUES:
             yield _nth(text, start, end, float(_NTH_VALUES[word]), "ordinal")
@@ -150,7 +161,7 @@ def _plain(text: str, asked: bool) -> Iterator[Number]:
         elif second and first in values:
             yield _with_unit(text, start, start + len(first), float(values[first]))
         elif asked and word in _FACTORS:
-            yield Number(start, end, _FACTORS[word], factor=True)
+            yield Number(start, end, _FACTORS[word], factor=True, counts=multiplied(text, end))
 
 
 def _nth(text: str, start: int, end: int, value: float, unit: str) -> Number:
@@ -163,10 +174,14 @@ def _with_unit(text: str, start: int, end: int, value: float) -> Number:
     if text[start:end].lower() in ("decade", "century"):
         return Number(start, end, value, unit="year")
     match = _UNIT.match(text, end)
-    return Number(start, end, value, unit=("%" if match[2] or match[3] else match[1].lower()) if match else "")
+    unit = ("%" if match[3] or match[4] else (match[1] or match[2]).lower()) if match else ""
+    if unit and unit not in SCALES:
+        return Number(start, end, value, unit=unit)
+    last = match.end() if match else end
+    return Number(start, end, value, False, unit, counted(text, start, last), *shown_as(text, start, last))
 
 
-def _dates(text: str, question: str) -> Iterator[Number]:
+def _dates(text: str, question: str, as_written: bool) -> Iterator[Number]:
     for match in _DATE.finditer(text):
         day, month = int(match["d1"] or match["d2"]), MONTH_NAMES.index(match["m1"] or match["m2"]) + 1
         year = match["y"] or _year_near(text, *match.span(), question)
@@ -174,7 +189,8 @@ def _dates(text: str, question: str) -> Iterator[Number]:
             value = date(int(year or 2001), month, day).toordinal()
         except ValueError:  # "February 30"
             continue
-        yield Number(*match.span(), float(value), unit="date" if year else "date?")
+        day_first = as_written and bool(match["d1"])
+        yield Number(*match.span(), float(value), unit="date" if year else "date?", day_first=day_first)
 
 
 def _months(text: str, question: str) -> Iterator[Number]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ifqa.corpus.documents.places import place_of
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.protocols import Advance, Place, Reader, silent
@@ -40,7 +41,8 @@ class Extractive(Reader):
     """Takes a span of a passage, or computes an answer from a number of a passage and a number of the question.
 
     The candidates of all passages of a question share one softmax. Probabilities of candidates with the same normalised
-    text (SQuAD's normalisation) are summed.
+    text (SQuAD's normalisation) are summed. A span is of whole words and amounts. An answer is computed from numbers of one kind.
+    Dates are written as IfQA's answers are, and as the file has them where the passage is of a user's own documents.
 
     Titles are not read: IfQA's gold passages have none and retrieved articles do, so titles would tell gold passages
     from negatives. For the same reason its training negatives are gold passages of other questions. Question and
@@ -68,7 +70,7 @@ class Extractive(Reader):
             there is a threshold and no calibration.
     """
 
-    version = 2
+    version = 3
     not_identity = ("device", "batch_tokens", "encoder")
     passages_are = "needed"
 
@@ -110,10 +112,8 @@ class Extractive(Reader):
         self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]], advance: Advance = silent
     ) -> list[tuple[Prediction, Mapping[str, float]]]:
         """What `answer` gives, before confidence and abstention, with the features of confidence; none of a failure."""
-        from ifqa.reading.span.network import make_pair
-
         asked = [
-            (question, several, [make_pair(self._encoder, question.text, passage.text) for passage in several])
+            (question, several, [self._pair(question, passage) for passage in several])
             for question, several in zip(questions, passages, strict=True)
         ]
         made = self._read(asked, self._first)
@@ -123,6 +123,12 @@ class Extractive(Reader):
                 made[number] = one
         advance(len(questions))
         return made
+
+    def _pair(self, question: Question, passage: Passage) -> "Pair":
+        from ifqa.reading.span.network import make_pair
+
+        is_document = place_of(passage.id) is not None  # of a user's own, which writes dates in its own way
+        return make_pair(self._encoder, question.text, passage.text, as_written=is_document)
 
     def _read(
         self, asked: Sequence[tuple[Question, Sequence[Passage], Sequence["Pair"]]], dtype: "torch.dtype"

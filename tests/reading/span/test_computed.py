@@ -100,6 +100,7 @@ def test_a_date_alone_takes_the_answers_form_and_other_text_stays() -> None:
     ("before", "after", "question", "year"),
     [
         ("It closed in 1998, opened in 2001, and on ", " 2 shops moved; in 2005 all.", "When?", "2001"),
+        ("Founded in 1850 by two brothers of the town, it won the cup on ", " in 1901.", "When?", "1901"),
         ("On ", " it closed, in 2005 it moved.", "When?", "2005"),
         ("It closed in 1998 and on ", " it moved.", "If the 2011 race had not been put off, when?", "2011"),
         ("It closed in 1998 and on ", " it moved.", "If the race had been in 2011, not 2012, when?", "1998"),
@@ -137,11 +138,11 @@ def test_an_ordinal_stays_one_unless_an_amount_is_asked_for(
 @pytest.mark.parametrize(
     ("passage", "question", "answers"),
     [
-        ("$15 million", "If it had cost $500,000 more, how much?", ["15.5 million", None]),
-        ("$15 million", "If it had cost 3 million more, how much?", ["18 million", None]),
+        ("$15 million", "If it had cost $500,000 more, how much?", ["$15.5 million", None]),
+        ("$15 million", "If it had cost 3 million more, how much?", ["$18 million", None]),
         ("1.2 million", "If 500,000 fewer had come, how many?", [None, "700,000"]),
         ("900 million", "If it had cost half a billion more, how much?", ["1.4 billion", None]),
-        ("$2.38 billion", "If it had cost a billion dollars less, how much?", [None, "1.38 billion"]),
+        ("$2.38 billion", "If it had cost a billion dollars less, how much?", [None, "$1.38 billion"]),
         ("1,200,000", "If 1 million fewer had come, how many?", [None, "200,000"]),
         ("20 thousand", "If 500 more had come, how many?", ["520,000", None]),
         ("900 rounds", "If it had been increased by 10%, how many?", ["990", "810"]),
@@ -167,7 +168,7 @@ def test_words_of_direction_decide_unless_the_question_is_negated() -> None:
         ("1822", "in 1890, how many years", [None, "68"]),
         ("1822", "in 1890, how long", [None, "68 years"]),
         ("1822", "in 1890, how old", [None, "68"]),
-        ("1822", "in 1890, how many months", [None, "68"]),
+        ("1822", "in 1890, how many months", [None, None]),
         ("1822", "in 1890, in which place", [None, None]),
         ("1822", "in 1890, who", [None, None]),
         ("1 May 1990", "4 July 1991, how many months", [None, "14"]),
