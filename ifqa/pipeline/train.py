@@ -23,7 +23,7 @@ from ifqa.settings import check_settings
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
 from ifqa.training.material import Material
-from ifqa.training.resume import INPUTS, refuse_strangers, world
+from ifqa.training.resume import refuse_strangers, world
 
 _MODULES = {
     "extractive": "ifqa.training.span.trainer",
@@ -83,7 +83,7 @@ def train(
         if importlib.util.find_spec(library) is None:
             raise IfqaError(f"training needs {library}; install it with: pip install 'ifqa[train]'")
     module = importlib.import_module(_MODULES[what])
-    refuse_strangers(folder, getattr(module, "CHECKPOINT", INPUTS))  # before passages are retrieved, which takes long
+    refuse_strangers(folder)  # before passages are retrieved, which takes long
     drawn = {} if seed is None else {"seed": seed}
     depth = DEPTH.get(what, 0)
     if what in ("dense", "fid", "rag", "unifiedqa"):  # settings override those of a recipe
