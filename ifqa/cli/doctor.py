@@ -28,7 +28,11 @@ _PARTS = (
     ("datasets", "training the reranker and dense retrievers; extra train"),
     ("gguf", "language models in GGUF files, such as smollm2; extra gguf"),
     ("pypdfium2", "PDF files among your own documents; extra documents"),
+    ("pyarrow", "articles in Parquet files; extra parquet"),
     ("ray", "scale-out; extra ray"),
+    ("fastapi", "the server, `ifqa serve`; extra serve"),
+    ("mcp", "the server as tools of a language model; extra serve"),
+    ("jupyter", "the notebooks; extra notebooks"),
 )
 _DATA = (  # of `ifqa data NAME`
     ("ifqa", "the questions of IfQA"),

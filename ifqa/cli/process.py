@@ -42,7 +42,7 @@ def run_process(command: Callable[[], int]) -> NoReturn:
     except (typer.Abort, KeyboardInterrupt):
         code = STOPPED
     if code == STOPPED:  # typer returns this code after a Ctrl-C
-        complain("stopped; what is finished is kept, the same command goes on from there")
+        complain("stopped; the same command goes on from what is finished")
     sys.exit(_flushed(code))
 
 

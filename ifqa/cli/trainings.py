@@ -18,8 +18,65 @@ train = typer.Typer(
 )
 
 
+#: What `--set` takes: an example, and the names. They stand here because a trainer's module takes seconds to import.
+SETTINGS = {
+    "extractive": (
+        "epochs=3",
+        "encoder, reading, start, average, epochs, rank, learning_rate, negatives, batch, dropout, "
+        "practice, weight_decay, reading_epochs, reading_rate, reading_batch, device, checkpoint_every",
+    ),
+    "calibration": (
+        "folds=3",
+        "folds, passages, without_gold, false_abstentions, average, start, encoder, device",
+    ),
+    "rerank": (
+        "epochs=3",
+        "start, epochs, rank, learning_rate, negatives, pool, batch, weight_decay, device, checkpoint_every",
+    ),
+    "dense": (
+        "epochs=3",
+        "model, two_encoders, scale, epochs, batch, negatives, pool, shuffle_positives, learning_rate, "
+        "warmup, weight_decay, clip, max_tokens, micro_batch, device, checkpoint_every",
+    ),
+    "fid": (
+        "steps=500",
+        "model, passages, gold, steps, batch, device_batch, micro_batch, recompute, learning_rate, "
+        "warmup, weight_decay, clip, max_tokens, titles, evaluate_every, device",
+    ),
+    "rag": (
+        "steps=500",
+        "model, passages, gold, steps, batch, device_batch, micro_batch, recompute, learning_rate, "
+        "warmup, weight_decay, clip, max_tokens, titles, temperature, temperature_rate, evaluate_every, "
+        "device",
+    ),
+    "unifiedqa": (
+        "steps=500",
+        "model, passages, steps, batch, device_batch, recompute, learning_rate, warmup, weight_decay, "
+        "clip, max_tokens, max_target, titles, evaluate_every, device",
+    ),
+    "llm": (
+        "epochs=3",
+        "prompt, passages, alone, epochs, rank, learning_rate, batch, device_batch, beta, max_tokens, "
+        "device, checkpoint_every",
+    ),
+    "adaboost": (
+        "rounds=50",
+        "rounds, depth, least",
+    ),
+    "decomp-attn": (
+        "epochs=3",
+        "epochs, batch, learning_rate, hidden, dropout, augment, symmetry, transitivity, device, checkpoint_every",
+    ),
+    "choice": (
+        "epochs=3",
+        "encoder, paragraph, explanation, epochs, batch, learning_rate, warmup, weight_decay, max_tokens, "
+        "augment, symmetry, transitivity, device, checkpoint_every",
+    ),
+}
+
+
 def _training(
-    folder: str, corpus: str | None = "ifqa-gold-train", benchmark: str = "ifqa", split: str = "full-train"
+    what: str, folder: str, corpus: str | None = "ifqa-gold-train", benchmark: str = "ifqa", split: str = "full-train"
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator with the options of every training; the verb gets them as `given`, for `ifqa.pipeline.train.train`.
 
@@ -44,7 +101,8 @@ def _training(
             int | None, typer.Option(help="Seed of initialisation, order and draws; else the training's default.")
         ],
         "settings": Annotated[
-            list[str] | None, typer.Option("--set", help="Change a setting, as epochs=3. Repeatable.")
+            list[str] | None,
+            typer.Option("--set", help=f"Change a setting, as {SETTINGS[what][0]}: {SETTINGS[what][1]}. Repeatable."),
         ],
     }
     if corpus is None:
@@ -57,7 +115,7 @@ def _training(
 
 
 @train.command("extractive")
-@_training("models/extractive")
+@_training("extractive", "models/extractive")
 def train_extractive(
     given: Given,
     reading: Annotated[
@@ -74,21 +132,21 @@ def train_extractive(
 
 
 @train.command("calibration")
-@_training("models/extractive")
+@_training("calibration", "models/extractive")
 def train_calibration(given: Given) -> None:
     """Fit the span reader's confidence, on folds of its training questions; --to names its weights."""
     _train("calibration", given)
 
 
 @train.command("rerank")
-@_training("models/rerank")
+@_training("rerank", "models/rerank")
 def train_rerank(given: Given) -> None:
     """Train the reranker: a cross-encoder, as an adapter on all-MiniLM-L6-v2."""
     _train("rerank", given)
 
 
 @train.command("dense")
-@_training("models/dense")
+@_training("dense", "models/dense")
 def train_dense(
     given: Given,
     recipe: Annotated[
@@ -100,7 +158,7 @@ def train_dense(
 
 
 @train.command("fid")
-@_training("models/fid", corpus="ifqa-gold")
+@_training("fid", "models/fid", corpus="ifqa-gold")
 def train_fid(
     given: Given,
     recipe: Annotated[str, typer.Option(help="ifqa (one GPU; not tuned) or published (FiD-large's).")] = "ifqa",
@@ -112,7 +170,7 @@ def train_fid(
 
 
 @train.command("rag")
-@_training("models/rag", corpus="ifqa-gold")
+@_training("rag", "models/rag", corpus="ifqa-gold")
 def train_rag(
     given: Given,
     mode: Annotated[
@@ -127,7 +185,7 @@ def train_rag(
 
 
 @train.command("unifiedqa")
-@_training(UNIFIEDQA, corpus="", benchmark="causalqa", split="original-train")
+@_training("unifiedqa", UNIFIEDQA, corpus="", benchmark="causalqa", split="original-train")
 def train_unifiedqa(
     given: Given,
     dataset: Annotated[
@@ -149,7 +207,7 @@ def train_unifiedqa(
 
 
 @train.command("llm")
-@_training("models/llm")
+@_training("llm", "models/llm")
 def train_llm(
     given: Given,
     method: Annotated[
@@ -165,21 +223,21 @@ def train_llm(
 
 
 @train.command("adaboost")
-@_training("models/adaboost", corpus=None, benchmark="wiqa", split="train")
+@_training("adaboost", "models/adaboost", corpus=None, benchmark="wiqa", split="train")
 def train_adaboost(given: Given) -> None:
     """Train boosted trees over the words of change and effect, for questions of multiple choice."""
     _train("adaboost", given)
 
 
 @train.command("decomp-attn")
-@_training("models/decomp-attn", corpus=None, benchmark="wiqa", split="train")
+@_training("decomp-attn", "models/decomp-attn", corpus=None, benchmark="wiqa", split="train")
 def train_decomp_attn(given: Given) -> None:
     """Train decomposable attention on change and effect, for questions of multiple choice."""
     _train("decomp-attn", given)
 
 
 @train.command("choice")
-@_training("models/choice", corpus=None, benchmark="wiqa", split="train")
+@_training("choice", "models/choice", corpus=None, benchmark="wiqa", split="train")
 def train_choice(given: Given) -> None:
     """Train an encoder that scores each option of a question, with or without its paragraph."""
     _train("choice", given)

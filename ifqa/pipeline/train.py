@@ -16,14 +16,14 @@ from ifqa.models.devices import resolve_device
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
 from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.plugins import load, open_benchmark
-from ifqa.progress import say
+from ifqa.progress import complain, say
 from ifqa.protocols import Benchmark
 from ifqa.records import Hit, Passage
 from ifqa.settings import check_settings
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import sha256
 from ifqa.training.material import Material
-from ifqa.training.resume import INPUTS, refuse_strangers, world
+from ifqa.training.resume import MANIFEST, refuse_strangers, world
 
 _MODULES = {
     "extractive": "ifqa.training.span.trainer",
@@ -83,7 +83,7 @@ def train(
         if importlib.util.find_spec(library) is None:
             raise IfqaError(f"training needs {library}; install it with: pip install 'ifqa[train]'")
     module = importlib.import_module(_MODULES[what])
-    refuse_strangers(folder, getattr(module, "CHECKPOINT", INPUTS))  # before passages are retrieved, which takes long
+    refuse_strangers(folder)  # before passages are retrieved, which takes long
     drawn = {} if seed is None else {"seed": seed}
     depth = DEPTH.get(what, 0)
     if what in ("dense", "fid", "rag", "unifiedqa"):  # settings override those of a recipe
@@ -114,7 +114,12 @@ def train(
         given = {"dev": (asked_of_dev, *retrieved(dev, depth))} if dev else {}
     material = Material(questions, rankings, source.family(split), files, scores)
     with _lock(folder):
-        module.train(material, folder, **given, **drawn, **settings)
+        try:
+            module.train(material, folder, **given, **drawn, **settings)
+        except KeyboardInterrupt:
+            if not any(folder.rglob(MANIFEST)):
+                complain(f"{folder}: stopped before its first checkpoint; the training will start anew")
+            raise
     return folder
 
 

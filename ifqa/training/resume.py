@@ -1,7 +1,8 @@
 """One training in one folder: start it, resume it after a kill, finish it, with transformers' trainers.
 
-`inputs.json` holds the training's settings and the identity of its data; `checkpoints/` holds the trainer's checkpoints;
-`manifest.json` is written last. A folder that holds another training is refused, whether that is finished or not.
+`inputs.json` holds the training's settings and the identity of its data; `checkpoints/` holds the checkpoints, each with a
+`manifest.json` of its own that is written last, and the folder's `manifest.json` is written after all. A folder that holds
+another training is refused, whether that is finished or not.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from ifqa.storage.circumstances import versions
 from ifqa.storage.files import read_json, sha256, write_json
 
 MANIFEST, INPUTS, CHECKPOINTS = "manifest.json", "inputs.json", "checkpoints"
+_PREFIX = "checkpoint-"  # as transformers names them
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 _ENCODERS = ("*_encoder", "[0-9]_*")  # folders that a training of a dense retriever writes into
 _LIBRARIES = ("torch", "transformers", "sentence-transformers", "peft", "accelerate", "scikit-learn")
@@ -29,15 +31,13 @@ def world() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def refuse_strangers(folder: Path, checkpoint: str = INPUTS) -> None:
+def refuse_strangers(folder: Path) -> None:
     """Refuse a folder that holds weights of somebody else, which a training would overwrite.
-
-    `checkpoint` is a file by which a folder without a manifest shows that a training of ifqa was interrupted in it.
 
     Raises:
         IfqaError: there are weights, and no file shows that ifqa made them; or the manifest is no JSON object.
     """
-    if any((folder / name).exists() for name in (MANIFEST, INPUTS, checkpoint)):
+    if any((folder / name).exists() for name in (MANIFEST, INPUTS)):
         for path in (folder / MANIFEST, folder / INPUTS):
             if path.exists() and not isinstance(read_json(path), dict):
                 raise IfqaError(f"{path} is not from a training of ifqa; train into another folder, or move it away")
@@ -57,21 +57,26 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
         IfqaError: the folder holds another training, or checkpoints or weights of an unknown training.
     """
     refuse_strangers(folder)
-    for name in (MANIFEST, INPUTS):
-        path = folder / name
-        if path.exists():
-            there = read_json(path)
-            if changed := sorted(key for key in inputs if there.get(key) != json.loads(json.dumps(inputs[key]))):
-                raise IfqaError(
-                    f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder"
-                )
-            if name == MANIFEST:
-                file = damaged(folder, there.get("record", {}).get("files", {}))
-                if not file:
-                    say(f"{folder}: nothing to do, trained by exactly this before")
-                    return False
-                say(f"{folder}: {file} is missing or altered; training again")
-    if (folder / CHECKPOINTS).exists() and not (folder / INPUTS).exists():  # `finish` would delete the user's files
+    if (folder / MANIFEST).exists():
+        there = _of_same(folder, MANIFEST, inputs)
+        file = damaged(folder, there.get("record", {}).get("files", {}))
+        if not file:
+            say(f"{folder}: nothing to do, trained by exactly this before")
+            return False
+        say(f"{folder}: {file} is missing or altered; training again")
+    claim(folder, inputs)
+    return True
+
+
+def claim(folder: Path, inputs: Mapping[str, object]) -> None:
+    """Mark a folder as that of a training which is not finished.
+
+    Raises:
+        IfqaError: the folder holds another training that is not finished, or checkpoints of an unknown training.
+    """
+    if (folder / INPUTS).exists():
+        _of_same(folder, INPUTS, inputs)
+    elif (folder / CHECKPOINTS).exists():  # `finish` would delete the user's files
         raise IfqaError(
             f"{folder / CHECKPOINTS} is not from a training of ifqa (no {folder / INPUTS}); "
             "train into another folder, or move it away"
@@ -79,16 +84,25 @@ def begin(folder: Path, inputs: Mapping[str, object]) -> bool:
     if world()[0] == 0:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / INPUTS, inputs)
-    return True
+
+
+def _of_same(folder: Path, name: str, inputs: Mapping[str, object]) -> dict[str, Any]:
+    there: dict[str, Any] = read_json(folder / name)
+    if changed := sorted(key for key in inputs if there.get(key) != json.loads(json.dumps(inputs[key]))):
+        raise IfqaError(f"{folder} holds another training (changed: {', '.join(changed)}); train into another folder")
+    return there
 
 
 def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
-    """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss.
-
-    transformers writes a checkpoint file by file and `trainer_state.json` near the end; a checkpoint without that file
-    is incomplete.
-    """
+    """Run a trainer to its end, resuming from its newest whole checkpoint; returns the steps and the mean loss."""
     from transformers import TrainerCallback
+
+    class Seal(TrainerCallback):
+        def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            trainer.accelerator.wait_for_everyone()  # each process writes the state of its own random generators
+            if world()[0] == 0:
+                best = Path(state.best_model_checkpoint or "").name
+                seal(checkpoint_of(folder, state.global_step), best)
 
     class Bar(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -111,13 +125,60 @@ def fit(trainer: Any, folder: Path, label: str) -> dict[str, Any]:
 
     for printing in (PrinterCallback, ProgressCallback):  # these print to stdout, which is for results
         trainer.remove_callback(printing)
+    trainer.add_callback(Seal())
     if world()[0] == 0:
         trainer.add_callback(Bar())
-    whole = [path for path in _checkpoints(folder) if (path / "trainer_state.json").exists()]
+    whole = newest(folder) if world()[0] == 0 else None  # one process removes those that are damaged
+    trainer.accelerator.wait_for_everyone()
+    whole = whole or newest(folder)
     if whole:
-        say(f"{folder}: going on after step {_step(whole[-1])}")
-    result = trainer.train(resume_from_checkpoint=str(whole[-1]) if whole else None)
+        say(f"{folder}: going on after step {step_of(whole)}")
+    result = trainer.train(resume_from_checkpoint=str(whole) if whole else None)
     return {"steps": result.global_step, "loss": round(float(result.training_loss), 4)}
+
+
+def seal(checkpoint: Path, best: str = "") -> None:
+    """Write a checkpoint's manifest, with the SHA-256 of each of its files. It is written last: without it, none is whole.
+
+    `best` is the name of the checkpoint whose weights the training gives at its end, empty if that is not known yet.
+    """
+    manifest = checkpoint / MANIFEST
+    manifest.unlink(missing_ok=True)
+    write_json(manifest, {"files": hashes(checkpoint, ["**/*"]), "best": "" if best == checkpoint.name else best})
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest whole checkpoint of a training. Those after it are not whole: they are named on stderr and removed."""
+    checkpoints = _checkpoints(folder)
+    for checkpoint in reversed(checkpoints):
+        file = _damaged_file(checkpoint)
+        if not file:
+            return checkpoint
+        before = "training starts anew" if checkpoint == checkpoints[0] else "trying the checkpoint before it"
+        say(f"{checkpoint}: {file} is missing or altered; {before}")
+        shutil.rmtree(checkpoint)  # else it would count as the newest when the oldest is removed
+    return None
+
+
+def keep_newest(folder: Path, most: int = 2) -> None:
+    """Remove all but the newest checkpoints of a training, as transformers does after each that it writes."""
+    for checkpoint in _checkpoints(folder)[:-most]:
+        shutil.rmtree(checkpoint)
+
+
+def _damaged_file(checkpoint: Path) -> str:
+    try:
+        manifest = read_json(checkpoint / MANIFEST)
+    except IfqaError:  # it was killed before the manifest, or the manifest is torn
+        return MANIFEST
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    if not files or not isinstance(files, dict):
+        return MANIFEST
+    best = manifest.get("best")
+    file = damaged(checkpoint, files)
+    if best and not file and (of_best := _damaged_file(checkpoint.with_name(best))):
+        return f"{best}/{of_best}"
+    return file
 
 
 def in_order(dataset: Any, batch_size: int, drop_last: bool, **_: Any) -> Any:
@@ -140,7 +201,7 @@ def finish(folder: Path, inputs: Mapping[str, object], record: Mapping[str, obje
 
 def hashes(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
     """Path relative to the folder -> SHA-256, of the files that match any of the glob patterns."""
-    paths = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    paths = sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file()})
     return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
 
 
@@ -164,8 +225,15 @@ def identity(
 
 
 def _checkpoints(folder: Path) -> list[Path]:
-    return sorted((folder / CHECKPOINTS).glob("checkpoint-*"), key=_step)
+    paths = (folder / CHECKPOINTS).glob(f"{_PREFIX}*")
+    return sorted((path for path in paths if path.name.removeprefix(_PREFIX).isdecimal()), key=step_of)
 
 
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.rpartition("-")[2])
+def checkpoint_of(folder: Path, step: int) -> Path:
+    """The folder of the checkpoint after a step."""
+    return folder / CHECKPOINTS / f"{_PREFIX}{step}"
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step after which a checkpoint was written."""
+    return int(checkpoint.name.removeprefix(_PREFIX))

@@ -16,6 +16,7 @@ from ifqa.training import resume
 from ifqa.training.material import Material
 from ifqa.training.t5_task import Chosen, Dev, Rows, Task, collate, token_ids
 
+_MEND = "name a T5 with --set model=DIR"
 _MACHINE = ("device", "device_batch", "micro_batch", "recompute")  # changing these makes no different training
 
 
@@ -37,7 +38,7 @@ def refuse(task: Task, material: Material) -> None:
     """Raise the errors of `run` that need no rankings, before passages are retrieved; the model is not loaded."""
     if not any(map(task.targets, material.questions)):
         raise IfqaError(f"none of {len(material.questions)} training questions has an answer; wanted annotated ones")
-    family = family_of(checkpoint_folder(task.chosen.model, task.reader), task.reader)
+    family = family_of(checkpoint_folder(task.chosen.model, task.reader, _MEND), task.reader)
     if family not in ("", material.family):
         raise IfqaError(
             f"{task.chosen.model} was trained on {family} and may not be trained further on {material.family}, "
@@ -65,7 +66,7 @@ def run(task: Task, material: Material, folder: Path, dev: Dev, recipe: str) -> 
     chosen, dev = task.chosen, Dev(*dev)
     refuse(task, material)
     usable = [n for n, question in enumerate(material.questions) if task.targets(question)]
-    start = open_checkpoint(chosen.model, reader=task.reader)
+    start = open_checkpoint(chosen.model, reader=task.reader, mend=_MEND)
     inputs: dict[str, object] = {
         "family": material.family,
         "sources": material.sources,

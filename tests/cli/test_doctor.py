@@ -1,6 +1,7 @@
 """`ifqa doctor` prints the installation and a verdict."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,11 @@ def test_data_that_are_here_begun_or_absent_are_told_with_the_command(tmp_path, 
     assert told["data/enwiki"].endswith("begun            a dump of English Wikipedia; go on with: ifqa data enwiki")
     assert "not here" in told["data/psgs_w100"]
     assert told["data/psgs_w100"].endswith("; fetch with: ifqa data psgs_w100")
+
+
+def test_every_extra_is_told_with_its_package():
+    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    told = " ".join(purpose for _, purpose in doctor._PARTS)
+    assert [extra for extra in extras if extra != "dev" and f"extra {extra}" not in told] == []

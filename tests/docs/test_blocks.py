@@ -1,7 +1,7 @@
 """Every shell and Python block of the docs runs as it stands: offline, without a key, on the bundled sample.
 
-All blocks of a page run in order in one folder. It holds the indexes of the sample and the finished experiment `sample`, of a few
-questions, and nothing else. For a page that shows scores of all questions, `sample` is as it is shipped. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
+All blocks of a page run in order in one folder, which is empty. The experiment `sample` has a few of its questions, but for a page that
+shows scores of all. A block that cannot run there has `<!-- not run: REASON -->` above it. A block whose first line is a comment with a
 file's name is saved as that file. A text block right below a shell block has lines that its commands print; `...` stands for what
 is left out.
 """
@@ -10,7 +10,6 @@ import os
 import re
 import runpy
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from ifqa.cli.app import main
+from ifqa.storage import resources
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -79,26 +79,17 @@ def run_command(line):
         print(done.stdout, done.stderr)
 
 
-@pytest.fixture(scope="module")
-def sample(sample_indexes, tmp_path_factory):
-    """A folder with the sample's indexes and a short experiment `sample`: all 83 questions take a minute to read."""
-    folder = tmp_path_factory.mktemp("sample")
-    shutil.copytree(sample_indexes, folder / "indexes")
-    whole = (ROOT / "experiments" / "sample.toml").read_text(encoding="utf-8")
-    own = folder / "experiments" / "sample.toml"
-    own.parent.mkdir()
-    own.write_text(f"limit = {FEW}\n" + whole.partition("[expected")[0])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        run_command("ifqa run sample")
-    return folder
-
-
 @pytest.fixture
-def _own_folder(page, sample, tmp_path, monkeypatch):
-    shutil.copytree(sample, tmp_path, dirs_exist_ok=True)
-    if page.stem in OF_ALL:
-        shutil.rmtree(tmp_path / "experiments")
+def _own_folder(page, tmp_path, tmp_path_factory, monkeypatch):
+    if page.stem not in OF_ALL:  # all 83 questions of `sample` take a minute to read
+        whole = (ROOT / "experiments" / "sample.toml").read_text(encoding="utf-8")
+        few = tmp_path_factory.mktemp("few") / "experiments" / "sample.toml"
+        few.parent.mkdir()
+        few.write_text(f"limit = {FEW}\n" + whole.partition("[expected")[0])
+        places = resources._places
+        monkeypatch.setattr(
+            resources, "_places", lambda root: [(every := places(root))[0], few.parent.parent, *every[1:]]
+        )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -6,6 +6,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline import train as module
+from ifqa.training.resume import checkpoint_of, seal
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def train(what, settings, benchmark="sample", split="train", corpus="sample", de
         ("rerank", {"device": "tpu"}, "unknown device 'tpu'"),
         ("dense", {"recipe": "small", "negatives": 9, "pool": 3}, "training setting pool: wanted 9 or more"),
         ("fid", {"recipe": "ifqa", "batch": 7, "device_batch": 2}, "training setting batch: wanted a multiple of 2"),
-        ("fid", {"recipe": "ifqa", "model": "other"}, "other holds no model"),
+        ("fid", {"recipe": "ifqa", "model": "other"}, "other holds no model.*name a T5 with --set model=DIR$"),
         (
             "fid",
             {"recipe": "ifqa", "model": "t5"},
@@ -76,3 +77,17 @@ def test_a_corpus_without_bm25_and_a_wrong_dev_split_are_refused_before_any_work
     Path("t5/manifest.json").unlink()
     with pytest.raises(IfqaError, match="unknown split of sample 'dve'"):
         train("fid", {"recipe": "ifqa", "model": "t5"}, dev="dve")
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_training_that_is_stopped_says_whether_anything_of_it_is_kept(written, monkeypatch, capsys):
+    def stopped(material, folder, **_):
+        if written:
+            checkpoint_of(folder, 2).mkdir(parents=True)
+            seal(checkpoint_of(folder, 2))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ifqa.training.choice.adaboost.train", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        train("adaboost", {}, benchmark="sample-wiqa", corpus="")
+    assert ("to: stopped before its first checkpoint" in capsys.readouterr().err) == (not written)

@@ -13,7 +13,7 @@ from ifqa.pipeline.clean import Variant
 from ifqa.protocols import Measure, Subset
 from ifqa.records import Answer, Passage, Question
 from ifqa.report.answers import answer_json, show_answer
-from ifqa.report.scores import Scores, scores_of
+from ifqa.report.scores import Scores, interval_of, scores_of
 from ifqa.report.screen import list_json, show_list, show_scores, show_variants
 from ifqa.report.terminal import mark_parts
 from ifqa.scoring.declared import Declared
@@ -152,3 +152,10 @@ def test_abstentions_are_counted_beside_failures(tmp_path, monkeypatch, capsys):
     show_scores(experiment, experiment.folder / "score")
     assert "83 questions, 0 failed (a failure scores 0), 4 abstained (0 too)" in capsys.readouterr().out
     assert "83 questions, 0 failed, 4 abstained" in str(scores_of(experiment, experiment.folder / "score"))
+
+
+@pytest.mark.parametrize(("questions", "shown"), [(9, "too few"), (10, "60.0 - 70.0")])
+def test_few_questions_have_no_interval(questions, shown):
+    mean = {"value": 66.7, "low": 60.0, "high": 70.0}
+    assert interval_of(mean, questions) == shown
+    assert interval_of(mean | {"questions": 9}, questions) == "too few"

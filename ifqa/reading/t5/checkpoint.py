@@ -42,15 +42,17 @@ class Checkpoint:
     sources: frozenset[str] = frozenset()
 
 
-def checkpoint_folder(name: str, reader: str = "fid") -> Path:
+def checkpoint_folder(name: str, reader: str = "fid", mend: str = "") -> Path:
     """The folder of a checkpoint: a folder, or a model of the hub; empty for the reader's own (see `DEFAULT`).
+
+    `mend` says how to name another one, empty for the way of a reader.
 
     Raises:
         IfqaError: the checkpoint does not exist, is not a T5, or its training is not finished.
     """
     if name and (Path(name) / "inputs.json").exists() and not (Path(name) / "manifest.json").exists():
         raise IfqaError(f"{name} holds a training that is not finished; run its `ifqa train {reader}` again")
-    mend = mend_of(reader)
+    mend = mend or mend_of(reader)
     alone = f"reader {reader!r} uses this model if no checkpoint is named: {mend}"
     folder = model_folder(name or DEFAULT[reader], mend if name else alone)
     config = read_json(folder / "config.json")
@@ -79,7 +81,7 @@ def identity(folder: Path, tokenizer: str = "") -> str:
     return hashlib.sha256("".join(files).encode()).hexdigest()
 
 
-def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid") -> Checkpoint:
+def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid", mend: str = "") -> Checkpoint:
     """Load a checkpoint without running any code from it.
 
     Args:
@@ -87,14 +89,15 @@ def open_checkpoint(name: str, tokenizer: str = "", reader: str = "fid") -> Chec
         tokenizer: a folder, or a model of the hub; empty for the checkpoint's own, or T5's if it has none (the published
             readers have none).
         reader: "fid", "rag" or "unifiedqa": decides the default model and `CONVENTIONS`, and what a message says.
+        mend: see `checkpoint_folder`.
 
     Raises:
         IfqaError: the checkpoint is missing, incomplete, or of another architecture.
     """
     quiet()
-    folder = checkpoint_folder(name, reader)
+    folder = checkpoint_folder(name, reader, mend)
     known, family, sources = _training_of(folder / "manifest.json", reader)
-    model, published = _load(folder, mend_of(reader))
+    model, published = _load(folder, mend or mend_of(reader))
     conventions = replace(replace(CONVENTIONS[reader], encoder_eos=not published), **known)
     texts = open_tokenizer(tokenizer_folder(folder, tokenizer))
     if len(texts) > model.config.vocab_size:

@@ -1,21 +1,20 @@
 """One phase of the span reader's training: batches of examples, one schedule, checkpoints by which it resumes."""
 
-import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 
-from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.reading.span.network import SpanModel
 from ifqa.storage.files import create, write
+from ifqa.training import resume
 from ifqa.training.span.examples import Example
 
-CHECKPOINT = "checkpoint.safetensors"
+_STATE = "state.safetensors"
 _Item = TypeVar("_Item")
 
 
@@ -44,21 +43,18 @@ class Schedule:
 
 def fit(
     model: SpanModel, groups: Iterator[Sequence[_Item]], encode: Callable[[_Item], Example], plan: Schedule, folder: Path,
-    inputs: Mapping[str, Any], about: str, progress: Callable[[str], None],
+    about: str, progress: Callable[[str], None],
 ) -> None:  # fmt: skip
-    """Train on the batches in `groups`, resuming from the checkpoint in `folder` if it is of the same `inputs`.
+    """Train on the batches in `groups`, resuming from the newest whole checkpoint in `folder`.
 
     `encode` makes an example of an item of a batch, when its step has come; an example without a target is left out.
-
-    Raises:
-        IfqaError: the checkpoint is damaged or of another training.
     """
     split: tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]] = ([], [])
     for name, parameter in model.named_parameters():
         split[0 if name.startswith("encoder.") else 1].append(parameter)
     parts: list[dict[str, Any]] = [{"params": split[0], "times": 1.0}, {"params": split[1], "times": plan.heads}]
     optimiser = torch.optim.AdamW(parts, lr=plan.learning_rate, betas=(0.9, 0.98), weight_decay=plan.weight_decay)
-    done = _resume(folder / CHECKPOINT, inputs, model, optimiser)
+    done = _resume(folder, model, optimiser)
     if done:
         progress(f"{folder}: going on after step {done} of {plan.steps}")
     losses: list[float] = []
@@ -72,7 +68,8 @@ def fit(
                 losses.append(_step(model, optimiser, examples, plan.negatives, rate, f"{plan.seed} {step}"))
             advance(1)
             if step % plan.checkpoint_every == 0 and step < plan.steps:
-                _save(folder / CHECKPOINT, inputs, model, optimiser, step)
+                _save(resume.checkpoint_of(folder, step), model, optimiser)
+                resume.keep_newest(folder)
                 progress(f"step {step}/{plan.steps}, loss {sum(losses) / max(1, len(losses)):.3f}")
                 losses.clear()
 
@@ -104,32 +101,25 @@ def _step(
     return loss.item()
 
 
-def _save(path: Path, inputs: Mapping[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer, step: int) -> None:
+def _save(checkpoint: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> None:
     from safetensors.torch import save
 
     tensors = {f"model.{name}": tensor.detach() for name, tensor in model.named_parameters()}
     for index, state in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser.{index}.{name}": tensor for name, tensor in state.items()}
-    with create(path) as handle:
-        write(handle, save(tensors, {"inputs": json.dumps(inputs, sort_keys=True), "step": str(step)}))
+    with create(checkpoint / _STATE) as handle:
+        write(handle, save(tensors))
+    resume.seal(checkpoint)
 
 
-def _resume(path: Path, inputs: Mapping[str, Any], model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
-    """Load the checkpoint if there is one; returns the number of steps done."""
-    from safetensors import SafetensorError, safe_open
+def _resume(folder: Path, model: SpanModel, optimiser: torch.optim.Optimizer) -> int:
+    """Load the newest whole checkpoint if there is one; returns the number of steps done."""
+    from safetensors import safe_open
 
-    if not path.exists():
+    checkpoint = resume.newest(folder)
+    if not checkpoint:
         return 0
-    try:
-        opened = safe_open(path, "pt")
-    except SafetensorError as error:
-        raise IfqaError(f"{path} is damaged ({error}); remove it to start again") from error
-    with opened as file:
-        notes = file.metadata()
-        if not notes or notes.get("inputs") != json.dumps(inputs, sort_keys=True):
-            raise IfqaError(
-                f"{path} is of another training (other data or settings); remove it, or train into another folder"
-            )
+    with safe_open(checkpoint / _STATE, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     for name, parameter in model.named_parameters():
         parameter.data.copy_(tensors[f"model.{name}"])
@@ -139,4 +129,4 @@ def _resume(path: Path, inputs: Mapping[str, Any], model: SpanModel, optimiser: 
             _, index, field = name.split(".")
             saved["state"].setdefault(int(index), {})[field] = tensor
     optimiser.load_state_dict(saved)
-    return int(notes["step"])
+    return resume.step_of(checkpoint)

@@ -1,6 +1,7 @@
 """One phase of the span reader's training in its folder: begun, or found finished; trained; written with its manifest."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,14 +17,14 @@ from ifqa.storage.circumstances import versions
 from ifqa.storage.files import read_json, write_json
 from ifqa.training import resume
 from ifqa.training.span.examples import Example
-from ifqa.training.span.fitting import CHECKPOINT, Schedule, fit
+from ifqa.training.span.fitting import Schedule, fit
 
 _Item = TypeVar("_Item")
 
 
 def begin(folder: Path, inputs: Mapping[str, Any], progress: Callable[[str], None]) -> bool:
     """Whether to train: False if the folder holds this training, finished and whole."""
-    resume.refuse_strangers(folder, CHECKPOINT)
+    resume.refuse_strangers(folder)
     if (folder / resume.MANIFEST).exists():
         there = read_json(folder / resume.MANIFEST)
         if any(there.get(key) != value for key, value in json.loads(json.dumps(inputs)).items()):
@@ -33,8 +34,7 @@ def begin(folder: Path, inputs: Mapping[str, Any], progress: Callable[[str], Non
             progress(f"{folder}: nothing to do, trained by exactly this before")
             return False
         progress(f"{folder}: {file} is missing or altered; training again")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / resume.INPUTS, inputs)  # if it is killed while it saves, the weights are known as its own
+    resume.claim(folder, inputs)  # if it is killed while it saves, the weights are known as its own
     return True
 
 
@@ -54,7 +54,7 @@ def trained(
     """Train and write the weights."""
     precision = half_precision(device)
     model.encoder.cast(precision)
-    fit(model.to(device), groups, encode, plan, folder, inputs, f"training {folder.name}", progress)
+    fit(model.to(device), groups, encode, plan, folder, f"training {folder.name}", progress)
     return finished(model, folder, inputs, {**made, "steps": plan.steps, "precision": str(precision)})
 
 
@@ -67,6 +67,6 @@ def finished(model: SpanModel, folder: Path, inputs: dict[str, Any], made: dict[
         "files": resume.hashes(folder, [ADAPTER, HEADS]),
     }  # fmt: skip
     write_json(folder / resume.MANIFEST, manifest)
-    for name in (CHECKPOINT, resume.INPUTS):
-        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / resume.CHECKPOINTS, ignore_errors=True)
+    (folder / resume.INPUTS).unlink(missing_ok=True)
     return manifest

@@ -24,7 +24,7 @@ from ifqa.storage.files import sha256
 from ifqa.training import resume
 from ifqa.training.material import Material
 from ifqa.training.span.examples import Example, batches
-from ifqa.training.span.fitting import CHECKPOINT, Schedule
+from ifqa.training.span.fitting import Schedule
 from ifqa.training.span.phase import begin, finished, network, trained
 from ifqa.training.span.practice import practice_questions
 
@@ -186,7 +186,7 @@ def _refuse(
         raise IfqaError(
             f"none of {len(material.questions)} training questions has its answer in a gold passage; wanted annotated questions"
         )
-    resume.refuse_strangers(folder, CHECKPOINT)
+    resume.refuse_strangers(folder)
     if start:
         family, _ = manifest_of(Path(start))["family"], identity_of(Path(start))
         if family not in ("", material.family):

@@ -180,7 +180,42 @@ def test_a_training_killed_with_sigkill_goes_on_to_the_same_bytes(
     assert {path.name for path in (tmp_path / "cut").iterdir()} == {path.name for path in learnt[name].iterdir()}
 
 
-def _until(step: int, train: Callable[[], None]) -> None:
+@pytest.mark.parametrize(
+    "name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json", "model.safetensors"]
+)
+@pytest.mark.parametrize("torn", [True, False])
+def test_a_training_with_a_damaged_checkpoint_goes_on_from_the_one_before_to_the_same_bytes(
+    name: str, torn: bool, cut: Path, learnt: dict[str, Path], start: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    folder = Path(shutil.copytree(cut, tmp_path / "cut"))
+    damaged = folder / "checkpoints/checkpoint-8" / name
+    damaged.write_bytes(damaged.read_bytes()[:-9]) if torn else damaged.unlink()
+    TRAININGS["decomp-attn"][0](folder, start)
+    assert f"checkpoint-8: {name} is missing or altered; trying the checkpoint before it" in capsys.readouterr().err
+    assert (folder / "model.safetensors").read_bytes() == (learnt["decomp-attn"] / "model.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def cut(start: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training of "decomp-attn" that is stopped in step 10, with checkpoints of steps 4 and 8."""
+
+    class Stopped(Exception):
+        pass
+
+    def stop() -> None:
+        raise Stopped
+
+    folder = tmp_path_factory.mktemp("stopped") / "cut"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(resume, "fit", resume.fit)  # put back after `_until`
+        _until(10, lambda: TRAININGS["decomp-attn"][0](folder, start), stop)
+    return folder
+
+
+def _until(
+    step: int, train: Callable[[], None], end: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGKILL)
+) -> None:
     fit = resume.fit
 
     def counted(trainer: Any, *given: Any) -> Any:
@@ -188,7 +223,7 @@ def _until(step: int, train: Callable[[], None]) -> None:
 
         def stepped(*args: Any, **named: Any) -> Any:
             if next(calls) == step:
-                os.kill(os.getpid(), signal.SIGKILL)
+                end()
             return real(*args, **named)
 
         trainer.training_step = stepped

@@ -17,7 +17,7 @@ from ifqa.reading.span.network import Pair, make_pair
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Passage, Question
 from ifqa.training.material import Material
-from ifqa.training.span.fitting import CHECKPOINT
+from ifqa.training.resume import CHECKPOINTS
 from ifqa.training.span.targets import find_targets
 from ifqa.training.span.trainer import train
 
@@ -112,7 +112,10 @@ def test_a_killed_training_goes_on_to_the_same_weights(tmp_path: Path, whole: Pa
 
     with pytest.raises(Killed):
         train(MATERIAL, tmp_path / "killed", **settings, progress=kill)
-    assert (tmp_path / "killed" / CHECKPOINT).exists()
+    assert sorted(path.name for path in (tmp_path / "killed" / CHECKPOINTS).iterdir()) == [
+        "checkpoint-2",
+        "checkpoint-4",
+    ]
     assert not (tmp_path / "killed" / "manifest.json").exists()
     train(MATERIAL, tmp_path / "killed", **settings)
     assert weights(tmp_path / "killed") == weights(whole)
@@ -152,8 +155,8 @@ def test_missing_weights_are_trained_again_to_the_same_bytes(
 
 
 def test_a_foreign_file_named_as_the_checkpoint_is_refused(tmp_path: Path) -> None:
-    save_file({"theirs": torch.zeros(1)}, tmp_path / CHECKPOINT)
-    with pytest.raises(IfqaError, match="another training"):
+    save_file({"theirs": torch.zeros(1)}, tmp_path / "checkpoint.safetensors")
+    with pytest.raises(IfqaError, match="not from a training of ifqa"):
         train(MATERIAL, tmp_path, **SETTINGS)
 
 
@@ -262,7 +265,7 @@ def test_a_training_killed_while_it_reads_goes_on_to_the_same_weights(
     made, settings = well_read
     with pytest.raises(Killed):
         train(MATERIAL, tmp_path / "killed", **settings, progress=kill)
-    assert (tmp_path / "killed" / "reading" / CHECKPOINT).exists()
+    assert any((tmp_path / "killed" / "reading" / CHECKPOINTS).iterdir())
     train(MATERIAL, tmp_path / "killed", **settings)
     assert weights(tmp_path / "killed") == weights(made)
 
