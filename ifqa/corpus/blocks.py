@@ -16,7 +16,7 @@ from ifqa.corpus.wikipedia.splitter import split
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 from ifqa.records import Passage
 
-VERSION = 4  # raised when a block becomes other passages, so that older shards and corpora are not used again
+VERSION = 3  # raised when a block becomes other passages, so that older shards and corpora are not used again
 PACKED = 1 << 22  # bytes of bz2 streams in a block: about 5,000 passages of enwiki
 TEXT = 1 << 23  # characters of pages in a block
 _EMPTY = 200  # characters added for each page: an empty page takes memory, too
@@ -26,12 +26,14 @@ _Item = TypeVar("_Item", Page, Passage)
 
 
 class BlockSettings(TypedDict, total=False):
-    """How pages become passages: "words" and "wrap", for wikitext also "profile", for streams also "disambiguation".
+    """How pages become passages: "words" and "wrap", for wikitext also "profile" and "text" (the version of `to_text`), for
+    streams also "disambiguation".
 
     Empty for passages that are cut already.
     """
 
     profile: Profile
+    text: int
     disambiguation: Disambiguation
     words: int
     wrap: bool

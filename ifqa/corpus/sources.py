@@ -15,7 +15,7 @@ from ifqa.corpus.documents.reading import Made
 from ifqa.corpus.pipe import Pipe, something_is_piped_in
 from ifqa.corpus.source_files import source_files
 from ifqa.corpus.store import hash_id, id_bytes
-from ifqa.corpus.wikipedia import multistream
+from ifqa.corpus.wikipedia import multistream, wikitext
 from ifqa.corpus.wikipedia.articles import read_articles
 from ifqa.corpus.wikipedia.dump import BLOCK, Disambiguation, Tally, parse_pages
 from ifqa.corpus.wikipedia.ready import read_passages
@@ -77,6 +77,7 @@ def dump(
         pipe: standard input, if `path` is "-".
     """
     settings: BlockSettings = {"profile": profile, "disambiguation": disambiguation, "words": words, "wrap": wrap}
+    settings["text"] = wikitext.VERSION
     if pipe is not None:
         return _in_turn(BufferedReader(pipe), "standard input", lambda: pipe.count, settings)
     return (block for file in source_files(path, "dump") for block in _dump_blocks(file, settings))
@@ -221,6 +222,8 @@ def identify(source: Source, known: Known) -> dict[str, object]:
             the pipe has been read.
     """
     settings = {**settings_of(FORMATS[source["format"]]), **source}
+    if source["format"] == "dump":
+        settings["text"] = wikitext.VERSION
     if source["format"] == "gold":
         return {**settings, "questions": [questions_identity(split) for split in source["questions"]]}
     files: list[int | str | None]

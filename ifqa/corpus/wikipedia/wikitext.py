@@ -40,6 +40,8 @@ from ifqa.corpus.wikipedia.templates import EQUALS, PIPE, expand
 
 Profile = Literal["ifqa", "full", "release"]
 
+VERSION = 2  # raised when a page becomes other text, so that passages of an earlier version are not used again
+
 # Comments and plain references: most of a page's markup. Taken in order, as neither starts inside the other.
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
 # "<(?!<)": a look-ahead that skips the long alternatives on a page full of "<".
