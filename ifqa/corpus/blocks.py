@@ -26,10 +26,9 @@ _Item = TypeVar("_Item", Page, Passage)
 
 
 class BlockSettings(TypedDict, total=False):
-    """How pages become passages: "words" and "wrap", for wikitext also "profile" and "text" (the version of `to_text`), for
-    streams also "disambiguation".
+    """How pages become passages: "words" and "wrap", for wikitext also "profile" and "text", for streams also "disambiguation".
 
-    Empty for passages that are cut already.
+    "text" is the version of `to_text`. Empty for passages that are cut already.
     """
 
     profile: Profile
