@@ -26,6 +26,9 @@ _LESS = re.compile(r"\b(?:earlier|prior|sooner|fewer|less|ahead|shorter)\b", re.
 _MORE = re.compile(
     r"\b(?:later|more|additional|extra|another|further|longer|older|postponed|delayed|extended)\b", re.IGNORECASE
 )
+#: Further ones, of amounts: a place in an order is lower where its number is higher.
+_LOWER = re.compile(r"\b(?:lower|smaller|cheaper|lighter|reduced|decreased)\b", re.IGNORECASE)
+_HIGHER = re.compile(r"\b(?:higher|larger|bigger|greater|taller|heavier|increased|raised)\b", re.IGNORECASE)
 _NEGATED = re.compile(r"\b(?:not|never|without)\b|n't\b", re.IGNORECASE)
 _COMPARED = "more|fewer|less|additional|earlier|later|longer|shorter|older|younger|ahead"
 _DIFFERENCE = re.compile(rf"\bhow (?:many|much) (?:\w+ )?(?:{_COMPARED})\b", re.IGNORECASE)
@@ -67,6 +70,8 @@ def compute(passage: Number, question: Number, question_text: str) -> Results:
     if question.factor or _seen(_DIFFERENCE, question_text) or _seen(_NEGATED, question_text):
         return answers
     less, more = _seen(_LESS, question_text), _seen(_MORE, question_text)
+    if passage.unit not in ("ordinal", "nth"):
+        less, more = less or _seen(_LOWER, question_text), more or _seen(_HIGHER, question_text)
     return [None if less and not more else answers[0], None if more and not less else answers[1]]
 
 
@@ -220,7 +225,9 @@ def _in_one_unit(passage: Number, question: Number) -> tuple[Number, float] | No
     if question.unit == "%" and unit != "%":
         exact = unit in ("calendar year", "century", "ordinal", "nth") or passage.counts == "label"
         return None if exact else (passage, passage.value * value / 100)
-    if question.unit in ("ordinal", "nth") and unit not in ("ordinal", "nth"):
+    if passage.counts == "label" or (question.unit in ("ordinal", "nth") and unit not in ("ordinal", "nth")):
+        return None
+    if question == ONE and passage.before + passage.behind:  # an amount is not one more without a word of it
         return None
     if question == ONE or unit in ("ordinal", "nth"):
         return passage, value

@@ -145,7 +145,7 @@ def test_an_ordinal_stays_one_unless_an_amount_is_asked_for(
         ("$2.38 billion", "If it had cost a billion dollars less, how much?", [None, "$1.38 billion"]),
         ("1,200,000", "If 1 million fewer had come, how many?", [None, "200,000"]),
         ("20 thousand", "If 500 more had come, how many?", ["520,000", None]),
-        ("900 rounds", "If it had been increased by 10%, how many?", ["990", "810"]),
+        ("900 rounds", "If it had been increased by 10%, how many?", ["990", None]),
         ("12%", "If it had been 2% less, what?", [None, "10"]),
         ("two hundred", "If 3 more had come, how many?", ["203", None]),
     ],

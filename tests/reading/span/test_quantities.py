@@ -32,8 +32,8 @@ def reader() -> Extractive:
     return Extractive(precision="float32")
 
 
-def test_of_sixty_questions_at_most_two_are_computed_wrongly(reader: Extractive) -> None:
-    """Written before the rules of kinds were; half of them ask for what no number of the passage can give."""
+def test_of_120_questions_at_most_two_are_computed_wrongly(reader: Extractive) -> None:
+    """Two hands wrote them before the rules of kinds; half of them ask for what no number of the passage can give."""
     questions = [Question(f"q/{n}", case["question"]) for n, case in enumerate(CASES)]
     passages = [[Passage(f"p{n}", "", case["passage"])] for n, case in enumerate(CASES)]
     wrong, right = list[str](), 0
@@ -42,9 +42,9 @@ def test_of_sixty_questions_at_most_two_are_computed_wrongly(reader: Extractive)
         right += is_right
         if prediction.how and prediction.how.calculation and not is_right:
             wrong.append(case["question"])
-    assert len(CASES) == 60
+    assert len(CASES) == 120
     assert len(wrong) <= 2, wrong
-    assert right >= 24
+    assert right >= 42
 
 
 @pytest.mark.parametrize(
