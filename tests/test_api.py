@@ -83,7 +83,7 @@ def test_scores_print_and_become_plain_data_a_frame_and_html(workplace):
     scores = ifqa.run("sample-llm")
     assert "EM" in list(scores)
     assert f"{scores['EM']}" == "75.0 [37.5, 100.0]"
-    assert "\nEM             75.0 37.5 - 100.0       100.0      60.0           71.4\n" in str(scores)
+    assert "\nEM             75.0      too few       100.0      60.0           71.4\n" in str(scores)
     assert scores.to_dict()["measures"]["EM"]["value"] == 75.0
     frame = scores.to_frame()
     assert (
