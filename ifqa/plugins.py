@@ -30,6 +30,7 @@ from ifqa.protocols import (
     Retriever,
     silent,
 )  # fmt: skip
+from ifqa.records import SearchResult
 
 Kind = Literal["benchmark", "retriever", "reader", "llm"]
 
@@ -262,6 +263,8 @@ def _with_role(kind: Kind, name: str, plugin: type) -> type[Plugin]:
     }
     if kind in ("reader", "llm") and "advance" not in inspect.signature(getattr(plugin, method)).parameters:
         own[method] = _advancing(getattr(plugin, method))
+    elif kind == "retriever" and not plugin.__module__.startswith("ifqa."):
+        own[method] = _searching(getattr(plugin, method))
     elif issubclass(plugin, role):
         return plugin
     return type(plugin.__name__, (plugin,) if issubclass(plugin, role) else (plugin, role), own)
@@ -282,6 +285,19 @@ def _refuse_arguments(kind: Kind, name: str, plugin: type) -> None:
                 f"{kind} {name!r}: its constructor needs {one.name!r}, which a {kind} is not given; "
                 f"it may have {', '.join(sorted(handed_over))}; take {one.name!r} out, or give it a default"
             )
+
+
+def _searching(search: Callable[..., Any]) -> Callable[..., Any]:
+    """The method `search`; a plain list of hits that it returns for a question becomes a `SearchResult`."""
+
+    @wraps(search)
+    def searching(self: object, questions: Any, k: int) -> Any:
+        results = search(self, questions, k)
+        if not isinstance(results, list):
+            return results  # refused by whoever asked
+        return [SearchResult(hits) if isinstance(hits, list | tuple) else hits for hits in results]
+
+    return searching
 
 
 def _advancing(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,12 +4,12 @@ A class of ifqa inherits its role. A class from outside needs only one method (`
 `ifqa.plugins.load` adds the rest. A constructor's keyword arguments are its settings, but for those in GIVEN, which it is handed.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from ifqa.records import Completion, Cost, Hit, Passage, Prediction, Question, Request, Step
+from ifqa.records import Completion, Cost, Passage, Prediction, Question, Request, SearchResult
 from ifqa.spending import Estimate, Spent, Usage
 
 if TYPE_CHECKING:
@@ -69,17 +69,12 @@ class Retriever(Learned):
 
     default_parts: ClassVar[Sequence[Mapping[str, Any]]] = ()  # of one over others, if a file names no parts
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
-        """Up to `k` passages for each question, best first; one ranking a question, in their order."""
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
+        """Up to `k` passages for each question, best first; one result a question, in their order.
+
+        A class from outside may return plain lists of hits; `ifqa.plugins.load` wraps them.
+        """
         raise NotImplementedError
-
-    def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
-        """The passages that `search` generates for these questions; None if its passages are the corpus's."""
-        return None
-
-    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
-        """The steps of the last `search` for each question; None if it searches once."""
-        return None
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
         """All requests that `search` will send to a language model, for an estimate."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from typing import overload
 
 from ifqa.how import How
 from ifqa.how import parted as parted
@@ -49,7 +50,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line of a ranking; a ranking is a `list[Hit]`, best first."""
+    """One line of a ranking."""
 
     passage_id: str
     score: float
@@ -61,6 +62,31 @@ class Step:
 
     query: str
     passage_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult(Sequence[Hit]):
+    """What a retriever returns for a question: a sequence of hits, best first. A slice keeps `generated` and `steps`.
+
+    Attributes:
+        hits: the ranking, best first.
+        generated: the passages that the retriever writes or brings itself, which are in no corpus; None if it brings none.
+        steps: the searches for the question, of a retriever that takes several; None if it searches once.
+    """
+
+    hits: Sequence[Hit]
+    generated: Sequence[Passage] | None = None
+    steps: Sequence[Step] | None = None
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> "SearchResult": ...
+    def __getitem__(self, place: int | slice) -> "Hit | SearchResult":
+        return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
 
 
 @dataclass(frozen=True, slots=True)

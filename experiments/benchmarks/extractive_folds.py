@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> None:
     asked = [questions[number] for number in held]
     records: list[dict[str, Any]] = []
     for source, passages in (
-        ("gold", [Gold().made_passages([question]) for question in asked]),
+        ("gold", [ranking.generated or () for ranking in Gold().search(asked, 1)]),
         (f"top {K}", [rankings[number][:K] for number in held]),
     ):
         answers = [prediction.answer for prediction in reader.answer(asked, passages)]
@@ -98,7 +98,7 @@ def load_questions(path: Path) -> list[Question]:
 
 def rank(questions: Sequence[Question], folder: Path) -> list[list[Passage]]:
     """BM25's best of all questions' gold passages for each question."""
-    passages = {passage.id: passage for passage in Gold().made_passages(questions)}
+    passages = {passage.id: passage for ranking in Gold().search(questions, 1) for passage in ranking.generated or ()}
     write_passages(folder / "passages" / "passages-00000.jsonl", passages.values())
     BM25.build(folder / "passages", folder / "bm25")
     rankings = BM25(folder / "bm25").search(questions, DEPTH["extractive"])

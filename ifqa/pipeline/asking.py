@@ -24,7 +24,7 @@ from ifqa.pipeline.upstream import line_of, questions_of, rankings_of, stores_of
 from ifqa.plugins import load
 from ifqa.progress import bar, be_quiet, counted, say
 from ifqa.protocols import Advance, Learned, silent
-from ifqa.records import Hit, Question
+from ifqa.records import Hit, Passage, Question
 from ifqa.storage.artifacts import Draft
 from ifqa.storage.chunks import Chunks
 from ifqa.storage.files import json_line
@@ -205,12 +205,16 @@ class Asker:
         tag = f"ifqa-{_name(self._experiment, self._stage)}"
         lines = [run_lines(one.id, hits, tag) for one, hits in zip(chunk.questions, rankings, strict=True)]
         parts = {RUN: b"".join(lines)}
-        if (made := self._system.retriever.made_passages(chunk.questions)) is not None:
-            parts[PASSAGES] = b"".join(map(made_line, made))
-        if (steps := self._system.retriever.steps_of(chunk.questions)) is not None:
-            pairs = zip(chunk.questions, steps, strict=True)
+        if any(ranking.generated is not None for ranking in rankings):
+            passages = (passage for ranking in rankings for passage in ranking.generated or ())
+            unique: dict[str, Passage] = {}
+            for passage in passages:
+                unique.setdefault(passage.id, passage)
+            parts[PASSAGES] = b"".join(map(made_line, unique.values()))
+        if any(ranking.steps is not None for ranking in rankings):
             parts[STEPS] = b"".join(
-                json_line({"question_id": one.id, "steps": list(map(asdict, own))}) for one, own in pairs
+                json_line({"question_id": question.id, "steps": list(map(asdict, ranking.steps or ()))})
+                for question, ranking in zip(chunk.questions, rankings, strict=True)
             )
         return parts, sum(map(len, rankings))
 

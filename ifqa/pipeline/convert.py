@@ -248,9 +248,13 @@ def _trec_of_ctxs(path: Path, to: Path, k: int | None, benchmark: str, split: st
         raise IfqaError(f"{path}: wanted an experiment, or a ctxs JSON ([{{...}}, ...]); found neither")
     if split is not None:
         questions = open_benchmark(benchmark).questions(split)
-        return _write_trec(to, questions, Run(str(path)).search(questions, k or sys.maxsize), "ctxs")
+        run = Run(str(path))
+        rankings = [
+            list(run.search([question], k or sys.maxsize)[0]) for question in questions
+        ]  # the texts of one at a time
+        return _write_trec(to, questions, rankings, "ctxs")
     asked: dict[str, Question] = {}
-    rankings: list[list[Hit]] = []
+    rankings = []
     for number, (question, ranking) in enumerate(read_ctxs(path), start=1):
         if question.id.split() != [question.id] or question.id in asked:
             raise IfqaError(

@@ -6,7 +6,7 @@ from numbers import Real
 
 from ifqa.errors import IfqaError
 from ifqa.pipeline.explained import check_how
-from ifqa.records import Hit, Passage, Prediction, Question
+from ifqa.records import Hit, Passage, Prediction, Question, SearchResult
 from ifqa.settings import is_share
 from ifqa.storage.files import unicode_text
 
@@ -24,7 +24,8 @@ def check_rankings(retriever: str, questions: Sequence[Question], k: int, rankin
         raise IfqaError(
             f"{name} must return a list with one ranking for each question: wanted {len(questions)}, found {found}"
         )
-    for question, ranking in zip(questions, rankings, strict=True):
+    for question, result in zip(questions, rankings, strict=True):
+        ranking = result.hits if isinstance(result, SearchResult) else result
         if not isinstance(ranking, list | tuple) or not all(isinstance(hit, Hit) for hit in ranking):
             raise IfqaError(f"{name} gave {question.id} {ranking!r:.80}; wanted a list of ifqa.Hit(passage_id, score)")
         ids = [hit.passage_id for hit in ranking]

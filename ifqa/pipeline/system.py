@@ -15,7 +15,7 @@ from ifqa.pipeline.opening import Session, open_reader, open_retriever
 from ifqa.pipeline.returned import check_predictions, check_rankings
 from ifqa.pipeline.upstream import answer_of, queries_of
 from ifqa.protocols import Advance, Reader, Retriever, silent
-from ifqa.records import Answer, Hit, Passage, Prediction, Question, Ranking, Step
+from ifqa.records import Answer, Passage, Prediction, Question, Ranking, SearchResult
 from ifqa.settings import is_share
 from ifqa.storage.files import unicode_text
 
@@ -80,7 +80,7 @@ class System:
             _ = self.experiment.reader and self.reader
         return self
 
-    def search(self, questions: Sequence[Question], k: int = 0) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int = 0) -> list[SearchResult]:
         """The best `k` passages of each question, best first; 0 for the experiment's own `k`.
 
         Raises:
@@ -126,7 +126,7 @@ class System:
         asked = as_questions(questions)
         with self._searching:
             rankings = self.search(asked, k)
-            passages = self._passages(asked, rankings)
+            passages = self._passages(rankings)
         return [Ranking(*one) for one in zip(asked, map(tuple, rankings), map(tuple, passages), strict=True)]
 
     def answer(
@@ -146,21 +146,19 @@ class System:
             raise IfqaError(f"threshold: wanted a confidence from 0 to 1, or None; found {threshold!r:.80}")
         asked = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
-        passages: list[list[Passage]] = [[] for _ in asked]
-        scores: list[list[float]] = [[] for _ in asked]
-        steps: list[list[Step]] | None = None
+        top = [SearchResult(()) for _ in asked]
         if self.experiment.retriever:
             with self._searching:
                 top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
-                passages = self._passages(asked, top)
-                scores = [[hit.score for hit in ranking] for ranking in top]
-                steps = self.retriever.steps_of(asked)
+                passages = self._passages(top)
+        else:
+            passages = [[] for _ in asked]
         with listening(heard):
-            predictions = self.read(asked, passages, scores)
+            predictions = self.read(asked, passages, [[hit.score for hit in ranking] for ranking in top])
         least = self.reader.doubtful if threshold is None else threshold
         predictions = [one.below(least) for one in predictions]
         answers = [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
-        return [replace(one, steps=tuple(own)) for one, own in zip(answers, steps or [[] for _ in asked], strict=True)]
+        return [replace(one, steps=tuple(own.steps or ())) for one, own in zip(answers, top, strict=True)]
 
     def ask(self, question: str | Question, threshold: float | None = None, heard: Heard | None = None) -> Answer:
         """The answer to a question, as `answer` gives it."""
@@ -178,12 +176,12 @@ class System:
         with self._searching:
             return sum(len(store) for store in self._store)
 
-    def _passages(self, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]]) -> list[list[Passage]]:
-        """The passages of each ranking, from those that the retriever made or from the corpus."""
-        made = {passage.id: passage for passage in self.retriever.made_passages(questions) or ()}
+    def _passages(self, rankings: Sequence[SearchResult]) -> list[list[Passage]]:
+        """The passages of each ranking, from those that the retriever generated or from the corpus."""
+        generated = {passage.id: passage for ranking in rankings for passage in ranking.generated or ()}
         ids = [hit.passage_id for ranking in rankings for hit in ranking]
-        missing = list(dict.fromkeys(one for one in ids if one not in made))
-        known = made | dict(zip(missing, fetch(self._store, missing), strict=True))
+        missing = list(dict.fromkeys(passage_id for passage_id in ids if passage_id not in generated))
+        known = generated | dict(zip(missing, fetch(self._store, missing), strict=True))
         return [[known[hit.passage_id] for hit in ranking] for ranking in rankings]
 
 

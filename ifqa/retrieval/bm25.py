@@ -16,7 +16,7 @@ from ifqa.corpus.store import count_passages, shards_of
 from ifqa.errors import IfqaError
 from ifqa.progress import bar
 from ifqa.protocols import Indexed
-from ifqa.records import Cost, Hit, Question
+from ifqa.records import Cost, Hit, Question, SearchResult
 from ifqa.retrieval.jvm import MEMORY, java, run
 from ifqa.retrieval.prebuilt import entry, put
 from ifqa.settings import Natural, NotNegative, Share, Stored, check_stored, checked
@@ -103,7 +103,7 @@ class BM25(Indexed):
             self._weights.put("contents", name("java.lang.Float")(1.0))
             self._weights.put("title", name("java.lang.Float")(float(title_weight)))
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first; none for a question of stop words alone.
 
         Scores are Anserini's: BM25 rounded to four decimals. A passage that ties, or nearly ties, with the passage before
@@ -117,12 +117,12 @@ class BM25(Indexed):
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         # pyjnius refuses lone surrogates
         texts = [question.text.encode("utf-8", "replace").decode() for question in questions]
-        rankings: list[list[Hit]] = []
+        rankings: list[SearchResult] = []
         for start in range(0, len(texts), self._batch):
             rankings += self._search_at_once(texts[start : start + self._batch], min(k, self._count))
         return rankings
 
-    def _search_at_once(self, texts: Sequence[str], k: int) -> list[list[Hit]]:
+    def _search_at_once(self, texts: Sequence[str], k: int) -> list[SearchResult]:
         """Each text in a thread, up to one per core; batch_search ignores the number of threads that it is given."""
         array_list = self._jnius.autoclass("java.util.ArrayList")
         queries, keys = array_list(), array_list()
@@ -133,7 +133,8 @@ class BM25(Indexed):
             answers = self._searcher.batch_search_fields(queries, keys, k, len(texts), self._weights)
         except self._jnius.JavaException as error:
             raise self._damaged(error) from error
-        return [[Hit(found.docid, found.score) for found in answers.get(str(key))] for key in range(len(texts))]
+        rankings = (answers.get(str(key)) for key in range(len(texts)))
+        return [SearchResult([Hit(match.docid, match.score) for match in ranking]) for ranking in rankings]
 
     def _damaged(self, error: Any) -> IfqaError:
         kind = str(error.classname).rpartition(".")[2]

@@ -6,6 +6,7 @@ another retriever, exactly; it has no index that finds tokens among millions, as
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,7 +15,7 @@ from rich.filesize import decimal
 from ifqa.errors import IfqaError
 from ifqa.models.hub import identity_of
 from ifqa.protocols import Indexed, Place
-from ifqa.records import Cost, Hit, Passage, Question, Step
+from ifqa.records import Cost, Hit, Passage, Question, SearchResult
 from ifqa.retrieval.queries import Part, only_part, usage_of
 from ifqa.retrieval.vectors import by_piece
 from ifqa.retrieval.vectors.store import Ids, array_path, half, open_array, owners
@@ -56,7 +57,7 @@ class ColBERT(Indexed):
         self.family = self._part.retriever.family
         self.trained_on = self._part.retriever.trained_on
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question by MaxSim, best first; the part's order where scores are equal.
 
         Raises:
@@ -67,18 +68,15 @@ class ColBERT(Indexed):
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         found, rankings = self._part.search(questions), []
-        if self._part.retriever.made_passages(questions) is not None:
+        if any(ranking.generated is not None for ranking in found):
             raise IfqaError('colbert reorders passages of its corpus, and its part generates others; take "rerank"')
         asked = query_vectors(self._model, [question.text for question in questions])
         for query, ranking in zip(asked, found, strict=True):
             scores = maxsim(query, *self._stored.of([hit.passage_id for hit in ranking]))
             best = np.argsort(-scores, kind="stable")[:k].tolist()
-            rankings.append([Hit(ranking[at].passage_id, float(scores[at])) for at in best])
+            hits = [Hit(ranking[at].passage_id, float(scores[at])) for at in best]
+            rankings.append(replace(ranking, hits=hits))
         return rankings
-
-    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
-        """The steps that its part took; None where the part searches once."""
-        return self._part.retriever.steps_of(questions)
 
     def usage(self) -> Usage:
         """What its part reports about the language model; empty where the part asks none."""

@@ -1,12 +1,13 @@
 """The text that comes with a question as a retriever: every reader can then read a dataset's own contexts."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ifqa.corpus.wikipedia.splitter import split
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Passage, Question, SearchResult
+from ifqa.retrieval.queries import in_order
 from ifqa.settings import Natural, checked
 
 
@@ -14,8 +15,7 @@ class Context(Retriever):
     """Ranks the context of a question, whole or cut into passages in their order. It needs no corpus.
 
     A question without a context gets no passages. Readers cut what they cannot hold: the span reader reads about 170 words of a
-    passage, so give it long contexts in passages of 100 words, and `rank_weight = 0`, because their order says nothing. The
-    passages are in no corpus: get them from `made_passages`.
+    passage, so give it long contexts in passages of 100 words, and `rank_weight = 0`, because their order says nothing.
 
     Args:
         words: words of a passage, the last may be shorter; 0 for the whole context as one passage, as it stands.
@@ -30,7 +30,7 @@ class Context(Retriever):
     def __init__(self, words: Natural = 0) -> None:
         self._words = words
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The first `k` passages of each question's context, scored 1, 1/2, 1/3 and so on.
 
         Raises:
@@ -38,19 +38,7 @@ class Context(Retriever):
         """
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
-        return [
-            [Hit(passage.id, 1 / rank) for rank, passage in enumerate(self._passages(question)[:k], start=1)]
-            for question in questions
-        ]
-
-    def made_passages(self, questions: Sequence[Question]) -> Iterator[Passage]:
-        """Every passage that `search` may rank for these questions, each once, in the order of the questions."""
-        given: set[str] = set()
-        for question in questions:
-            for passage in self._passages(question):
-                if passage.id not in given:
-                    given.add(passage.id)
-                    yield passage
+        return [in_order(self._passages(question), k) for question in questions]
 
     def _passages(self, question: Question) -> list[Passage]:
         whole = [question.context] if question.context.strip() else []

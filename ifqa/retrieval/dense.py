@@ -13,7 +13,7 @@ from rich.filesize import decimal
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, identity_of, model_folder, question_model
 from ifqa.protocols import Indexed, Place
-from ifqa.records import Cost, Hit, Question
+from ifqa.records import Cost, Hit, Question, SearchResult
 from ifqa.retrieval.vectors import encode
 from ifqa.retrieval.vectors.loading import EncoderSettings, refuse_other_weights
 from ifqa.retrieval.vectors.store import Ids, Vectors
@@ -96,7 +96,7 @@ class Dense(Indexed):
                     raise IfqaError(f"{name} is for a FAISS index, and {index} is searched exactly; leave it out")
             self._searcher = Exact(Vectors(index), where)
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` passages of each question with the highest inner product, best first.
 
         Raises:
@@ -112,7 +112,8 @@ class Dense(Indexed):
         for question_scores, question_rows in zip(scores.tolist(), rows.tolist(), strict=True):
             there = [(row, score) for row, score in zip(question_rows, question_scores, strict=True) if row >= 0]
             ids = self._ids.of([row for row, _ in there])
-            rankings.append([Hit(passage_id, score) for passage_id, (_, score) in zip(ids, there, strict=True)])
+            hits = [Hit(passage_id, score) for passage_id, (_, score) in zip(ids, there, strict=True)]
+            rankings.append(SearchResult(hits))
         return rankings
 
     @classmethod

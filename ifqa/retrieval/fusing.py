@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ifqa.errors import IfqaError
-from ifqa.records import Hit
+from ifqa.records import Hit, Passage, SearchResult
 
 
 def by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60) -> dict[str, float]:
@@ -47,3 +47,18 @@ def best(fused: dict[str, float], k: int) -> list[Hit]:
     """The k passages with the highest scores; equal scores keep the order of `fused`."""
     ranked = sorted(fused.items(), key=lambda pair: -pair[1])
     return [Hit(passage_id, score) for passage_id, score in ranked[:k]]
+
+
+def generated_by(results: Sequence[SearchResult], conflict: str) -> list[Passage] | None:
+    """All passages that several searches for a question generated, each once; None where none generates passages.
+
+    Raises:
+        IfqaError: two of them have one id; `conflict` is the message, with {} for the id.
+    """
+    if all(result.generated is None for result in results):
+        return None
+    passages: dict[str, Passage] = {}
+    for passage in (passage for result in results for passage in result.generated or ()):
+        if passages.setdefault(passage.id, passage) != passage:
+            raise IfqaError(conflict.format(repr(passage.id)))
+    return list(passages.values())

@@ -5,11 +5,13 @@ from typing import ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question, Step
-from ifqa.retrieval.fusing import best, by_rank, by_score
+from ifqa.records import Hit, Question, SearchResult, Step
+from ifqa.retrieval.fusing import best, by_rank, by_score, generated_by
 from ifqa.retrieval.queries import Part, usage_of
 from ifqa.settings import Natural, checked
 from ifqa.spending import Usage
+
+_CONFLICT = "two parts of fusion made different passages with the id {}; leave out one part"
 
 
 class Fusion(Retriever):
@@ -40,7 +42,7 @@ class Fusion(Retriever):
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
         self.trained_on = tuple(one for part in parts for one in part.retriever.trained_on)
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question. Equal scores keep the order of the parts, then of their rankings.
 
         Raises:
@@ -51,12 +53,10 @@ class Fusion(Retriever):
         rankings = [part.search(questions) for part in self._parts]
         weights = [part.weight for part in self._parts]
         fuse = self._by_rank if self._method == "rrf" else self._by_score
-        return [best(fuse(of_one, weights), k) for of_one in zip(*rankings, strict=True)]
-
-    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
-        """The steps of its parts that take several, one part after another; None where none does."""
-        taken = [own for part in self._parts if (own := part.retriever.steps_of(questions)) is not None]
-        return [[step for own in of_one for step in own] for of_one in zip(*taken, strict=True)] if taken else None
+        return [
+            SearchResult(best(fuse(of_question, weights), k), generated_by(of_question, _CONFLICT), _steps(of_question))
+            for of_question in zip(*rankings, strict=True)
+        ]
 
     def usage(self) -> Usage:
         """What its parts report about the language model; empty where no part asks a language model."""
@@ -68,15 +68,8 @@ class Fusion(Retriever):
     def _by_score(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
         return by_score(rankings, weights, [part.k for part in self._parts])
 
-    def made_passages(self, questions: Sequence[Question]) -> list[Passage] | None:
-        """All passages that its parts make, each once; None where no part makes passages."""
-        made = [some for part in self._parts if (some := part.retriever.made_passages(questions)) is not None]
-        if not made:
-            return None
-        known: dict[str, Passage] = {}
-        for passage in (passage for several in made for passage in several):
-            if known.setdefault(passage.id, passage) != passage:
-                raise IfqaError(
-                    f"two parts of fusion made different passages with the id {passage.id!r}; leave out one part"
-                )
-        return list(known.values())
+
+def _steps(results: Sequence[SearchResult]) -> list[Step] | None:
+    """The steps of the parts that take several, one part after another; None where none does."""
+    taken = [result.steps for result in results if result.steps is not None]
+    return [step for steps in taken for step in steps] if taken else None

@@ -11,20 +11,18 @@ from ifqa.llms.completions import tokens_of
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Hit, Passage, Question, Request
+from ifqa.records import Passage, Question, Request, SearchResult
+from ifqa.retrieval.queries import in_order
 from ifqa.settings import Temperature, checked
 from ifqa.spending import SpentTable, Usage
 from ifqa.storage.files import sha256
-
-KEPT = 1024  # questions whose passages are kept, or those of the last search if they are more
 
 
 class GenRead(Retriever):
     """Ranks passages that a language model wrote for a question, in the order in which the model returned them.
 
     As published: one passage at temperature 0, of up to 300 tokens, with blanks for newlines (GenRead mainfunc.py:141-150,
-    inference.py:33-47). Several passages need a temperature above 0 (0.95 in GenRead; inference.py:50-66). The passages are
-    in no corpus: get them from `made_passages`.
+    inference.py:33-47). Several passages need a temperature above 0 (0.95 in GenRead; inference.py:50-66).
 
     Args:
         llm: the language model of the experiment's [llm].
@@ -49,12 +47,11 @@ class GenRead(Retriever):
         self.trained_on = llm.trained_on
         if self.prompt.reads_passages:
             raise IfqaError(f"prompt {prompt!r} reads passages, and retriever 'genread' makes them; take another")
-        self._made: dict[str, list[Passage]] = {}
         self._failed = self._not_asked = self._too_long = 0
         self._took = (0, 0)
         self._before = llm.spent
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
@@ -69,17 +66,9 @@ class GenRead(Retriever):
             self._too_long += not several
             self._not_asked += any(one.error.startswith("not asked") for one in came)
             texts = [" ".join(self.prompt.parse(one.text).answer.split()) for one in came if not one.error]
-            made = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
-            self._made.pop(question.id, None)
-            self._made[question.id] = made  # the newest last
-            rankings.append([Hit(passage.id, 1 / rank) for rank, passage in enumerate(made, start=1)])
-        for old in [*self._made][: -max(KEPT, len(questions))]:
-            del self._made[old]
+            passages = [Passage(f"genread/{question.id}/{n}", "", text) for n, text in enumerate(texts) if text]
+            rankings.append(in_order(passages, len(passages)))
         return rankings
-
-    def made_passages(self, questions: Sequence[Question]) -> list[Passage]:
-        """Every passage that `search` ranked for these questions, in their order; those of old questions are forgotten."""
-        return [passage for question in questions for passage in self._made.get(question.id, ())]
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
         """All requests that `search` will make, for an estimate; none for a question longer than the model's window."""

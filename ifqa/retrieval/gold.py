@@ -5,21 +5,19 @@ from collections.abc import Sequence
 from ifqa.errors import IfqaError
 from ifqa.identities import gold_id
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Passage, Question, SearchResult
+from ifqa.retrieval.queries import in_order
 
 
 class Gold(Retriever):
-    """Ranks a question's own gold passages, in the annotators' order. It needs no corpus.
-
-    The passages may be in no corpus: get them from `made_passages`.
-    """
+    """Ranks a question's own gold passages, in the annotators' order. It needs no corpus, and brings all of them itself."""
 
     version = 1
 
     def __init__(self) -> None:
         """There are no settings and no index."""
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none for a question without annotation.
 
         Raises:
@@ -27,14 +25,7 @@ class Gold(Retriever):
         """
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
-        return [
-            [Hit(passage.id, 1 / rank) for rank, passage in enumerate(_passages(question)[:k], start=1)]
-            for question in questions
-        ]
-
-    def made_passages(self, questions: Sequence[Question]) -> list[Passage]:
-        """Every passage that `search` may rank for these questions, each once, in the order of the questions."""
-        return list(dict.fromkeys(passage for question in questions for passage in _passages(question)))
+        return [in_order(_passages(question), k) for question in questions]
 
 
 def _passages(question: Question) -> list[Passage]:

@@ -11,7 +11,7 @@ from typing import cast
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Question
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.causal_forms import asked, with_connectives
 from ifqa.retrieval.clauses import content_terms, split_question
 from ifqa.spending import Usage
@@ -70,7 +70,7 @@ class Part:
     weight: float = 1.0
     query: str = "question"
 
-    def search(self, questions: Sequence[Question]) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question]) -> list[SearchResult]:
         """The retriever's rankings of the questions."""
         return self.retriever.search(rewrite(questions, self.query), self.k)
 
@@ -86,6 +86,18 @@ def only_part(name: str, parts: "Sequence[Part]") -> "Part":
             f'{name} wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
         )
     return parts[0]
+
+
+def in_order(passages: Sequence[Passage], k: int) -> SearchResult:
+    """The first `k` of these passages, scored 1, 1/2, 1/3, …; all of them are brought along."""
+    return SearchResult([Hit(passage.id, 1 / rank) for rank, passage in enumerate(passages[:k], start=1)], passages)
+
+
+def passages_of(ranking: SearchResult, fetch: Callable[[Sequence[str]], list[Passage]]) -> list[Passage]:
+    """The passage of each hit: one that the retriever generated, or else the corpus's, which `fetch` returns."""
+    generated = {passage.id: passage for passage in ranking.generated or ()}
+    stored = iter(fetch([hit.passage_id for hit in ranking if hit.passage_id not in generated]))
+    return [generated.get(hit.passage_id) or next(stored) for hit in ranking]
 
 
 def usage_of(parts: Sequence[Part]) -> Usage:

@@ -4,16 +4,17 @@ There is a learned weight for each of `ifqa.retrieval.matching.FEATURES`; the mo
 question, and no index of its own. `experiments/benchmarks/ranker.py` trains it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.protocols import Place, Retriever
-from ifqa.records import Hit, Passage, Question, Step
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.matching import FEATURES, asked, features, weigher
-from ifqa.retrieval.queries import Part, only_part, usage_of
+from ifqa.retrieval.queries import Part, only_part, passages_of, usage_of
 from ifqa.settings import Stored, check_stored, checked
 from ifqa.spending import Usage
 from ifqa.storage.files import cached_sha256, read_json, require
@@ -84,7 +85,7 @@ class Ranker(Retriever):
         """SHA-256 of the model's file."""
         return cached_sha256(require(_WEIGHTS if model == OWN else Path(model), "ranker"))
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first.
 
         Raises:
@@ -93,24 +94,17 @@ class Ranker(Retriever):
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         rankings = self._part.search(questions)
-        made = {passage.id: passage for passage in self.made_passages(questions) or ()}
-        return [self._ranked(*pair, made)[:k] for pair in zip(questions, rankings, strict=True)]
-
-    def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
-        """The passages that its part makes; None where the part makes none."""
-        return self._part.retriever.made_passages(questions)
-
-    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
-        """The steps that its part took; None where the part searches once."""
-        return self._part.retriever.steps_of(questions)
+        return [
+            replace(ranking, hits=self._ranked(question, ranking)[:k])
+            for question, ranking in zip(questions, rankings, strict=True)
+        ]
 
     def usage(self) -> Usage:
         """What its part reports about the language model; empty where the part asks none."""
         return usage_of([self._part])
 
-    def _ranked(self, question: Question, ranking: Sequence[Hit], made: dict[str, Passage]) -> list[Hit]:
-        stored = {one.id: one for one in self._fetch([hit.passage_id for hit in ranking if hit.passage_id not in made])}
-        texts = [(made | stored)[hit.passage_id].text for hit in ranking]
+    def _ranked(self, question: Question, ranking: SearchResult) -> list[Hit]:
+        texts = [passage.text for passage in passages_of(ranking, self._fetch)]
         rows = features(asked(question.text, self._weigh), [hit.score for hit in ranking], texts)
         scores = (rows @ self._weights).round(_DECIMALS).tolist()
         order = sorted(range(len(ranking)), key=lambda place: -scores[place])

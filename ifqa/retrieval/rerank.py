@@ -1,7 +1,8 @@
 """Reranks the best passages of another retriever with a cross-encoder, or by the answers that the span reader finds in them."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -10,9 +11,9 @@ from pydantic import Field
 from ifqa.errors import IfqaError
 from ifqa.plugins import code_of, load
 from ifqa.protocols import Place, Retriever
-from ifqa.records import Hit, Passage, Question, Step
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval import cross_encoder
-from ifqa.retrieval.queries import Part, only_part, rewrite, usage_of
+from ifqa.retrieval.queries import Part, only_part, passages_of, rewrite, usage_of
 from ifqa.settings import Natural, checked
 from ifqa.spending import Usage
 
@@ -81,7 +82,7 @@ class Rerank(Retriever):
         reader = load("reader", READER)
         return hashlib.sha256(f"{code_of(reader)} {reader.fingerprint()}".encode()).hexdigest()
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question, best first.
 
         Raises:
@@ -90,31 +91,21 @@ class Rerank(Retriever):
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         rankings, given = self._part.search(questions), rewrite(questions, self._reads)
-        made = {passage.id: passage for passage in self.made_passages(questions) or ()}
         pairs = [
             (question.text, passage.text)
             for question, ranking in zip(given, rankings, strict=True)
-            for passage in self._passages(ranking[: self._depth], made)
+            for passage in passages_of(ranking[: self._depth], self._fetch)
         ]
         scores = iter(map(float, self._score(pairs)))
         read = [list(islice(scores, min(self._depth, len(ranking)))) for ranking in rankings]
-        return [reordered(ranking, scored, self._weight)[:k] for ranking, scored in zip(rankings, read, strict=True)]
-
-    def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
-        """The passages that its part makes; None where the part makes none."""
-        return self._part.retriever.made_passages(questions)
-
-    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]] | None:
-        """The steps that its part took; None where the part searches once."""
-        return self._part.retriever.steps_of(questions)
+        return [
+            replace(ranking, hits=reordered(ranking, scored, self._weight)[:k])
+            for ranking, scored in zip(rankings, read, strict=True)
+        ]
 
     def usage(self) -> Usage:
         """What its part reports about the language model; empty where the part asks none."""
         return usage_of([self._part])
-
-    def _passages(self, ranking: Sequence[Hit], made: dict[str, Passage]) -> Iterator[Passage]:
-        stored = iter(self._fetch([hit.passage_id for hit in ranking if hit.passage_id not in made]))
-        yield from (made[hit.passage_id] if hit.passage_id in made else next(stored) for hit in ranking)
 
 
 def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = WEIGHT) -> list[Hit]:

@@ -1,7 +1,7 @@
 """Rankings from another system: a TREC run, or a ctxs JSON file of DPR or FiD, which holds its passages too."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -13,7 +13,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle
 from ifqa.formats.runs import read_run
 from ifqa.protocols import Place, Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.storage.files import require, sha256
 
 
@@ -23,7 +23,7 @@ class Run(Retriever):
     A TREC run names questions by ifqa's ids ("ifqa/full-dev/17") and passages by those of the corpus. An entry of a ctxs
     file belongs to the question with its id, else to the question with its text. Texts are compared without regard to
     white space and curly apostrophes (DPR writes "'" for "’"). Of several entries with the same text the first counts.
-    The passages of a ctxs file come from `made_passages`.
+    A ctxs file brings the passages of its entries.
     """
 
     version = 1
@@ -52,7 +52,7 @@ class Run(Retriever):
             self._of_id.setdefault(question.id, number)
             self._of_text.setdefault(_plain(question.text), number)
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The first k of each question's ranking; empty for a question that a TREC run leaves out.
 
         Raises:
@@ -60,29 +60,20 @@ class Run(Retriever):
                 (A ctxs file has an entry even for a question without a result.)
         """
         if self._is_ctxs:
-            return [self._entries[self._entry(question)][:k] for question in questions]
+            numbers = [self._entry(question) for question in questions]
+            return [SearchResult(self._entries[number][:k], self._passages(number)) for number in numbers]
         splits = {question_id.rpartition("/")[0] for question_id in self.rankings}
         for question in questions:
             if question.id.rpartition("/")[0] not in splits:
                 found = next(iter(self.rankings), "nothing")
                 raise IfqaError(f"{self.path} ranks other questions: wanted ids like {question.id}, found {found}")
-        return [self.rankings.get(question.id, [])[:k] for question in questions]
+        return [SearchResult(self.rankings.get(question.id, [])[:k]) for question in questions]
 
-    def made_passages(self, questions: Sequence[Question]) -> Iterator[Passage] | None:
-        """The passages of a ctxs file; None for a TREC run."""
-        return self._passages(questions) if self._is_ctxs else None
-
-    def _passages(self, questions: Sequence[Question]) -> Iterator[Passage]:
-        """Every passage of these questions' entries, each once, in the order of the file."""
+    def _passages(self, number: int) -> list[Passage]:
+        """Every passage of an entry of a ctxs file, in the order of the file."""
         lines, starts = self._unfolded
-        given: set[str] = set()
-        for number in sorted({self._entry(question) for question in questions}):
-            lines.seek(starts[number])
-            for line in lines.read(starts[number + 1] - starts[number]).splitlines():
-                passage = parse(line, str(self.path))
-                if passage.id not in given:
-                    given.add(passage.id)
-                    yield passage
+        lines.seek(starts[number])
+        return [parse(line, str(self.path)) for line in lines.read(starts[number + 1] - starts[number]).splitlines()]
 
     @cached_property
     def _unfolded(self) -> tuple[IO[bytes], "array[int]"]:

@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from ifqa.errors import IfqaError
 from ifqa.models.hub import identity_of
 from ifqa.protocols import Indexed, Place
-from ifqa.records import Cost, Hit, Passage, Question
+from ifqa.records import Cost, Hit, Passage, Question, SearchResult
 from ifqa.retrieval.vectors import by_piece
 from ifqa.retrieval.vectors.encode import PIECE
 from ifqa.retrieval.vectors.exact import keep_best
@@ -52,7 +52,7 @@ class Splade(Indexed):
         self._ids = Ids(index)
         self._lists = [InvertedLists(index, number) for number in self._ids.numbers]
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` passages of each question with the highest inner product above 0, best first.
 
         Raises:
@@ -73,7 +73,8 @@ class Splade(Indexed):
         for found, at in zip(scores, rows, strict=True):
             there = at >= 0
             ids = self._ids.of(at[there].tolist())
-            rankings.append([Hit(one, score) for one, score in zip(ids, found[there].tolist(), strict=True)])
+            hits = [Hit(passage_id, score) for passage_id, score in zip(ids, found[there].tolist(), strict=True)]
+            rankings.append(SearchResult(hits))
         return rankings
 
     @classmethod

@@ -15,7 +15,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, identity_of, model_folder
 from ifqa.progress import bar
 from ifqa.protocols import Indexed, Place
-from ifqa.records import Cost, Hit, Question
+from ifqa.records import Cost, Hit, Question, SearchResult
 from ifqa.retrieval.vectors.encode import counted
 from ifqa.retrieval.vectors.exact import Exact
 from ifqa.retrieval.vectors.store import Filling, Ids, Vectors
@@ -62,7 +62,7 @@ class Static(Indexed):
         self._table = Table.read(index / _TABLE, Words(model_folder(facts.model)))
         self._ids, self._searcher = Ids(index), Exact(Vectors(index))
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` passages of each question with the highest cosine, best first; none for a question without words.
 
         Raises:
@@ -71,10 +71,10 @@ class Static(Indexed):
         if k < 1:
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         vectors = self._table.vectors([question.text for question in questions])
-        rankings: list[list[Hit]] = []
+        rankings: list[SearchResult] = []
         for vector, scores, rows in zip(vectors, *self._searcher.search(vectors, k), strict=True):
             ids = self._ids.of(rows.tolist()) if vector.any() else []
-            rankings.append([Hit(one, score) for one, score in zip(ids, scores.tolist(), strict=False)])
+            rankings.append(SearchResult([Hit(one, score) for one, score in zip(ids, scores.tolist(), strict=False)]))
         return rankings
 
     @classmethod

@@ -1,14 +1,14 @@
 """Retrievers that search several times for a question: what they share. How the next query is found is their own."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question, Step
-from ifqa.retrieval.fusing import best, by_rank
-from ifqa.retrieval.queries import Part, only_part, usage_of
+from ifqa.records import Passage, Question, SearchResult, Step
+from ifqa.retrieval.fusing import best, by_rank, generated_by
+from ifqa.retrieval.queries import Part, only_part, passages_of, usage_of
 from ifqa.spending import Usage
 
 
@@ -17,10 +17,10 @@ class Trail:
     """The searches for a question so far: a ranking and a step of each."""
 
     question: Question
-    rankings: list[list[Hit]]
+    rankings: list[SearchResult]
     steps: list[Step]
 
-    def add(self, query: str, ranking: list[Hit]) -> None:
+    def add(self, query: str, ranking: SearchResult) -> None:
         """Add a search; the passages of its step are those that no earlier ranking has."""
         before = {hit.passage_id for own in self.rankings for hit in own}
         self.rankings.append(ranking)
@@ -58,15 +58,14 @@ class Stepping(Retriever):
         """
         self._name, self._part, self._fetch = name, only_part(name, parts), passages
         self._steps, self._weight = steps, step_weight
-        self._taken: dict[str, list[Step]] = {}
         self.trained_on = tuple(self._part.retriever.trained_on)
 
     def _queries(self, trails: Sequence[Trail]) -> list[str]:
         """The next query of each question; empty for one whose searches end."""
         raise NotImplementedError
 
-    def search(self, questions: Sequence[Question], k: int) -> list[list[Hit]]:
-        """The `k` best passages of each question, best first; `steps_of` tells the steps.
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
+        """The `k` best passages of each question, best first, and the steps.
 
         Raises:
             IfqaError: `k` is below 1, a passage of the part's ranking is missing, or the part makes other passages of the same
@@ -76,7 +75,6 @@ class Stepping(Retriever):
             raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         trails = [Trail(question, [], []) for question in questions]
         going, queries = trails, [question.text for question in questions]
-        made: dict[str, Passage] = {}
         for step in range(self._steps):
             if step:
                 queries = self._queries(going)
@@ -86,23 +84,8 @@ class Stepping(Retriever):
             found = self._part.search([replace(trail.question, text=query) for trail, query in asked])
             for (trail, query), ranking in zip(asked, found, strict=True):
                 trail.add(query, ranking)
-            for passage in self.made_passages([trail.question for trail, _ in asked]) or ():
-                if made.setdefault(passage.id, passage) != passage:
-                    raise IfqaError(
-                        f"{self._name}: its part made another passage {passage.id!r} for the query of a later step; "
-                        "wanted a part that finds its passages, as bm25 does"
-                    )
             going = [trail for trail, _ in asked if trail.steps[-1].passage_ids]
-        self._taken = {trail.question.id: trail.steps for trail in trails}
-        return [best(self._fused(trail), k) for trail in trails]
-
-    def steps_of(self, questions: Sequence[Question]) -> list[list[Step]]:
-        """The steps of each question of the last search; an experiment or a server asks them at once, so no more are kept."""
-        return [self._taken.get(question.id, []) for question in questions]
-
-    def made_passages(self, questions: Sequence[Question]) -> Iterable[Passage] | None:
-        """The passages that its part makes; None where the part makes none."""
-        return self._part.retriever.made_passages(questions)
+        return [self._fused(trail, k) for trail in trails]
 
     def usage(self) -> Usage:
         """What its part reports about the language model; empty where the part asks none."""
@@ -110,10 +93,13 @@ class Stepping(Retriever):
 
     def found(self, trail: Trail, count: int) -> list[Passage]:
         """The best passages found so far, `count` at most."""
-        ids = [hit.passage_id for hit in best(self._fused(trail), count)]
-        made = {one.id: one for one in self.made_passages([trail.question]) or ()}
-        stored = iter(self._fetch([name for name in ids if name not in made]))
-        return [made[name] if name in made else next(stored) for name in ids]
+        return passages_of(self._fused(trail, count), self._fetch)
 
-    def _fused(self, trail: Trail) -> dict[str, float]:
-        return by_rank(trail.rankings, [1.0] + [self._weight] * (len(trail.rankings) - 1))
+    def _generated(self, trail: Trail) -> list[Passage] | None:
+        found = f"{self._name}: its part made another passage {{}} for the query of a later step"
+        return generated_by(trail.rankings, f"{found}; wanted a part that finds its passages, as bm25 does")
+
+    def _fused(self, trail: Trail, k: int) -> SearchResult:
+        """What was found so far; the passages that the part generated are those of every step."""
+        fused = by_rank(trail.rankings, [1.0] + [self._weight] * (len(trail.rankings) - 1))
+        return SearchResult(best(fused, k), self._generated(trail), trail.steps)

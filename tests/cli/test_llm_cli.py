@@ -13,7 +13,7 @@ from ifqa.llms.replay import Replay
 from ifqa.pipeline import stages
 from ifqa.protocols import Retriever
 from ifqa.reading.llm import Llm
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.queries import Part
 from ifqa.storage.files import read_json
@@ -179,15 +179,12 @@ def test_two_parts_that_make_different_texts_of_one_id_are_refused():
             self.text = text
 
         def search(self, questions, k):
-            return [[Hit("made/0", 1.0)] for _ in questions]
-
-        def made_passages(self, questions):
-            return [Passage("made/0", "", self.text)]
+            return [SearchResult([Hit("made/0", 1.0)], [Passage("made/0", "", self.text)]) for _ in questions]
 
     same = Fusion(parts=[Part(Makes("one"), 1), Part(Makes("one"), 1)])
-    assert len(same.made_passages(QUESTIONS)) == 1
+    assert len(same.search(QUESTIONS, 1)[0].generated) == 1
     with pytest.raises(IfqaError, match="different passages with the id 'made/0'"):
-        Fusion(parts=[Part(Makes("one"), 1), Part(Makes("two"), 1)]).made_passages(QUESTIONS)
+        Fusion(parts=[Part(Makes("one"), 1), Part(Makes("two"), 1)]).search(QUESTIONS, 1)
 
 
 def test_questions_that_the_window_has_no_room_for_are_counted_and_said(ifqa, tmp_path):

@@ -60,7 +60,7 @@ def test_a_retriever_gets_the_clause_and_the_reader_the_whole_question():
         ),
         ('search(self, questions, k): return [[Hit("p0", 1.0)] * 2 for _ in questions]', "a passage twice"),
         (
-            'made_passages(self, questions): return [Passage("a b", "", "text")]',
+            'search(self, questions, k): return [SearchResult([], [Passage("a b", "", "text")]) for _ in questions]',
             "has the id 'a b'; wanted one that is not empty",
         ),
     ],

@@ -76,8 +76,9 @@ def test_evidence_may_be_stored_or_made_by_the_retriever():
     outside(
         PLUGINS,
         "class Both(Words):\n    'Finds some and makes some.'\n"
-        "    def search(self, questions, k): return [[Hit('p4', 3.0), Hit('new', 2.0), Hit('p1', 1.0)] for _ in questions]\n"
-        "    def made_passages(self, questions): return [Passage('new', 'New', one.text) for one in questions]\n",
+        "    def search(self, questions, k):\n"
+        "        hits = [Hit('p4', 3.0), Hit('new', 2.0), Hit('p1', 1.0)]\n"
+        "        return [SearchResult(hits, [Passage('new', 'New', one.text)]) for one in questions]\n",
     )
     corpus('retriever = "outside_of_stages:Both"')
     mine = experiment(corpus="few", retriever=WORDS | {"name": "outside_of_stages:Both"}, reader=LAST | {"passages": 3})

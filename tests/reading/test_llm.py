@@ -19,7 +19,6 @@ from ifqa.plugins import open_benchmark
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
 from ifqa.report.screen import show_scores
-from ifqa.retrieval import genread
 from ifqa.retrieval.genread import GenRead
 from ifqa.storage.files import read_json
 
@@ -187,20 +186,10 @@ def test_genread_writes_passages_without_newlines_for_any_reader():
         retriever = GenRead(model(server))
         rankings = retriever.search(QUESTIONS, 5)
     assert [[hit.passage_id for hit in one] for one in rankings] == [[f"genread/t/{n}/0"] for n in range(3)]
-    passages = retriever.made_passages(QUESTIONS)
+    passages = [passage for ranking in rankings for passage in ranking.generated]
     assert [passage.id for passage in passages] == [f"genread/t/{n}/0" for n in range(3)]
     assert all("\n" not in passage.text and passage.text.endswith("It was so.") for passage in passages)
     assert all((body["temperature"], body["max_tokens"]) == (0.0, 300) for body in server.bodies)
-
-
-def test_genread_forgets_the_passages_of_old_questions(monkeypatch):
-    monkeypatch.setattr(genread, "KEPT", 2)
-    with serving() as server:
-        retriever = GenRead(model(server))
-        retriever.search(QUESTIONS, 1)
-        assert len(retriever.made_passages(QUESTIONS)) == 3
-        retriever.search(QUESTIONS[:1], 1)
-        assert [one.id for one in retriever.made_passages(QUESTIONS)] == ["genread/t/0/0", "genread/t/2/0"]
 
 
 def test_genread_samples_k_passages_and_a_failed_one_is_none():

@@ -63,7 +63,7 @@ def searcher(index):
 
 
 def ask(searcher, text, k=1000):
-    return searcher.search([Question("q", text)], k)[0]
+    return list(searcher.search([Question("q", text)], k)[0])
 
 
 def bm25(words, k1=0.9, b=0.4):
@@ -109,7 +109,7 @@ def test_rankings_follow_the_questions_for_any_number_of_threads(index, searcher
         Question(f"q{n}", f"{a} {b}") for n, (a, b) in enumerate(zip(VOCABULARY * 9, VOCABULARY[3:] * 9, strict=False))
     ]
     together = searcher.search(questions, 7)
-    assert together == [ask(searcher, question.text, 7) for question in questions]
+    assert list(map(list, together)) == [ask(searcher, question.text, 7) for question in questions]
     assert together == BM25(index, threads=3).search(questions, 7)
     assert all(len(ranking) == 7 for ranking in together)
     assert [ranking[:3] for ranking in together] == searcher.search(questions, 3)

@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, BertModel
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.colbert import ColBERT, TokenVectors, maxsim, query_vectors
 from ifqa.retrieval.queries import Part
 from ifqa.retrieval.vectors.encode import sample_for
@@ -35,10 +35,7 @@ class Fixed(Retriever):
         self.ids, self.made = ids, made
 
     def search(self, questions, k):
-        return [[Hit(one, 1.0) for one in self.ids[:k]] for _ in questions]
-
-    def made_passages(self, questions):
-        return self.made
+        return [SearchResult([Hit(one, 1.0) for one in self.ids[:k]], self.made) for _ in questions]
 
 
 def part(ids=tuple(f"p{n}" for n in range(60)), made=None, k=40):
@@ -133,7 +130,7 @@ def test_passages_of_equal_score_keep_the_parts_order(model, tmp_path):
 
 def test_a_part_that_finds_nothing_gives_nothing(model, passages, tmp_path):
     built(model, passages, tmp_path / "index")
-    assert ColBERT(tmp_path / "index", parts=[part(())], device="cpu").search(ASKED, 3) == [[], [], [], []]
+    assert ColBERT(tmp_path / "index", parts=[part(())], device="cpu").search(ASKED, 3) == [SearchResult([])] * 4
 
 
 def test_a_killed_build_goes_on_and_gives_the_same_vectors(model, passages, tmp_path, monkeypatch):

@@ -10,9 +10,9 @@ LONG = " ".join(f"w{n}" for n in range(250))
 
 
 def texts(context, k=10, **settings):
-    question, retriever = Question("q", "why?", context=context), Context(**settings)
-    made = {passage.id: passage.text for passage in retriever.made_passages([question])}
-    return [made[hit.passage_id] for hit in retriever.search([question], k)[0]]
+    [ranking] = Context(**settings).search([Question("q", "why?", context=context)], k)
+    generated = {passage.id: passage.text for passage in ranking.generated}
+    return [generated[hit.passage_id] for hit in ranking]
 
 
 def test_a_context_is_one_passage_as_it_stands():
@@ -26,10 +26,8 @@ def test_a_long_context_is_cut_into_passages_in_their_order():
     assert texts(LONG, k=2, words=100) == found[:2]
 
 
-def test_the_same_passage_is_ranked_once_and_made_once():
+def test_the_same_passage_is_ranked_once():
     assert texts("a b a b c", words=2) == ["a b", "c"]
-    questions = [Question("p", "?", context="x"), Question("q", "?", context="x")]
-    assert [passage.text for passage in Context().made_passages(questions)] == ["x"]
 
 
 def test_a_question_without_a_context_gets_no_passage():

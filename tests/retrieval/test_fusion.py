@@ -9,7 +9,7 @@ from ifqa.config.variants import override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.pipeline.opening import Session, open_retriever
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Question
+from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval.fusing import best, by_rank, by_score
 from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.gold import Gold
@@ -26,7 +26,8 @@ class Scripted(Retriever):
 
     def search(self, questions, k):
         ASKED.extend((question.text, k) for question in questions)
-        return [[Hit(one, 1 / rank) for rank, one in enumerate(self.ranks[:k], start=1)] for _ in questions]
+        hits = [Hit(one, 1 / rank) for rank, one in enumerate(self.ranks[:k], start=1)]
+        return [SearchResult(hits) for _ in questions]
 
 
 @pytest.fixture(autouse=True)
@@ -168,16 +169,17 @@ def test_a_flag_turns_the_sample_into_fusion():
 def test_passages_made_by_parts_are_returned_once():
     questions = [Question("q1", "If?", gold_passages=("one", "two")), Question("q2", "If?", gold_passages=("two",))]
     fused = Fusion(parts=[Part(Gold(), 5), Part(Scripted(), 5), Part(Gold(), 5)])
-    assert [one.text for one in fused.made_passages(questions)] == ["one", "two"]
-    found = {hit.passage_id for hits in fused.search(questions, 9) for hit in hits}
-    assert {one.id for one in fused.made_passages(questions)} == found - {"a", "b", "c"}
-    assert Fusion(parts=[Part(Scripted(), 5)] * 2).made_passages(questions) is None
+    first, second = fused.search(questions, 9)
+    assert [passage.text for passage in first.generated] == ["one", "two"]
+    assert {passage.id for passage in first.generated} == {hit.passage_id for hit in first} - {"a", "b", "c"}
+    assert [passage.text for passage in second.generated] == ["two"]
+    assert Fusion(parts=[Part(Scripted(), 5)] * 2).search(questions, 9)[0].generated is None
 
 
 @pytest.mark.parametrize("method", ["rrf", "weighted"])
 def test_empty_rankings_fuse_to_nothing_and_k_zero_is_refused(method):
     fused = Fusion(parts=[Part(Scripted(ranks=""), 5)] * 2, method=method)
-    assert fused.search([Question("q", "If?")], 3) == [[]]
+    assert fused.search([Question("q", "If?")], 3) == [SearchResult([])]
     assert fused.search([], 3) == []
     with pytest.raises(IfqaError, match="at least 1; found 0"):
         fused.search([], 0)

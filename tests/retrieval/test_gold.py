@@ -33,8 +33,10 @@ def test_a_question_gets_only_its_own_gold_passages():
 
 def test_a_passage_annotated_twice_is_ranked_and_made_once():
     questions = [Question("a", "?", gold_passages=(FIRST, FIRST)), Question("b", "?", gold_passages=(SECOND, FIRST))]
-    assert [len(ranking) for ranking in Gold().search(questions, 5)] == [1, 2]
-    assert [(passage.title, passage.text) for passage in Gold().made_passages(questions)] == [("", FIRST), ("", SECOND)]
+    first, second = Gold().search(questions, 5)
+    assert (len(first), len(second)) == (1, 2)
+    assert [(passage.title, passage.text) for passage in first.generated] == [("", FIRST)]
+    assert [passage.text for passage in second.generated] == [SECOND, FIRST]
 
 
 @pytest.mark.parametrize("k", [0, -1])
@@ -47,11 +49,11 @@ def test_k_below_one_is_refused(k):
 def test_every_hit_is_a_made_passage_and_survives_a_trec_run(tmp_path_factory, golds, k):
     questions = [Question(f"q{n}", "?", gold_passages=tuple(texts)) for n, texts in enumerate(golds)]
     rankings = Gold().search(questions, k)
-    texts = {passage.id: passage.text for passage in Gold().made_passages(questions)}
+    texts = {passage.id: passage.text for ranking in rankings for passage in ranking.generated}
     for question, ranking in zip(questions, rankings, strict=True):
         expected = list(dict.fromkeys(text for text in question.gold_passages if text.strip()))[:k]
         assert [texts[hit.passage_id] for hit in ranking] == expected
     path = tmp_path_factory.getbasetemp() / "run.trec"
-    run = {question.id: ranking for question, ranking in zip(questions, rankings, strict=True) if ranking}
+    run = {question.id: ranking.hits for question, ranking in zip(questions, rankings, strict=True) if ranking}
     write_run(path, run, "gold")
     assert read_run(path) == run

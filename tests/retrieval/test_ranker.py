@@ -12,7 +12,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
 from ifqa.pipeline.opening import refuse_other_families
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.matching import FEATURES, asked, features, weigher, words
 from ifqa.retrieval.queries import Part
 from ifqa.retrieval.ranker import Ranker, read_model
@@ -31,7 +31,8 @@ class Scripted(Retriever):
     trained_on = ("abc",)
 
     def search(self, questions, k):
-        return [[Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)][:k] for _ in questions]
+        hits = [Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)]
+        return [SearchResult(hits[:k]) for _ in questions]
 
 
 def fetch(ids):

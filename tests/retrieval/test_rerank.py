@@ -14,7 +14,7 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.pipeline.opening import Session, open_retriever
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.gold import Gold
 from ifqa.retrieval.queries import Part
@@ -43,7 +43,7 @@ class Scripted(Retriever):
 
     def search(self, questions, k):
         self.asked += [question.text for question in questions]
-        return [self.hits[:k] for _ in questions]
+        return [SearchResult(self.hits[:k]) for _ in questions]
 
 
 def ranking_of(values):
@@ -139,9 +139,8 @@ def test_the_model_reads_the_configured_clause(monkeypatch):
 def test_passages_made_by_the_part_are_read_and_returned():
     question = Question("q/0", "If?", gold_passages=(PASSAGES["a"], PASSAGES["b"]))
     rerank = Rerank(parts=[Part(Gold(), 5)], passages=lambda ids: fetch(ids), device="cpu")
-    assert {hit.passage_id for hit in rerank.search([question], 5)[0]} == {
-        one.id for one in rerank.made_passages([question])
-    }
+    [ranking] = rerank.search([question], 5)
+    assert {hit.passage_id for hit in ranking} == {passage.id for passage in ranking.generated}
 
 
 @pytest.mark.parametrize(

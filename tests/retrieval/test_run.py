@@ -11,7 +11,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import write_ctxs
 from ifqa.pipeline import stages
 from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
-from ifqa.records import Hit, Passage, Question
+from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.run import Run
 
 QUESTIONS = [Question("b/dev/1", "If  John’s cat barked,\nwho?"), Question("b/dev/2", "If so, what?")]
@@ -29,8 +29,7 @@ def ctxs_file(path, *entries):
 def test_a_trec_run_makes_no_passages_and_may_leave_questions_out(tmp_path):
     (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
     run = Run(str(tmp_path / "run"))
-    assert run.search(QUESTIONS, 1) == [[Hit("q", 2.0)], []]
-    assert run.made_passages(QUESTIONS) is None
+    assert run.search(QUESTIONS, 1) == [SearchResult([Hit("q", 2.0)]), SearchResult([])]
     with pytest.raises(IfqaError, match="wanted ids like c/dev/1, found b/dev/1"):
         run.search([Question("c/dev/1", "?")], 1)
 
@@ -43,19 +42,18 @@ def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
         {"question": "Another?", "ctxs": [ctx(4)]},
     )
     run = Run(path)
-    assert run.search(QUESTIONS, 1) == [[Hit("wiki:1", 99.0)], [Hit("wiki:1", 99.0)]]
+    first, second = run.search(QUESTIONS, 1)
+    assert [*first, *second] == [Hit("wiki:1", 99.0)] * 2
     assert [len(ranking) for ranking in run.search(QUESTIONS, 5)] == [2, 2]
-    assert [passage.id for passage in run.made_passages(QUESTIONS)] == ["wiki:1", "wiki:2", "wiki:3"]
-    assert list(run.made_passages(QUESTIONS[:1])) == [
-        Passage("wiki:1", "T1", "text 1"),
-        Passage("wiki:3", "T3", "text 3"),
-    ]
+    assert first.generated == [Passage("wiki:1", "T1", "text 1"), Passage("wiki:3", "T3", "text 3")]
+    assert [passage.id for passage in second.generated] == ["wiki:1", "wiki:2"]
 
 
 def test_passages_of_some_entries_can_be_asked_for_in_any_order(tmp_path):
     entries = [{"question": one.text, "ctxs": [ctx(n), ctx(9)]} for n, one in enumerate(QUESTIONS, start=1)]
     run = Run(ctxs_file(tmp_path / "x.json", *entries))
-    found = [[passage.id for passage in run.made_passages([one])] for one in reversed(QUESTIONS)]
+    rankings = run.search(QUESTIONS[::-1], 1)
+    found = [[passage.id for passage in ranking.generated] for ranking in rankings]
     assert found == [["wiki:2", "wiki:9"], ["wiki:1", "wiki:9"]]
 
 

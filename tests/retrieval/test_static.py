@@ -77,7 +77,7 @@ def test_search_ranks_by_cosine_and_a_question_without_words_gets_none(model, pa
     cosines = vectors.astype(np.float16).astype(np.float32) @ vectors[17]
     assert [hit.score for hit in first] == pytest.approx(sorted(cosines, reverse=True)[:9], abs=1e-6)
     assert {hit.passage_id for hit in first[:1]} <= {f"p{n}" for n in np.flatnonzero(cosines > 0.999)}
-    assert none == []
+    assert not none
     with pytest.raises(IfqaError, match="at least 1; found 0"):
         index.search(asked, 0)
 

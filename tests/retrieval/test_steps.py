@@ -8,7 +8,7 @@ import pytest
 from ifqa.errors import IfqaError
 from ifqa.plugins import load
 from ifqa.protocols import Retriever
-from ifqa.records import Answer, Hit, Passage, Question, Step
+from ifqa.records import Answer, Hit, Passage, Question, SearchResult, Step
 from ifqa.report.answers import answer_json, show_answer
 from ifqa.retrieval.fusion import Fusion
 from ifqa.retrieval.queries import Part
@@ -31,7 +31,7 @@ class Words(Retriever):
 
     def search(self, questions, k):
         self.asked += [one.text for one in questions]
-        return [self._ranked(set(re.findall(r"\w+", one.text.lower())))[:k] for one in questions]
+        return [SearchResult(self._ranked(set(re.findall(r"\w+", one.text.lower())))[:k]) for one in questions]
 
     def _ranked(self, words):
         scores = {name: len(words & set(re.findall(r"\w+", text.lower()))) for name, text in PASSAGES.items()}
@@ -57,27 +57,18 @@ def test_the_names_of_the_best_passage_are_asked_next():
 
 def test_every_step_is_told_with_the_passages_that_it_found_first():
     retriever = steps(Words(), steps=3, look=3)
-    retriever.search([QUESTION], 3)
-    ((first, second, *_),) = retriever.steps_of([QUESTION])
+    (ranking,) = retriever.search([QUESTION], 3)
+    first, second, *_ = ranking.steps
     assert first.query == QUESTION.text
     assert "ann" in second.passage_ids
     assert not set(first.passage_ids) & set(second.passage_ids)
 
 
-def test_the_steps_of_the_last_search_alone_are_kept():
-    retriever = steps(Words())
-    for number in range(3):
-        last = [Question(f"{number}/{one}", QUESTION.text) for one in "ab"]
-        retriever.search(last, 2)
-    assert [*retriever._taken] == [one.id for one in last]
-    assert all(retriever.steps_of(last))
-
-
 def test_a_step_that_finds_nothing_new_is_the_last():
     words = Words()
     retriever = steps(words, k=len(PASSAGES), steps=9, look=4)
-    retriever.search([QUESTION], 4)
-    ((*_, last),) = retriever.steps_of([QUESTION])
+    (ranking,) = retriever.search([QUESTION], 4)
+    *_, last = ranking.steps
     assert len(words.asked) < 9
     assert last.passage_ids == () or "Kiel" in last.query
 
@@ -110,11 +101,10 @@ def test_other_retrievers_pass_the_steps_on():
         return Part(steps(Words()), 2)
 
     fused = Fusion(parts=[twice(), Part(Words(), 2), twice()], method="rrf")
-    fused.search([QUESTION], 2)
-    own = steps(Words())
-    own.search([QUESTION], 2)
-    assert fused.steps_of([QUESTION]) == [own.steps_of([QUESTION])[0] * 2]
-    assert Fusion(parts=[Part(Words(), 2)] * 2).steps_of([QUESTION]) is None
+    (ranking,) = fused.search([QUESTION], 2)
+    (alone,) = steps(Words()).search([QUESTION], 2)
+    assert ranking.steps == alone.steps * 2
+    assert Fusion(parts=[Part(Words(), 2)] * 2).search([QUESTION], 2)[0].steps is None
 
 
 @pytest.mark.parametrize(

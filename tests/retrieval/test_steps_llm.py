@@ -1,10 +1,12 @@
 """Several steps of retrieval by a language model: what it is shown, what it asks for, and how the steps end."""
 
+from dataclasses import replace
+
 import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import LanguageModel, Retriever
-from ifqa.records import Completion, Hit, Passage, Question
+from ifqa.records import Completion, Hit, Passage, Question, SearchResult
 from ifqa.retrieval.queries import Part
 from ifqa.retrieval.steps_llm import LlmSteps
 from ifqa.spending import Spent
@@ -21,7 +23,9 @@ class Finds(Retriever):
 
     def search(self, questions, k):
         self.asked += [one.text for one in questions]
-        return [[Hit(one.text.split()[-1].strip("?"), 1.0), Hit("common", 0.5)] for one in questions]
+        return [
+            SearchResult([Hit(question.text.split()[-1].strip("?"), 1.0), Hit("common", 0.5)]) for question in questions
+        ]
 
 
 class Says(LanguageModel):
@@ -49,8 +53,8 @@ def steps(model, part=None, **settings):
     return LlmSteps(llm=model, parts=[Part(part or Finds(), 5)], passages=fetch, **settings)
 
 
-def queries_of(retriever, question=QUESTION):
-    return [step.query for step in retriever.steps_of([question])[0]]
+def queries_of(ranking):
+    return [step.query for step in ranking.steps]
 
 
 def test_the_model_is_shown_what_was_found_and_asks_for_the_next():
@@ -63,7 +67,7 @@ def test_the_model_is_shown_what_was_found_and_asks_for_the_next():
     assert "This tells of Lee." not in model.prompts[0]
     assert "This tells of Lee." in model.prompts[1]
     assert f"Searched so far:\n- {QUESTION.text}\n- Ann Lee\n" in model.prompts[1]
-    first, second = retriever.steps_of([QUESTION])[0]
+    first, second = ranking.steps
     assert (first.passage_ids, second.query, second.passage_ids) == (("wept", "common"), "Ann Lee", ("Lee",))
 
 
@@ -72,8 +76,8 @@ def test_the_model_is_shown_what_was_found_and_asks_for_the_next():
 )
 def test_enough_or_a_repeated_query_ends_the_steps(said):
     retriever = steps(Says("Search: Ann Lee", said), steps=9)
-    retriever.search([QUESTION], 3)
-    assert queries_of(retriever) == [QUESTION.text, "Ann Lee"]
+    [ranking] = retriever.search([QUESTION], 3)
+    assert queries_of(ranking) == [QUESTION.text, "Ann Lee"]
     assert retriever.usage()["unparsed"] == 0
 
 
@@ -82,7 +86,7 @@ def test_a_completion_without_a_query_ends_the_steps_and_is_counted(said):
     retriever = steps(Says(said), steps=9)
     [ranking] = retriever.search([QUESTION], 3)
     assert [hit.passage_id for hit in ranking] == ["wept", "common"]
-    assert queries_of(retriever) == [QUESTION.text]
+    assert queries_of(ranking) == [QUESTION.text]
     assert retriever.usage()["unparsed"] == 1
 
 
@@ -105,16 +109,16 @@ def test_there_are_no_more_steps_than_are_set_however_much_it_asks():
 
 def test_a_search_that_finds_nothing_new_is_the_last():
     retriever = steps(Says("Search: who wept", "Search: more"), steps=9)
-    retriever.search([QUESTION], 3)
-    assert queries_of(retriever) == [QUESTION.text, "who wept"]
+    [ranking] = retriever.search([QUESTION], 3)
+    assert queries_of(ranking) == [QUESTION.text, "who wept"]
 
 
 def test_questions_go_their_own_ways_and_are_asked_together():
     model = Says("Search: Ann", "Search: enough", "Search: Ben")
     retriever = steps(model, steps=3)
-    retriever.search([QUESTION, OTHER], 3)
-    assert queries_of(retriever) == [QUESTION.text, "Ann", "Ben"]
-    assert queries_of(retriever, OTHER) == [OTHER.text]
+    first, second = retriever.search([QUESTION, OTHER], 3)
+    assert queries_of(first) == [QUESTION.text, "Ann", "Ben"]
+    assert queries_of(second) == [OTHER.text]
     assert [text.rpartition("Question: ")[2] for text in model.prompts] == [QUESTION.text, OTHER.text, QUESTION.text]
 
 
@@ -155,8 +159,11 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 class Makes(Finds):
     """Makes its passages, of the same ids whatever is asked."""
 
-    def made_passages(self, questions):
-        return [Passage("wept", "", self.asked[-1]), Passage("common", "", "")]
+    def search(self, questions, k):
+        return [
+            replace(ranking, generated=[Passage("wept", "", self.asked[-1]), Passage("common", "", "")])
+            for ranking in super().search(questions, k)
+        ]
 
 
 def test_a_part_that_makes_other_passages_of_the_same_ids_is_refused():

@@ -3,7 +3,7 @@
 import threading
 
 from ifqa import Calculation, Hit, How, IfqaError, Prediction, Term
-from ifqa.records import Step
+from ifqa.records import SearchResult, Step
 
 OPEN = threading.Event()  # while it is not set, the reader waits
 BATCHES = []  # the questions of each call of the reader
@@ -19,10 +19,9 @@ class Found:
 
     def search(self, questions, k):
         SEARCHED.append([one.text for one in questions])
-        return [[Hit(one, 1 / (rank + 1)) for rank, one in enumerate(self.ids[:k])] for _ in questions]
-
-    def steps_of(self, questions):
-        return [[Step(one.text, tuple(self.ids[:1])), Step("<b>more</b>", tuple(self.ids[1:3]))] for one in questions]
+        hits = [Hit(one, 1 / (rank + 1)) for rank, one in enumerate(self.ids[:k])]
+        second = Step("<b>more</b>", tuple(self.ids[1:3]))
+        return [SearchResult(hits, steps=[Step(question.text, tuple(self.ids[:1])), second]) for question in questions]
 
 
 class Held:

@@ -19,7 +19,7 @@ IMPORTS = """
 import json
 from pathlib import Path
 from ifqa.corpus.store import PassageStore
-from ifqa.records import Hit, Passage, Prediction
+from ifqa.records import Hit, Passage, Prediction, SearchResult
 """
 PLUGINS = '''
 class Words:
