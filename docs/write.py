@@ -111,12 +111,12 @@ def marked(page: Path, mark: str, block: str) -> str:
 
 def written() -> dict[Path, str]:
     """Path -> the text it should have."""
-    from ifqa.report.readers import TITLE
+    from ifqa.report.leaderboard import READERS
 
     inside, readers = ROOT / "docs/inside.md", ROOT / "docs/readers.md"
     return {
         inside: marked(inside, "tree", tree(ROOT / "ifqa")),
-        readers: marked(readers, "grid", f"\n{section(ROOT / 'experiments/RESULTS.md', TITLE)}\n"),
+        readers: marked(readers, "grid", f"\n{section(ROOT / 'experiments/RESULTS.md', READERS)}\n"),
         ROOT / "docs/command-line.md": command_line(),
     }
 

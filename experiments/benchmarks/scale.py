@@ -41,7 +41,7 @@ from ifqa.corpus.store import PassageStore
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.records import Hit, Question
-from ifqa.report.figures import check_figure, save
+from ifqa.report.plots import check_figure, save
 from ifqa.retrieval.queries import Part
 from ifqa.storage.files import read_json, read_lines, write_json, write_jsonl
 

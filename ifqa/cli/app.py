@@ -143,7 +143,7 @@ def run(
     chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
     from ifqa.pipeline.opening import Session
-    from ifqa.report.screen import show_examples
+    from ifqa.report.console import show_examples
 
     session = Session()  # one session, so that a cap holds for all experiments together
 
@@ -164,14 +164,16 @@ def probe(changes: dict[str, object], workers: Any, experiment: ExperimentName =
     chosen = changed_experiment(experiment, changes)
     from dataclasses import asdict
 
+    from rich.console import Console
+
     from ifqa.pipeline.probe import probe as probe_all
-    from ifqa.report.probes import show_losses
+    from ifqa.report.result_tables import losses_table
 
     losses = probe_all(chosen, None, workers)
     if json:
         print_json({"experiment": chosen.name, "losses": [asdict(one) for one in losses]})
     else:
-        show_losses(chosen.name, losses)
+        losses_table({chosen.name: losses}).show(Console(highlight=False))
 
 
 @app.command()
@@ -216,7 +218,7 @@ for group in (app, trainings.train, stats):
 
 def _show_artifact(folder: Path, json: bool) -> int:
     """Print the folder of a stage's artifact; as JSON, also the `record` of its manifest. Gives the exit code."""
-    from ifqa.report.screen import all_failed
+    from ifqa.report.console import all_failed
     from ifqa.storage.artifacts import read_manifest
 
     manifest = read_manifest(folder)
@@ -230,7 +232,7 @@ def _show_artifact(folder: Path, json: bool) -> int:
 
 def _show(experiment: "Experiment", folder: Path, json: bool) -> int:
     """Print an experiment's scores, as tables or as JSON; gives the exit code."""
-    from ifqa.report.screen import exit_code, scores_json, show_scores
+    from ifqa.report.console import exit_code, scores_json, show_scores
 
     if not json:
         return show_scores(experiment, folder)

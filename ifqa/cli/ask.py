@@ -64,7 +64,7 @@ def ask(
         raise IfqaError(f"experiment {chosen.name} has no [reader]")
     if questions is not None and out is not None:
         from ifqa.formats.asked import read_asked
-        from ifqa.report.many import answer_into, check_out
+        from ifqa.report.batch_ask import answer_into, check_out
 
         check_out(out)
         asked = as_questions(read_asked(questions))

@@ -43,14 +43,14 @@ def screen(
     from ifqa.formats.tasks import refuse_existing
     from ifqa.pipeline.screen import screen_corpus, screen_gold, write_annotation
     from ifqa.plugins import open_benchmark
-    from ifqa.report import screened
+    from ifqa.report.console import screened_json, show_screened
 
     if to:
         refuse_existing(to, force)
     source = open_benchmark(benchmark) if splits else None
     gold = {split: screen_gold(source.questions(split)) for split in splits or () if source}
     drawn = screen_corpus(load_corpus(corpus), max(number, show), show, seed, workers)
-    print_json(screened.screened_json(drawn, gold, show)) if json else screened.show(corpus, drawn, gold, show)
+    print_json(screened_json(drawn, gold, show)) if json else show_screened(corpus, drawn, gold, show)
     if to:
         drawn.kept = drawn.kept[:number]
         files = write_annotation(drawn, to, force)

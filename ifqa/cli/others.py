@@ -38,7 +38,7 @@ def init(
 
 def list_all(json: Json = False) -> None:
     """List experiments, corpora, benchmarks, retrievers, readers, language models and prompts."""
-    from ifqa.report.screen import list_json, show_list
+    from ifqa.report.console import list_json, show_list
 
     print_json(list_json()) if json else show_list()
 
@@ -63,7 +63,7 @@ def clean(
 ) -> None:
     """List the folders that flags and limits made, experiments/NAME+KEY=VALUE/; with --yes, remove them."""
     from ifqa.pipeline.clean import remove, variants
-    from ifqa.report.screen import show_variants
+    from ifqa.report.console import show_variants
 
     found, failed = variants(), []
     for place, one in enumerate(found if yes else ()):
@@ -145,17 +145,16 @@ def compare(
     from rich.console import Console
 
     from ifqa.config.experiment import load_experiment
-    from ifqa.report.compare import Comparison, comparison
-    from ifqa.report.several import Several, several
+    from ifqa.report.compare import comparison, comparisons
 
     if len(others) > 1 and show:
         raise IfqaError(f"--show {show} is for two experiments; found {len(others) + 1}")
-    one, *rest = (load_experiment(name) for name in (first, *others))
-    compared: Comparison | Several
-    if len(rest) == 1:
-        compared = comparison(one, rest[0], measure, 10 if show is None else show, common)
-    else:
-        compared = several(one, rest, measure, common)
+    a, *rest = (load_experiment(name) for name in (first, *others))
+    compared = (
+        comparisons(a, rest, measure, common)
+        if len(rest) > 1
+        else comparison(a, rest[0], measure, 10 if show is None else show, common)
+    )
     print_json(compared.to_dict()) if json else compared.show(Console(highlight=False))
 
 

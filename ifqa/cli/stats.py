@@ -134,7 +134,7 @@ def stats_wiqa(
 
 
 def _check_written(figure: Path | None) -> None:
-    from ifqa.report.figures import check_figure
+    from ifqa.report.plots import check_figure
 
     if figure:
         check_figure(figure)

@@ -1,11 +1,11 @@
-"""Two experiments over the same questions: the difference in each measure with its interval and p-value."""
+"""Experiments over the same questions: the difference in each measure with its interval and p-value."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from html import escape
+from string import ascii_uppercase
 
 from rich.console import Console
-from rich.table import Table
 
 from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
@@ -13,19 +13,17 @@ from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.provenance import inputs_of_score, require_finished
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
 from ifqa.protocols import ColumnMeasure, SetMeasure
-from ifqa.records import Question
-from ifqa.report.scores import html_table
-from ifqa.report.terminal import drawn, plain
+from ifqa.records import Prediction, Question
+from ifqa.report.sanitize import drawn, plain
+from ifqa.report.table import Table
 from ifqa.scoring.columns import column_difference
 from ifqa.scoring.declared import Declared, strata, units
 from ifqa.scoring.measures.gold_recall import first_rank
 from ifqa.scoring.sets import SetDifference, set_difference
-from ifqa.scoring.statistics import mean_interval, paired_randomization, won_lost_tied
+from ifqa.scoring.statistics import holm, mean_interval, paired_randomization, won_lost_tied
 from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.artifacts import is_made
-
-Rows = dict[str, Row]
 
 
 @dataclass(frozen=True)
@@ -47,46 +45,6 @@ class Difference:
     won: int | None
     lost: int | None
     tied: int | None
-
-
-def compare(first: Experiment, second: Experiment, common: bool = False) -> list[Difference]:
-    """The difference in every measure that both experiments have, in the order of the first experiment.
-
-    With `common`, over the questions that both have; else they must have the same.
-
-    Raises:
-        IfqaError: an experiment is not scored, or changed since it was; their questions differ; or they share no measure.
-    """
-    questions, rows, others = _same_questions(first, second, common)
-    by = declared_for(first)
-    found = [_difference(key, by, rows, others, questions, first.seed) for key in _shared(by, rows, others)]
-    if first.reader and second.reader:
-        second_has = declared_for(second).sets
-        found += [one for each in by.sets if each in second_has for one in _of_set(each, first, second, questions)]
-    second_declares = declared_for(second).columns
-    for measure in (one for one in by.columns if one in second_declares):
-        found += _of_columns(measure, rows, others, questions, first.seed)
-    if not found:
-        raise IfqaError(f"{first.name} and {second.name} have no measure in common: one reads, the other retrieves")
-    order = by.keys([one.measure for one in found])
-    return sorted(found, key=lambda one: order.index(one.measure))
-
-
-def largest_differences(
-    first: Experiment, second: Experiment, measure: str, count: int, common: bool = False
-) -> list[tuple[str, Row, Row]]:
-    """The questions with the largest differences in a measure: id and both rows; ties are in the questions' order.
-
-    Raises:
-        IfqaError: as `compare`, or an experiment lacks the measure.
-    """
-    _, rows, others = _same_questions(first, second, common)
-    known = _shared(declared_for(first), rows, others)
-    if measure not in known:
-        raise unknown("measure of both experiments", measure, known)
-    apart = {one: abs(b - a) for one, a, b in _both(measure, rows, others)}
-    largest = sorted((one for one in apart if apart[one]), key=lambda one: -apart[one])[:count]
-    return [(one, rows[one], others[one]) for one in largest]
 
 
 @dataclass(frozen=True)
@@ -116,10 +74,10 @@ class Comparison:
     of: tuple[int, int]
 
     def __getitem__(self, measure: str) -> Difference:
-        for one in self.differences:
-            if one.measure == measure:
-                return one
-        raise unknown("measure of both experiments", measure, [one.measure for one in self.differences])
+        known = {difference.measure: difference for difference in self.differences}
+        if measure not in known:
+            raise unknown("measure of both experiments", measure, [*known])
+        return known[measure]
 
     def to_dict(self) -> dict[str, object]:
         """The comparison as plain data."""
@@ -127,7 +85,7 @@ class Comparison:
             "a": self.first,
             "b": self.second,
             "questions": {"compared": self.questions, "a": self.of[0], "b": self.of[1]},
-            "measures": [asdict(one) for one in self.differences],
+            "measures": [asdict(difference) for difference in self.differences],
             "largest": {
                 "measure": self.measure,
                 "questions": [
@@ -139,17 +97,13 @@ class Comparison:
 
     def table(self) -> Table:
         """A row for each measure."""
-        names = f"A: {plain(self.first)}\nB: {plain(self.second)}"
-        table = Table(title=names, title_justify="left", box=None, padding=(0, 1, 0, 0))
-        for column in ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied"):
-            table.add_column(column, justify="left" if column == "measure" else "right", no_wrap=True)
-        for one in self.differences:
-            table.add_row(plain(self.by.marked(one.measure)), *difference_cells(one))
-        return table
+        columns = ("measure", "A", "B", "B - A", "95% interval", "p", "B won", "lost", "tied")
+        rows = tuple((self.by.marked(difference.measure), *_cells(difference)) for difference in self.differences)
+        return Table(f"A: {self.first}\nB: {self.second}", "", columns, rows)
 
     def show(self, console: Console) -> None:
         """Print the table, and the questions."""
-        console.print(self.table())
+        self.table().show(console)
         of_a, of_b = self.of
         shared = "" if of_a == of_b == self.questions else f" that both have, of {of_a:,} of A and {of_b:,} of B"
         note = f"{self.questions:,} questions{shared}; p of a paired randomisation test, intervals by bootstrap."
@@ -157,26 +111,68 @@ class Comparison:
         for (question, row, other), ranks in zip(self.largest, self.gold_ranks, strict=True):
             wanted = f"[dim]{plain(question.id)}, wanted: {plain(' / '.join(question.answers))}[/dim]"
             console.print(f"\n{plain(question.text)}  {wanted}", soft_wrap=True)
-            for letter, values, rank in zip("AB", (row, other), ranks, strict=True):
-                answer = f"  {plain(str(values['answer'])) or '(none)'}" if "answer" in values else ""
-                score = score_in(values, self.measure) or 0.0
-                gold = (
-                    "" if rank is None else f"  [dim]gold passage: {f'rank {rank}' if rank else 'not retrieved'}[/dim]"
-                )
+            for letter, scores, rank in zip("AB", (row, other), ranks, strict=True):
+                answer = f"  {plain(str(scores['answer'])) or '(none)'}" if "answer" in scores else ""
+                score = score_in(scores, self.measure) or 0.0
+                place = f"rank {rank}" if rank else "not retrieved"
+                gold = "" if rank is None else f"  [dim]gold passage: {place}[/dim]"
                 console.print(f"  {letter} {plain(self.measure)} {100 * score:.0f}{answer}{gold}", soft_wrap=True)
 
     def __str__(self) -> str:
         return drawn(self.show)
 
     def _repr_html_(self) -> str:
-        return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{html_table(self.table())}"
+        return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{self.table().html()}"
 
 
-def difference_cells(one: Difference) -> list[str]:
-    """A row of a table: both scores, the difference with its interval and p, and how often the second won, lost, tied."""
-    p, interval = f"{one.p:.3f}" if one.p >= 0.001 else "< 0.001", f"{one.low:+.1f} to {one.high:+.1f}"
-    counts = ["-" if number is None else str(number) for number in (one.won, one.lost, one.tied)]
-    return [f"{one.first:.1f}", f"{one.second:.1f}", f"{one.more:+.1f}", interval, p, *counts]
+@dataclass(frozen=True)
+class Comparisons:
+    """Experiments against a first one.
+
+    Attributes:
+        first: name of the first.
+        by: its measures, subsets and groups.
+        differences: for each measure, each experiment that has it by name. `p` is corrected by Holm's method over these
+            experiments: if none of them really differs, the chance of any p below 0.05 is at most 5%.
+    """
+
+    first: str
+    by: Declared
+    differences: dict[str, dict[str, Difference]]
+
+    def to_dict(self) -> dict[str, object]:
+        """The differences as plain data."""
+        rows = [
+            {"experiment": name, **asdict(difference)}
+            for differences in self.differences.values()
+            for name, difference in differences.items()
+        ]
+        return {"a": self.first, "p": "corrected by Holm's method within each measure", "differences": rows}
+
+    def show(self, console: Console) -> None:
+        """Print a table with a row for each measure and experiment."""
+        names = [self.first, *dict.fromkeys(name for every in self.differences.values() for name in every)]
+        letters = dict(zip(names, ascii_uppercase, strict=False))
+        rows: list[tuple[str, ...]] = []
+        for measure, differences in self.differences.items():
+            first, *_ = differences.values()
+            rows.append((self.by.marked(measure), "A", f"{first.first:.1f}", *[""] * 6))
+            rows += [("", letters[name], *_cells(difference)[1:]) for name, difference in differences.items()]
+        title = "\n".join(f"{letter}: {name}" for name, letter in letters.items())
+        note = (
+            "p of a paired randomisation test, corrected by Holm's method over the experiments of a measure; "
+            "intervals by bootstrap, not corrected."
+        )
+        columns = ("measure", "", "score", "less A", "95% interval", "p", "won", "lost", "tied")
+        Table(title, note, columns, tuple(rows), left=(0, 1)).show(console)
+
+
+def _cells(difference: Difference) -> list[str]:
+    """Both scores, the difference with its interval and p, and how often the second won, lost, tied."""
+    p = f"{difference.p:.3f}" if difference.p >= 0.001 else "< 0.001"
+    scores = [f"{difference.first:.1f}", f"{difference.second:.1f}", f"{difference.more:+.1f}"]
+    counts = [f"{'-' if n is None else n}" for n in (difference.won, difference.lost, difference.tied)]
+    return [*scores, f"{difference.low:+.1f} to {difference.high:+.1f}", p, *counts]
 
 
 def comparison(
@@ -184,49 +180,159 @@ def comparison(
 ) -> Comparison:
     """Two experiments side by side, with the `count` questions that differ most in a measure (the headline if empty).
 
+    With `common`, over the questions that both have; else they must have the same.
+
     Raises:
-        IfqaError: as `compare`, or an experiment lacks the measure.
+        IfqaError: an experiment is not scored, or changed since it was; their questions differ; they share no measure; or one
+            lacks the measure.
     """
-    differences, by = compare(first, second, common), declared_for(first)
-    chosen = measure or _telling(by, differences)
-    questions, _, _ = _same_questions(first, second, common)
-    shown = largest_differences(first, second, chosen, count, common) if chosen else []
-    largest = [(questions[one], row, other) for one, row, other in shown]
-    ranks = [_gold_ranks(one, [question for question, _, _ in largest]) for one in (first, second)]
-    both, of = list(zip(*ranks, strict=True)), (len(questions_of(first)), len(questions_of(second)))
-    return Comparison(first.name, second.name, by, len(questions), differences, chosen, largest, both, of)
+    pair = _pair(first, second, common)
+    differences = list(pair.differences())
+    # the headline among the measures that score single questions
+    chosen = measure or pair.by.headline(
+        [difference.measure for difference in differences if difference.won is not None]
+    )
+    largest = pair.largest(chosen, count) if chosen else []
+    questions = [question for question, _, _ in largest]
+    ranks = list(zip(_gold_ranks(first, questions), _gold_ranks(second, questions), strict=True))
+    number = len(pair.questions)
+    return Comparison(first.name, second.name, pair.by, number, differences, chosen, largest, ranks, pair.of)
 
 
-def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[int | None]:
-    """The rank of each question's first gold passage in the experiment's run."""
-    if not experiment.retriever or not questions:
-        return [None for _ in questions]
-    every = questions_of(experiment)
-    of = dict(zip([one.id for one in every], rankings_of(experiment, every), strict=True))
-    passages = passages_of(experiment, (of[question.id] for question in questions))
-    return [first_rank(one, [passage.text for passage in own]) for one, own in zip(questions, passages, strict=True)]
+def comparisons(
+    first: Experiment, others: Sequence[Experiment], measure: str = "", common: bool = False
+) -> Comparisons:
+    """Each of the others against the first, in one measure or (empty) in all that they share with it.
+
+    Raises:
+        IfqaError: as `comparison` for one of them, an experiment is named twice, or none has the measure.
+    """
+    if len(others) >= len(ascii_uppercase):
+        raise IfqaError(f"found {len(others) + 1} experiments; wanted at most {len(ascii_uppercase)}")
+    names = [experiment.name for experiment in (first, *others)]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise IfqaError(f"experiment {twice} is named twice; wanted different ones")
+    differences: dict[str, dict[str, Difference]] = {}
+    for other in others:
+        for difference in _pair(first, other, common).differences():
+            differences.setdefault(difference.measure, {})[other.name] = difference
+    if measure and measure not in differences:
+        raise unknown("measure of these experiments", measure, [*differences])
+    by = declared_for(first)
+    wanted = [measure] if measure else by.keys([*differences])
+    return Comparisons(first.name, by, {key: _corrected(differences[key]) for key in wanted})
 
 
-def _telling(by: Declared, differences: list[Difference]) -> str:
-    """The headline among the measures that score single questions; empty if there is none."""
-    return by.headline([one.measure for one in differences if one.won is not None])
+def _corrected(differences: dict[str, Difference]) -> dict[str, Difference]:
+    ps = holm([difference.p for difference in differences.values()])
+    return {name: replace(old, p=p) for (name, old), p in zip(differences.items(), ps, strict=True)}
 
 
-def _same_questions(first: Experiment, second: Experiment, common: bool) -> tuple[dict[str, Question], Rows, Rows]:
+@dataclass(frozen=True)
+class _Pair:
+    """Two scored experiments, the questions that both have, each with both rows, and how many each has."""
+
+    first: Experiment
+    second: Experiment
+    by: Declared
+    questions: list[Question]
+    rows: list[tuple[Row, Row]]
+    of: tuple[int, int]
+
+    def differences(self) -> list[Difference]:
+        """The difference in every measure that both have, in the order in which they are shown."""
+        differences = [self._in_rows(key) for key in self._keys()]
+        other = declared_for(self.second)
+        for measure in self.by.sets if self.first.reader and self.second.reader else ():
+            differences += self._in_sets(measure) if measure in other.sets else ()
+        for column in self.by.columns:
+            differences += self._in_columns(column) if column in other.columns else ()
+        if not differences:
+            names = f"{self.first.name} and {self.second.name}"
+            raise IfqaError(f"{names} have no measure in common: one reads, the other retrieves")
+        order = self.by.keys([difference.measure for difference in differences])
+        return sorted(differences, key=lambda difference: order.index(difference.measure))
+
+    def largest(self, measure: str, count: int) -> list[tuple[Question, Row, Row]]:
+        """The questions with the largest differences in a measure, with both rows; ties are in the questions' order."""
+        if measure not in (known := self._keys()):
+            raise unknown("measure of both experiments", measure, known)
+        apart = [(abs(b - a), question, *rows) for (question, rows), a, b in self._both(measure) if a != b]
+        return [(question, row, other) for _, question, row, other in sorted(apart, key=lambda one: -one[0])[:count]]
+
+    def _keys(self) -> list[str]:
+        """The measures of single questions that both sides have."""
+        here, there = ({key for pair in self.rows for key in pair[side]} for side in (0, 1))
+        return self.by.keys(here & there)
+
+    def _both(self, key: str) -> list[tuple[tuple[Question, tuple[Row, Row]], float, float]]:
+        """The questions that both sides have a score for, with both rows and both scores."""
+        rows = zip(self.questions, self.rows, strict=True)
+        scores = ((row, score_in(row[1][0], key), score_in(row[1][1], key)) for row in rows)
+        return [(row, a, b) for row, a, b in scores if a is not None and b is not None]
+
+    def _in_rows(self, key: str) -> Difference:
+        both, measure, seed = self._both(key), self.by.measure(key), self.first.seed
+        questions = [question for (question, _), _, _ in both]
+        first, second = [a for _, a, _ in both], [b for _, _, b in both]
+        of, within = units(measure, questions), strata(measure, self.by, questions)
+        more = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of, strata=within)
+        p = paired_randomization(first, second, seed, units=of)
+        counts = won_lost_tied(second, first) if self.by.best(key) else won_lost_tied(first, second)
+        return _difference(key, (sum(first) / len(both), sum(second) / len(both), *more), p, counts)
+
+    def _in_sets(self, measure: SetMeasure) -> Iterator[Difference]:
+        """The difference in a measure over sets; nothing where it is not defined."""
+        first, second = (self._predictions(experiment) for experiment in (self.first, self.second))
+        yield from _over_many(measure.name, set_difference(measure, self.questions, first, second, self.first.seed))
+
+    def _predictions(self, experiment: Experiment) -> list[Prediction]:
+        predictions = predictions_of(experiment, questions_of(experiment))
+        of = {prediction.question_id: prediction for prediction in predictions}
+        return [of[question.id] for question in self.questions]
+
+    def _in_columns(self, measure: ColumnMeasure) -> Iterator[Difference]:
+        """The difference in a measure of numbers in the rows; nothing where it is not defined."""
+        import numpy as np
+
+        first, second = (
+            np.array([[score_in(pair[side], key) for key in measure.columns] for pair in self.rows], dtype=float)
+            for side in (0, 1)
+        )
+        of = units(measure, self.questions)
+        yield from _over_many(measure.name, column_difference(measure, first, second, self.first.seed, of))
+
+
+def _over_many(name: str, over: SetDifference | None) -> Iterator[Difference]:
+    if over:
+        yield _difference(name, (over.first, over.second, over.more, over.low, over.high), over.p)
+
+
+def _difference(
+    name: str, shares: tuple[float, ...], p: float, counts: tuple[int | None, ...] = (None, None, None)
+) -> Difference:
+    first, second, more, low, high = (round(100 * share, 2) for share in shares)
+    won, lost, tied = counts
+    return Difference(name, first, second, more, low, high, p, won, lost, tied)
+
+
+def _pair(first: Experiment, second: Experiment, common: bool) -> _Pair:
     """The questions of both experiments, in the first's order, and each one's rows; two of one id may be different questions."""
     rows, others = _rows(first), _rows(second)
-    there = {one.id: one for one in questions_of(second)}
-    same = {one.id: one for one in questions_of(first) if there.get(one.id) == one}
+    there = {question.id: question for question in questions_of(second)}
+    every = questions_of(first)
+    same = [question for question in every if there.get(question.id) == question]
     if not same or not (common or len(same) == len(rows) == len(others)):
         few = ", or those that both have: --common" if same else ""
         raise IfqaError(
             f"{first.name} has {len(rows):,} questions, {second.name} {len(others):,}, {len(same):,} of them the same; "
             f"compare two experiments over the same questions{few}"
         )
-    return same, {one: rows[one] for one in same}, {one: others[one] for one in same}
+    pairs = [(rows[question.id], others[question.id]) for question in same]
+    return _Pair(first, second, declared_for(first), same, pairs, (len(every), len(there)))
 
 
-def _rows(experiment: Experiment) -> Rows:
+def _rows(experiment: Experiment) -> dict[str, Row]:
     """The scores of each question by its id.
 
     Raises:
@@ -241,60 +347,14 @@ def _rows(experiment: Experiment) -> Rows:
     return {row["id"]: row for row in read_rows(folder)}
 
 
-def _shared(by: Declared, rows: Rows, others: Rows) -> list[str]:
-    """The measures of single questions that both sides have."""
-    here, there = ({name for row in side.values() for name in row} for side in (rows, others))
-    return by.keys(here & there)
-
-
-def _both(key: str, rows: Rows, others: Rows) -> list[tuple[str, float, float]]:
-    """The questions that both sides have a score for: id and both scores."""
-    scores = ((one, score_in(rows[one], key), score_in(others[one], key)) for one in rows)
-    return [(one, a, b) for one, a, b in scores if a is not None and b is not None]
-
-
-def _difference(
-    key: str, by: Declared, rows: Rows, others: Rows, questions: Mapping[str, Question], seed: int
-) -> Difference:
-    both = _both(key, rows, others)
-    measure, asked = by.measure(key), [questions[one] for one, _, _ in both]
-    of, within = units(measure, asked), strata(measure, by, asked)
-    first, second = [a for _, a, _ in both], [b for _, _, b in both]
-    more, low, high = mean_interval([b - a for a, b in zip(first, second, strict=True)], seed, units=of, strata=within)
-    p = paired_randomization(first, second, seed, units=of)
-    counts = won_lost_tied(second, first) if by.best(key) else won_lost_tied(first, second)
-    a, b, more, low, high = _percents(sum(first) / len(both), sum(second) / len(both), more, low, high)
-    return Difference(key, a, b, more, low, high, p, *counts)
-
-
-def _of_set(
-    measure: SetMeasure, first: Experiment, second: Experiment, questions: Mapping[str, Question]
-) -> Iterator[Difference]:
-    """The difference in a measure over sets; nothing where it is not defined."""
-    said = [{one.question_id: one for one in predictions_of(each, questions_of(each))} for each in (first, second)]
-    answers, other_answers = ([of[one] for one in questions] for of in said)
-    if found := set_difference(measure, list(questions.values()), answers, other_answers, first.seed):
-        yield _of_many(measure.name, found)
-
-
-def _of_columns(
-    measure: ColumnMeasure, rows: Rows, others: Rows, questions: Mapping[str, Question], seed: int
-) -> Iterator[Difference]:
-    """The difference in a measure of numbers in the rows; nothing where it is not defined."""
-    import numpy as np
-
-    first, second = (
-        np.array([[score_in(side[one], key) for key in measure.columns] for one in rows], dtype=float)
-        for side in (rows, others)
-    )
-    if found := column_difference(measure, first, second, seed, units(measure, [questions[one] for one in rows])):
-        yield _of_many(measure.name, found)
-
-
-def _of_many(name: str, found: SetDifference) -> Difference:
-    a, b, more, low, high = _percents(found.first, found.second, found.more, found.low, found.high)
-    return Difference(name, a, b, more, low, high, found.p, None, None, None)
-
-
-def _percents(*shares: float) -> list[float]:
-    return [round(100 * share, 2) for share in shares]
+def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[int | None]:
+    """The rank of each question's first gold passage in the experiment's run."""
+    if not experiment.retriever or not questions:
+        return [None for _ in questions]
+    every = questions_of(experiment)
+    of = dict(zip([question.id for question in every], rankings_of(experiment, every), strict=True))
+    rankings = passages_of(experiment, (of[question.id] for question in questions))
+    return [
+        first_rank(question, [passage.text for passage in passages])
+        for question, passages in zip(questions, rankings, strict=True)
+    ]

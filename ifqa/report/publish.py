@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
-from ifqa.report.pages import check_exported, export, is_page
-from ifqa.report.pages import pages as row_pages
-from ifqa.report.readers import reader_grid
-from ifqa.report.records import RECORDS, read_records
+from ifqa.report.experiment_pages import check_exported, export, is_page
+from ifqa.report.experiment_pages import pages as row_pages
+from ifqa.report.leaderboard import readers
+from ifqa.report.overview import page_of
+from ifqa.report.result_tables import in_readme, readme_table, result_tables, results_markdown
 from ifqa.report.results import Result, gather, updated
-from ifqa.report.results_page import page_of
-from ifqa.report.table import grids, in_readme, markdown, readme_table
+from ifqa.report.results_log import RECORDS, read_records
 from ifqa.storage.artifacts import lock
 from ifqa.storage.files import create, json_line, write
 
@@ -49,10 +49,10 @@ def publish(
         for name in chosen:
             if not any(one.experiment.name == name for one in here):
                 raise IfqaError(f"{name} is not finished here; finish it first: ifqa run {name}")
-        tables = [*reader_grid(results), *grids(results)]
+        tables = [*readers(results), *result_tables(results)]
         texts = {
             RECORDS: b"".join(map(json_line, updated(recorded, results))).decode(),
-            RESULTS: markdown(tables, results),
+            RESULTS: results_markdown(tables, results),
         }
         if into:
             texts[into] = _replaced(into, results)

@@ -19,8 +19,7 @@ from ifqa.models.hub import is_packaged
 from ifqa.pipeline.provenance import identifying, inputs_of_score
 from ifqa.plugins import load
 from ifqa.progress import say
-from ifqa.report.made import identities, made
-from ifqa.report.records import RECORDS, How, Record, outside_plugins, sealed
+from ifqa.report.results_log import RECORDS, How, Record, identities, made, outside_plugins, sealed
 from ifqa.scoring.stored import read_scores
 from ifqa.scoring.summary import VERSION, Content
 from ifqa.storage.artifacts import identity, is_made, read_manifest

@@ -1,6 +1,6 @@
 """Scores as a Python object: of an experiment, or of answers that the caller hands in."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from html import escape
@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ifqa.config.declared import declared_for
 from ifqa.config.expected import measured
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.report.terminal import drawn, plain
+from ifqa.report.sanitize import drawn, plain
+from ifqa.report.table import Table
 from ifqa.scoring.declared import Declared
 from ifqa.scoring.outcomes import outcome
 from ifqa.scoring.stored import read_rows, read_scores
@@ -119,7 +118,7 @@ class Scores:
 
     def tables(self) -> list[Table]:
         """Tables for the screen: of the measures; if there are many subsets, of the headline by subset; and by group."""
-        return [_scores_table(self.content, self.by), *_parts_tables(self.content, self.by)]
+        return [_measures_table(self.content, self.by), *_parts_tables(self.content, self.by)]
 
     def __str__(self) -> str:
         return drawn(self._show)
@@ -127,12 +126,12 @@ class Scores:
     def _show(self, console: Console) -> None:
         console.print(f"{plain(self.name)}  {partial(self.content)}".rstrip(), soft_wrap=True)
         for table in self.tables():
-            console.print(table)
+            table.show(console)
         console.print(self._counts(), soft_wrap=True)
 
     def _repr_html_(self) -> str:
         note = f"{self._counts()} {partial(self.content)}"
-        return f"<p>{escape(self.name)}</p>{''.join(map(html_table, self.tables()))}<p>{escape(note)}</p>"
+        return f"<p>{escape(self.name)}</p>{''.join(table.html() for table in self.tables())}<p>{escape(note)}</p>"
 
     def _counts(self) -> str:
         abstained = f", {self.n_abstained:,} abstained" if self.n_abstained else ""
@@ -153,57 +152,43 @@ def scores_of(experiment: Experiment, folder: Path) -> Scores:
     return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
 
 
-def html_table(table: Table) -> str:
-    """A table of the screen as HTML; its cells are plain text."""
-    columns = [[str(Text.from_markup(str(cell))) for cell in column.cells] for column in table.columns]
-    head = "".join(f"<th>{escape(str(Text.from_markup(str(column.header))))}</th>" for column in table.columns)
-    rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in zip(*columns, strict=True))
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
-
-
-def _scores_table(scores: Content, by: Declared) -> Table:
+def _measures_table(scores: Content, by: Declared) -> Table:
     """A row for each measure: over all questions, with the 95% interval, and over the subsets unless there are too many."""
-    table = Table(box=None, padding=(0, 1, 0, 0))  # fits 80 columns
-    table.add_column("measure")
-    there = [one.name for one in by.subsets if one.name in scores["subsets"]]  # not a subset that was declared since
-    subsets = there if len(there) <= _MOST else []
-    counts = {"all": scores["questions"]} | {name: scores["subsets"][name]["questions"] for name in subsets}
-    for column in ("all", "95% interval", *subsets):
-        table.add_column(f"{plain(column)} ({counts[column]})" if column in counts else column, justify="right")
+    there = [
+        subset.name for subset in by.subsets if subset.name in scores["subsets"]
+    ]  # not one that was declared since
+    parts = {name: scores["subsets"][name] for name in there} if len(there) <= _MOST else {}
+    counted = (f"{name} ({part['questions']})" for name, part in parts.items())
+    columns = ("measure", f"all ({scores['questions']})", "95% interval", *counted)
+    rows = []
     for key in by.keys(scores["measures"]):  # a measure that is no longer declared has no row
         mean = scores["measures"][key]
-        parts = [scores["subsets"][name]["measures"].get(key) for name in subsets]
-        table.add_row(
-            plain(by.marked(key)), value_of(mean), interval_of(mean, scores["questions"]), *map(value_of, parts)
-        )
-    return table
+        over_parts = (value_of(part["measures"].get(key)) for part in parts.values())
+        rows.append((by.marked(key), value_of(mean), interval_of(mean, scores["questions"]), *over_parts))
+    return Table("", "", columns, tuple(rows))
 
 
 def _parts_tables(scores: Content, by: Declared) -> Iterator[Table]:
     """The headline by subset, if there are too many for columns; and by group, with both averages."""
-    headline = by.headline(scores["measures"])
-    there = {one.name: scores["subsets"][one.name] for one in by.subsets if one.name in scores["subsets"]}
+    key = by.headline(scores["measures"])
+
+    def table(kind: str, parts: Mapping[str, Part], *averages: tuple[str, str, Means]) -> Table:
+        rows = [(name, f"{part['questions']:,}", part["questions"], part["measures"]) for name, part in parts.items()]
+        rows += [(name, over, scores["questions"], means) for name, over, means in averages]
+        cells = tuple(
+            (name, over, value_of(means.get(key)), interval_of(means.get(key), questions))
+            for name, over, questions, means in rows
+        )
+        return Table("", "", (kind, "questions", by.marked(key), "95% interval"), cells)
+
+    there = {subset.name: scores["subsets"][subset.name] for subset in by.subsets if subset.name in scores["subsets"]}
     if len(there) > _MOST:
-        yield _parts_table("subset", headline, by, _rows(there))
+        yield table("subset", there)
     if "groups" in scores:
-        several = sum(headline in one["measures"] for one in scores["groups"].values())
-        macro = ("macro", f"mean of {several}", scores["questions"], scores["macro"]["measures"])
-        micro = ("micro", f"{scores['questions']:,}", scores["questions"], scores["measures"])
-        yield _parts_table(by.groups, headline, by, [*_rows(scores["groups"]), macro, micro])
-
-
-def _rows(parts: Mapping[str, Part]) -> list[tuple[str, str, int, Means]]:
-    return [(name, f"{part['questions']:,}", part["questions"], part["measures"]) for name, part in parts.items()]
-
-
-def _parts_table(kind: str, key: str, by: Declared, parts: Iterable[tuple[str, str, int, Means]]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    table.add_column(plain(kind))
-    for column in ("questions", plain(by.marked(key)), "95% interval"):
-        table.add_column(column, justify="right")
-    for name, count, questions, means in parts:
-        table.add_row(plain(name), count, value_of(means.get(key)), interval_of(means.get(key), questions))
-    return table
+        number = sum(key in part["measures"] for part in scores["groups"].values())
+        macro = ("macro", f"mean of {number}", scores["macro"]["measures"])
+        micro = ("micro", f"{scores['questions']:,}", scores["measures"])
+        yield table(by.groups, scores["groups"], macro, micro)
 
 
 def value_of(mean: Mean | None) -> str:

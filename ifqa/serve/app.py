@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from ifqa.errors import IfqaError
-from ifqa.report.page import COLOURS
+from ifqa.report.html_page import COLOURS
 from ifqa.serve import page
 from ifqa.serve.desk import Full, Progress
 from ifqa.serve.events import events

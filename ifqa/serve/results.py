@@ -15,7 +15,7 @@ class Results:
 
     async def page(self) -> str:
         """The page's HTML; one call at a time writes it, in a thread."""
-        from ifqa.report.results_page import results_page
+        from ifqa.report.overview import results_page
 
         async with self._lock:
             state = await asyncio.to_thread(self._scored)

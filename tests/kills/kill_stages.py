@@ -50,7 +50,7 @@ class First:
 
 # A process is a fork of a server that has imported these: to import them anew in each takes longer than a stage
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["ifqa.cli.app", "ifqa.pipeline.stages", "ifqa.report.screen", "numpy"])
+PROCESSES.set_forkserver_preload(["ifqa.cli.app", "ifqa.pipeline.stages", "ifqa.report.console", "numpy"])
 
 
 def child(arguments: list[str], folder: Path, spec: dict[str, Any]) -> None:

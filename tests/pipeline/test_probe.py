@@ -17,8 +17,9 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.clean import remove, variants
 from ifqa.pipeline.probe import PROBES, _others, losses_of, probe
 from ifqa.records import Hit, Question
-from ifqa.report.probes import losses_grid, show_losses
 from ifqa.report.publish import PAGE, publish
+from ifqa.report.result_tables import losses_table
+from ifqa.report.sanitize import drawn
 
 #: Answers with the captain of the team that the question names, if a passage names him; reads two questions at a time.
 READS = """
@@ -165,11 +166,10 @@ def test_the_verb_the_page_and_clean_know_of_probes(mine, capsys, monkeypatch):
     told = json.loads(capsys.readouterr().out)
     assert [one["probe"] for one in told["losses"]] == [name for name in PROBES for _ in range(2)]
     variant = load_experiment("mine+limit=3")
-    show_losses(variant.name, losses_of(variant))
-    shown = capsys.readouterr().out
-    assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", shown)
-    [grid] = losses_grid([mine, variant])
-    assert grid.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
+    table = losses_table({variant.name: losses_of(variant)})
+    assert re.search(r"no-supposition +EM +3 +0 +100\.0 +0\.0 +100\.0 \[100\.0, 100\.0\]", drawn(table.show))
+    assert losses_of(mine) == []
+    assert table.rows[0][:4] == ("mine+limit=3", "no-supposition", "EM", "3")
     list(publish(None, (), False, limited=True))
     assert "What readers lose without the supposition" in PAGE.read_text()
     [found] = variants()

@@ -18,7 +18,7 @@ from ifqa.pipeline.opening import Session, open_reader
 from ifqa.plugins import open_benchmark
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
-from ifqa.report.screen import show_scores
+from ifqa.report.console import show_scores
 from ifqa.retrieval.genread import GenRead
 from ifqa.storage.files import read_json
 

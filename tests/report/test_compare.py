@@ -12,9 +12,10 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.upstream import questions_of
 from ifqa.plugins import open_benchmark
-from ifqa.report.compare import compare, comparison, largest_differences
+from ifqa.report.compare import comparison, comparisons
+from ifqa.report.sanitize import drawn
 from ifqa.scoring import summary
-from ifqa.scoring.statistics import paired_randomization
+from ifqa.scoring.statistics import holm, paired_randomization
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def two(tmp_path, monkeypatch):
 
 
 def test_the_second_is_measured_against_the_first(two):
-    em = next(one for one in compare(*two) if one.measure == "EM")
+    em = next(one for one in comparison(*two).differences if one.measure == "EM")
     assert (em.won, em.lost, em.tied) == (30, 10, 43)
     assert em.first == pytest.approx(100 * 20 / 83, abs=0.01)
     assert em.second == pytest.approx(100 * 40 / 83, abs=0.01)
@@ -37,20 +38,22 @@ def test_the_second_is_measured_against_the_first(two):
 
 
 def test_turned_round_the_sign_turns_and_p_stays(two):
-    for one, other in zip(compare(*two), compare(*reversed(two)), strict=True):
+    for one, other in zip(comparison(*two).differences, comparison(*reversed(two)).differences, strict=True):
         assert (one.measure, one.p) == (other.measure, other.p)
         assert one.more == pytest.approx(-other.more)
         assert (one.won, one.lost) == (other.lost, other.won)
 
 
 def test_an_experiment_differs_from_itself_in_nothing(two):
-    assert {(one.more, one.p, one.won, one.lost) for one in compare(two[0], two[0])} == {(0.0, 1.0, 0, 0)}
-    assert largest_differences(two[0], two[0], "EM", 10) == []
+    assert {(one.more, one.p, one.won, one.lost) for one in comparison(two[0], two[0]).differences} == {
+        (0.0, 1.0, 0, 0)
+    }
+    assert comparison(two[0], two[0], "EM", 10).largest == []
 
 
 def test_the_largest_differences_come_first_and_are_real(two):
-    found = largest_differences(*two, "EM", 10)
-    assert [one for one, _, _ in found] == [question.id for question in questions_of(two[0])[10:20]]
+    found = comparison(*two, "EM", 10).largest
+    assert [question for question, _, _ in found] == questions_of(two[0])[10:20]
     assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in found)
 
 
@@ -90,22 +93,22 @@ def test_without_a_run_there_is_no_rank(two):
 def test_what_cannot_be_compared_is_refused_in_one_line(two, tmp_path):
     (tmp_path / "experiments/gold.toml").write_text('benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n')
     with pytest.raises(IfqaError, match="make it with: ifqa run gold"):
-        compare(two[0], load_experiment("gold"))
+        comparison(two[0], load_experiment("gold"))
     stages.run(load_experiment("gold"))
     with pytest.raises(IfqaError, match="no measure in common"):
-        compare(two[0], load_experiment("gold"))
+        comparison(two[0], load_experiment("gold"))
     few = override(two[0], {"limit": 5})
     stages.run(few)
     with pytest.raises(IfqaError, match=r"83 questions, .* 5, 5 of them the same; .* both have: --common"):
-        compare(two[0], few)
+        comparison(two[0], few)
     with pytest.raises(IfqaError, match="did you mean 'EM'"):
-        largest_differences(*two, "EMM", 3)
+        comparison(*two, "EMM", 3)
 
 
 def test_common_questions_are_compared_alone(two):
     few = override(two[1], {"limit": 15})  # A has the first 15 right, B the first 10
     stages.run(few)
-    em = next(one for one in compare(two[0], few, common=True) if one.measure == "EM")
+    em = next(one for one in comparison(two[0], few, common=True).differences if one.measure == "EM")
     assert (em.first, em.second, em.won, em.lost, em.tied) == (100.0, pytest.approx(66.67), 0, 5, 10)
     compared = comparison(few, two[0], count=3, common=True)
     assert (compared.questions, compared.of) == (15, (15, 83))
@@ -126,10 +129,10 @@ def test_other_questions_under_the_same_ids_are_not_compared(tmp_path, monkeypat
         stages.run(load_experiment(name))
     a, b, c = map(load_experiment, "abc")
     with pytest.raises(IfqaError, match="a has 2 questions, b 2, 1 of them the same"):
-        compare(a, b)
+        comparison(a, b)
     assert comparison(a, b, common=True).questions == 1
     with pytest.raises(IfqaError, match=r"0 of them the same; compare two experiments over the same questions$"):
-        compare(a, c, common=True)
+        comparison(a, c, common=True)
 
 
 @pytest.mark.parametrize("stale", [0, 1])
@@ -137,11 +140,10 @@ def test_scores_older_than_their_experiment_are_refused(two, stale):
     name = two[stale].name
     write_answers(name, range(30))
     changed = [load_experiment(name) if number == stale else one for number, one in enumerate(two)]
-    for asked in (compare, comparison):
-        with pytest.raises(IfqaError, match=f"ifqa (read|run) {name}"):
-            asked(*changed)
+    with pytest.raises(IfqaError, match=f"ifqa (read|run) {name}"):
+        comparison(*changed)
     stages.run(changed[stale])
-    assert compare(*changed)
+    assert comparison(*changed).differences
 
 
 @pytest.mark.parametrize("stale", [0, 1])
@@ -156,7 +158,7 @@ def test_scores_of_another_limit_are_refused(two, stale, tmp_path):
 def test_scores_of_an_older_scorer_are_refused(two, monkeypatch):
     monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
     with pytest.raises(IfqaError, match="was made from something else than a says now; run it again: ifqa run a"):
-        compare(*two)
+        comparison(*two)
 
 
 def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypatch):
@@ -170,5 +172,47 @@ def test_with_groups_the_difference_is_resampled_within_them(tmp_path, monkeypat
         tables = f'benchmark = "sample-causal"\nsplit = "dev"\n[reader]\nname = "predictions"\npath = "{name}.jsonl"\n'
         write(f"experiments/{name}.toml", tables)
         stages.run(load_experiment(name))
-    em = next(one for one in compare(load_experiment("a"), load_experiment("b")) if one.measure == "EM")
+    em = next(one for one in comparison(load_experiment("a"), load_experiment("b")).differences if one.measure == "EM")
     assert em.low == em.more == em.high == pytest.approx(100 * 14 / 45, abs=0.01)  # 14 of each resample ask for a cause
+
+
+@pytest.fixture
+def three(tmp_path, monkeypatch):
+    """A answers 20 questions right, B other 40, C the same 20 and three more."""
+    monkeypatch.chdir(tmp_path)
+    right = {"a": range(20), "b": [*range(10), *range(53, 83)], "c": range(23)}
+    return [run_answers(name, numbers) for name, numbers in right.items()]
+
+
+def test_each_differs_from_the_first_as_alone_but_for_p(three):
+    first, *others = three
+    alone = {
+        other.name: next(one for one in comparison(first, other).differences if one.measure == "EM") for other in others
+    }
+    found = comparisons(first, others).differences["EM"]
+    assert {name: (one.more, one.low, one.high, one.won) for name, one in found.items()} == {
+        name: (one.more, one.low, one.high, one.won) for name, one in alone.items()
+    }
+    assert [one.p for one in found.values()] == holm([one.p for one in alone.values()])
+    assert found["b"].p == 2 * alone["b"].p
+
+
+def test_one_measure_is_shown_alone(three):
+    assert list(comparisons(three[0], three[1:], "F1").differences) == ["F1"]
+    with pytest.raises(IfqaError, match="unknown measure of these experiments 'nonsense'"):
+        comparisons(three[0], three[1:], "nonsense")
+
+
+def test_an_experiment_is_not_held_against_itself(three):
+    with pytest.raises(IfqaError, match="experiment a is named twice"):
+        comparisons(three[0], [three[1], three[0]])
+
+
+def test_the_screen_has_a_row_for_each_measure_and_experiment(three):
+    told = drawn(comparisons(three[0], three[1:], "EM").show).splitlines()
+    assert [line.rstrip() for line in told[:3]] == ["A: a", "B: b", "C: c"]
+    assert [line.split()[:3] for line in told[4:7]] == [
+        ["EM", "A", "24.1"],
+        ["B", "48.2", "+24.1"],
+        ["C", "27.7", "+3.6"],
+    ]

@@ -6,8 +6,7 @@ from answered import run_answers
 from ifqa.benchmarks.sample import Sample
 from ifqa.pipeline.upstream import answers_of
 from ifqa.protocols import Measure, SetMeasure
-from ifqa.report.examples import choose, kind_of
-from ifqa.report.screen import show_examples
+from ifqa.report.console import choose, kind_of, show_examples
 from ifqa.scoring.declared import Declared
 from ifqa.scoring.measures.exact_match import EM
 

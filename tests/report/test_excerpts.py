@@ -3,7 +3,7 @@
 import pytest
 
 from ifqa.how import parted
-from ifqa.report.excerpts import excerpt
+from ifqa.report.answers import excerpt
 
 PASSAGE = (
     "left there. Design. The mill was drawn by J. P. Ash of St. Ives. It cost \"nine pounds.\" In 1820 it burned down! "

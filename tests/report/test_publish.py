@@ -14,11 +14,11 @@ from ifqa.config.variants import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.report import results
-from ifqa.report.compare import compare
+from ifqa.report.compare import comparison
+from ifqa.report.overview import figures
 from ifqa.report.publish import BEGIN, END, PAGE, RESULTS, publish
-from ifqa.report.records import RECORDS
 from ifqa.report.results import Result
-from ifqa.report.results_page import figures
+from ifqa.report.results_log import RECORDS
 from ifqa.scoring.stored import read_scores
 from ifqa.storage.resources import list_resources
 
@@ -266,9 +266,9 @@ def test_two_readers_are_compared_in_confidence():
     answers = {n: "Ann" if n < 4 else "Bob" for n in range(8)}
     knows = scored("knows", answers=answers, confidences={n: 0.9 - n / 10 for n in range(8)})
     errs = scored("errs", answers=answers, confidences={n: 0.1 + n / 10 for n in range(8)})
-    found = {one.measure: one for one in compare(knows, errs)}
+    found = {one.measure: one for one in comparison(knows, errs).differences}
     assert (found["EM-50"].first, found["EM-50"].second, found["EM-50"].won) == (100.0, 0.0, None)
     assert found["AURC"].more > 50
     assert found["EM"].more == 0
     none = scored("none", answers=answers)
-    assert {one.measure for one in compare(knows, none)} == {"EM", "F1", "contains"}
+    assert {one.measure for one in comparison(knows, none).differences} == {"EM", "F1", "contains"}

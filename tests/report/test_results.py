@@ -13,9 +13,8 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.plugins import load
 from ifqa.report import results
-from ifqa.report.made import identities
-from ifqa.report.records import RECORDS, read_records, sealed
 from ifqa.report.results import needs, updated
+from ifqa.report.results_log import RECORDS, identities, read_records, sealed
 from ifqa.storage.files import json_line
 from ifqa.storage.resources import BUNDLED
 

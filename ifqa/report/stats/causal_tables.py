@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ifqa.benchmarks.causalqa.rules import TABLE
 from ifqa.progress import counted
+from ifqa.report.sanitize import plain
 from ifqa.report.stats.causal import (
     ANY,
     NAMES,
@@ -15,7 +16,6 @@ from ifqa.report.stats.causal import (
     Measured,
     judged,
 )
-from ifqa.report.terminal import plain
 from ifqa.scoring.statistics import Interval
 
 if TYPE_CHECKING:

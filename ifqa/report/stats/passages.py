@@ -15,8 +15,8 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.provenance import up_to_date_passages
 from ifqa.progress import bar
 from ifqa.records import Question
-from ifqa.report.figures import check_figure, save, without_formulas
-from ifqa.report.terminal import plain
+from ifqa.report.plots import check_figure, save, without_formulas
+from ifqa.report.sanitize import plain
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
 from ifqa.scoring.measures.covers import COVERED_SHARE
 from ifqa.workers.tasks import run

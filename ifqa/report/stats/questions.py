@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import Benchmark
-from ifqa.report.figures import check_figure, save, without_formulas
+from ifqa.report.plots import check_figure, save, without_formulas
+from ifqa.report.sanitize import plain
 from ifqa.report.stats.counts import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
-from ifqa.report.terminal import plain
 from ifqa.retrieval.clauses import split_question
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from ifqa.benchmarks.causalqa.typology import label
 from ifqa.errors import IfqaError
 from ifqa.formats.rows import read_asked
 from ifqa.progress import counted
+from ifqa.report.sanitize import plain
 from ifqa.report.stats.causal_tables import interval_cell
-from ifqa.report.terminal import plain
 from ifqa.scoring.statistics import share_interval
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ifqa.benchmarks.wiqa.layouts import read_graphs
 from ifqa.benchmarks.wiqa.made import FOLDER, SAMPLE
 from ifqa.benchmarks.wiqa.release import CHOICES, Item, check_label, read_items, read_topics
 from ifqa.errors import IfqaError
-from ifqa.report.terminal import plain
+from ifqa.report.sanitize import plain
 from ifqa.storage.files import read_jsonl
 
 if TYPE_CHECKING:

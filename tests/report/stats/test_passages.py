@@ -13,8 +13,8 @@ from ifqa.config.corpus import Corpus
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.records import Question
-from ifqa.report import figures
-from ifqa.report.figures import check_figure
+from ifqa.report import plots
+from ifqa.report.plots import check_figure
 from ifqa.report.stats import passages as report
 from ifqa.report.stats.passages import at_least, bars, draw, measure, show, stats_json
 from ifqa.scoring.measures.covers import covers
@@ -201,6 +201,6 @@ def test_a_figure_of_another_suffix_is_refused(tmp_path):
 
 
 def test_a_figure_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "find_spec", lambda name: None)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     with pytest.raises(IfqaError, match=r"pip install 'ifqa\[notebooks\]'"):
         check_figure(tmp_path / "stats.svg")

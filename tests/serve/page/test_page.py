@@ -12,7 +12,7 @@ import pytest
 from browser import CHROMIUM, browser
 
 import ifqa.serve.page
-from ifqa.report.page import COLOURS
+from ifqa.report.html_page import COLOURS
 
 FOLDER = Path(ifqa.serve.page.__file__).parent
 KINDS = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}

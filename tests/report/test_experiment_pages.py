@@ -16,10 +16,10 @@ from ifqa.formats.qrels import read_qrels
 from ifqa.formats.runs import read_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.upstream import questions_of
-from ifqa.report.pages import export, exported, pages
+from ifqa.report.experiment_pages import export, exported, pages
 from ifqa.report.publish import publish
-from ifqa.report.records import read_records
 from ifqa.report.results import Result, gather
+from ifqa.report.results_log import read_records
 
 FOLDER = Path("docs/results")
 MEAN = {"value": 50.0, "low": 40.0, "high": 60.0}

@@ -1,4 +1,4 @@
-"""Curves of recall as SVG: points, labels and limits of the axis."""
+"""Figures as SVG: curves, and scores with intervals: points, labels, limits of the axis."""
 
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.report.curves import (
+from ifqa.report.svg import (
     COLOURS,
+    RECALL,
+    RELIABILITY,
+    RISK,
     Curve,
-    recall_curve,
-    recall_svg,
-    reliability_curve,
-    reliability_svg,
-    risk_curve,
-    risk_svg,
+    curves_svg,
+    intervals_svg,
     spread,
 )
 
@@ -28,7 +27,7 @@ def curve(label, start):
 
 
 def drawn(*curves, title="Recall"):
-    return ElementTree.fromstring(recall_svg(title, curves))
+    return ElementTree.fromstring(curves_svg(title, curves, RECALL))
 
 
 def lines(figure):
@@ -42,14 +41,6 @@ def luminance(colour):
     parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def test_a_curve_is_a_measure_at_every_k_in_order():
-    mean = {"value": 50.0, "low": 40.0, "high": 60.0}
-    measures = {"gold_any@20": mean, "gold_any@5": mean, "gold_all@5": mean, "EM": mean, "gold_any": mean}
-    assert recall_curve("BM25", measures, "gold_any") == Curve("BM25", ((5, 50.0, 40.0, 60.0), (20, 50.0, 40.0, 60.0)))
-    assert recall_curve("BM25", measures, "gold_all").points == ((5, 50.0, 40.0, 60.0),)
-    assert recall_curve("BM25", measures, "answer") is None
 
 
 def test_points_lie_where_their_numbers_are():
@@ -131,13 +122,13 @@ def test_it_says_its_numbers_to_who_cannot_see_it():
 
 
 def test_the_same_numbers_give_the_same_bytes():
-    assert recall_svg("Recall", [curve("BM25", 50)]) == recall_svg("Recall", [curve("BM25", 50)])
+    assert curves_svg("Recall", [curve("BM25", 50)], RECALL) == curves_svg("Recall", [curve("BM25", 50)], RECALL)
 
 
 @pytest.mark.parametrize("curves", [[], [Curve("empty", ())]])
 def test_a_figure_of_nothing_is_refused(curves):
     with pytest.raises(ValueError, match="at least one curve"):
-        recall_svg("Recall", curves)
+        curves_svg("Recall", curves, RECALL)
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=15).map(sorted))
@@ -154,14 +145,12 @@ def test_labels_that_have_no_room_share_it():
     assert spread([50.0] * 5, 40, 0, 100) == pytest.approx([0, 25, 50, 75, 100])
 
 
-SURENESS = {
-    "risks": [{"coverage": float(n), "value": n / 2, "low": n / 4, "high": n / 1.5} for n in range(5, 101, 5)],
-    "bins": [{"questions": 7, "confidence": n, "value": n, "low": n - 5, "high": n + 5} for n in (10.0, 50.0, 90.0)],
-}
+RISKS = tuple((float(n), n / 2, n / 4, n / 1.5) for n in range(5, 101, 5))
+BINS = tuple((n, n, n - 5, n + 5) for n in (10.0, 50.0, 90.0))
 
 
 def test_risk_rises_evenly_along_an_even_axis_of_coverage():
-    figure = ElementTree.fromstring(risk_svg("Risk", [risk_curve("span", SURENESS)]))
+    figure = ElementTree.fromstring(curves_svg("Risk", [Curve("span", RISKS)], RISK))
     (line,) = lines(figure)
     assert len(line) == 20
     for one in (0, 1):
@@ -171,10 +160,48 @@ def test_risk_rises_evenly_along_an_even_axis_of_coverage():
 
 
 def test_a_well_calibrated_curve_lies_on_the_diagonal():
-    figure = ElementTree.fromstring(reliability_svg("EM", [reliability_curve("span", SURENESS)]))
+    figure = ElementTree.fromstring(curves_svg("EM", [Curve("span", BINS)], RELIABILITY))
     (line,) = lines(figure)
     (path,) = [one.get("d") for one in figure.iter(f"{SVG}path") if one.get("stroke-dasharray") == "4 4"]
     (x, y), (to_x, to_y) = (map(float, end.split()) for end in path[1:].split("L"))
     for at, height in line:
         assert height == pytest.approx(y + (at - x) / (to_x - x) * (to_y - y), abs=0.2)
     assert "span: 10.0 at 10, 50.0 at 50, 90.0 at 90" in "".join(figure.itertext())
+
+
+def texts(figure):
+    return [one.text for one in figure.iter(f"{SVG}text")]
+
+
+@given(st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3).map(sorted), min_size=1, max_size=5))
+def test_every_interval_lies_within_the_figure_and_the_ticks_around_it(values):
+    rows = {f"row {n}": {"EM": (middle, low, high)} for n, (low, middle, high) in enumerate(values)}
+    figure = ElementTree.fromstring(intervals_svg("Scores", rows, ["EM"]))
+    ticks = [int(one) for one in texts(figure) if one.isdigit()]
+    assert ticks[0] <= min(low for low, _, _ in values)
+    assert ticks[-1] >= max(high for _, _, high in values)
+    assert 0 <= ticks[0] < ticks[-1] <= 100
+    whiskers = [one.get("d") for one in figure.iter(f"{SVG}path") if one.get("stroke-width") == "1.75"]
+    assert len(whiskers) == len(values)
+    for path in whiskers:
+        left, right = (float(one.split(" ")[0]) for one in path[1:].split("H"))
+        assert 200 <= left <= right <= 640
+
+
+def test_each_measure_has_a_legend_and_the_first_its_value():
+    rows = {"mine <b>": {"EM": (41.6, 38.0, 45.1), "F1": (50.0, 46.0, 54.0)}, "other": {}}
+    svg = intervals_svg("EM and F1", rows, ["EM", "F1"])
+    figure = ElementTree.fromstring(svg)
+    assert [one for one in texts(figure) if one in ("EM", "F1", "mine <b>", "other", "41.6")] == [
+        "EM", "F1", "mine <b>", "41.6", "other",
+    ]  # fmt: skip
+    description = figure.find(f"{SVG}desc").text
+    assert "mine <b>: EM 41.6 (38.0 to 45.1), F1 50.0 (46.0 to 54.0). other: no score." in description
+    assert "<b>" not in svg
+
+
+def test_a_figure_without_rows_or_measures_is_refused():
+    with pytest.raises(ValueError, match="at least one row"):
+        intervals_svg("Scores", {}, ["EM"])
+    with pytest.raises(ValueError, match="one to three measures"):
+        intervals_svg("Scores", {"a": {}}, [])

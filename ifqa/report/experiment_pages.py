@@ -13,9 +13,11 @@ from ifqa.errors import IfqaError
 from ifqa.formats.qrels import read_qrels
 from ifqa.pipeline.convert import convert
 from ifqa.progress import duration
-from ifqa.report.readers import reader_grid
+from ifqa.report.leaderboard import readers
+from ifqa.report.result_tables import result_tables, verdict_of
 from ifqa.report.results import Result
-from ifqa.report.table import Grid, grids, markdown_table, plain_cell, verdict_of
+from ifqa.report.sanitize import plain_cell
+from ifqa.report.table import Table
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.summary import Content, Part, partial
 from ifqa.storage.files import create, write
@@ -146,13 +148,11 @@ def _stale(path: Path, what: str, one: Result, folder: Path) -> IfqaError:
 def _index(results: Sequence[Result]) -> str:
     linked = {one.experiment.name: f"[{one.experiment.name}]({one.experiment.name}.md)" for one in results}
     sections = [_INDEX]
-    for grid in [*reader_grid(results), *grids(results)]:
-        table = markdown_table(grid)
+    for table in [*readers(results), *result_tables(results)]:
+        text = table.section()
         for name, link in linked.items():
-            table = table.replace(f"\n| {name} |", f"\n| {link} |")
-        sections.append(
-            f"## {plain_cell(grid.title)}\n\n{table}" + (f"\n{plain_cell(grid.note)}\n" if grid.note else "")
-        )
+            text = text.replace(f"\n| {name} |", f"\n| {link} |")
+        sections.append(text)
     return "\n".join(sections)
 
 
@@ -250,4 +250,4 @@ def _files(one: Result, run: str, qrels: str) -> str:
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return markdown_table(Grid("", "", tuple(columns), tuple(map(tuple, rows))))
+    return Table("", "", tuple(columns), tuple(map(tuple, rows))).markdown()

@@ -6,7 +6,6 @@ figures as images: an SVG in an image runs no script and fetches nothing.
 """
 
 import hashlib
-import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -14,11 +13,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from ifqa.report.html_table import parted, table
-from ifqa.report.table import Grid
+from ifqa.report.sanitize import json_text
+from ifqa.report.table import Table
 
 COLOURS = Path(__file__).with_name("colours.css")  # the page to ask on has them too
-_UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -101,13 +99,13 @@ class Section:
     """A table of the page, and its figures.
 
     Attributes:
-        grid: the table; its texts are plain text.
-        figures: SVG that this program made (`ifqa.report.curves`); inserted unescaped.
+        table: the table; its texts are plain text.
+        figures: SVG that this program made (`ifqa.report.svg`); inserted unescaped.
         done: whether anything of it was run; what was not stands folded at the end.
         compact: whether it is folded although it was run.
     """
 
-    grid: Grid
+    table: Table
     figures: tuple[str, ...] = ()
     done: bool = True
     compact: bool = False
@@ -117,7 +115,7 @@ def page_text(
     sections: Sequence[Section],
     browsed: Mapping[str, object],
     about: str = "",
-    summary: Grid | None = None,
+    summary: Table | None = None,
     legend: Mapping[str, str] | None = None,
     served: bool = False,
 ) -> str:
@@ -134,12 +132,12 @@ def page_text(
     files = (COLOURS, *map(COLOURS.with_name, ("page.css", "page.js")))
     colours, own, script = (path.read_text(encoding="utf-8") for path in files)
     style = f"{colours}\n{own}"
-    names = _anchors([one.grid.title for one in sections])
+    names = _anchors([one.table.title for one in sections])
     named = list(zip(names, sections, strict=True))
-    contents = [(name, one.grid.title) for name, one in named if one.done and not one.compact]
+    contents = [(name, one.table.title) for name, one in named if one.done and not one.compact]
     parts = [_section(name, one) for name, one in named if one.done and not one.compact]
-    folded = [_folded(name, one.grid) for name, one in named if one.done and one.compact and one.grid.rows]
-    missing = [_folded(name, _missing(one.grid)) for name, one in named if not one.done]
+    folded = [_folded(name, one.table) for name, one in named if one.done and one.compact and one.table.rows]
+    missing = [_folded(name, _missing(one.table)) for name, one in named if not one.done]
     scripts = ""
     if browsed.get("splits"):
         parts.append(_BROWSER)
@@ -178,12 +176,6 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def json_text(value: object) -> str:
-    """JSON that is safe in a `script` element: nothing in it ends the element, and lone surrogates are escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
 def _anchors(titles: Sequence[str]) -> list[str]:
     """An anchor for each table, made of its title; no two are the same."""
     names: list[str] = []
@@ -195,15 +187,13 @@ def _anchors(titles: Sequence[str]) -> list[str]:
     return names
 
 
-def _missing(grid: Grid) -> Grid:
+def _missing(table: Table) -> Table:
     """The rows not run of a table with verdicts; a table without is whole."""
-    return parted(grid)[2] if "verdict" in grid.columns else grid
+    return table.parted()[2] if "verdict" in table.columns else table
 
 
-def _summary(grid: Grid) -> str:
-    return (
-        f'<section id="summary" class="summary">\n<h2>{escape(grid.title)}</h2>\n{table(grid)}{_note(grid)}</section>'
-    )
+def _summary(table: Table) -> str:
+    return f'<section id="summary" class="summary">\n<h2>{escape(table.title)}</h2>\n{table.html()}{_note(table)}</section>'
 
 
 def _contents(contents: Sequence[tuple[str, str]]) -> str:
@@ -221,27 +211,27 @@ def _legend(legend: Mapping[str, str]) -> str:
     )
 
 
-def _note(grid: Grid) -> str:
-    return "".join(f'<p class="note">{escape(line)}</p>\n' for line in grid.note.splitlines() if line.strip())
+def _note(table: Table) -> str:
+    return "".join(f'<p class="note">{escape(line)}</p>\n' for line in table.note.splitlines() if line.strip())
 
 
 def _section(name: str, section: Section) -> str:
-    whole, part, missing = parted(section.grid)
+    whole, part, missing = section.table.parted()
     title = escape(whole.title)
-    inner = [f'<section id="{name}">\n<h2>{title}</h2>\n{table(whole)}{_note(whole)}']
+    inner = [f'<section id="{name}">\n<h2>{title}</h2>\n{whole.html()}{_note(whole)}']
     if len(part.columns) > 1 and part.rows:
-        inner.append(_details("Over parts of the questions", table(part, f"{part.title}, over parts of the questions")))
+        inner.append(_details("Over parts of the questions", part.html(f"{part.title}, over parts of the questions")))
     if missing.rows:
         told = f"{len(missing.rows)} not run: what they need"
-        inner.append(_details(told, table(missing, f"{missing.title}, not run")))
+        inner.append(_details(told, missing.html(f"{missing.title}, not run")))
     if section.figures:
         shown = "".join(f'<figure tabindex="0">{svg}</figure>\n' for svg in section.figures)
         inner.append(f'<div class="figures">\n{shown}</div>\n')
     return f"{''.join(inner)}</section>"
 
 
-def _folded(name: str, grid: Grid) -> str:
-    return _details(grid.title, f"{table(grid)}{_note(grid)}", f' id="{name}"')
+def _folded(name: str, table: Table) -> str:
+    return _details(table.title, f"{table.html()}{_note(table)}", f' id="{name}"')
 
 
 def _details(title: str, inner: str, attributes: str = "") -> str:

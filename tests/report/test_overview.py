@@ -3,8 +3,8 @@
 import pytest
 from answered import run_answers
 
+from ifqa.report.overview import results_page
 from ifqa.report.publish import PAGE, publish
-from ifqa.report.results_page import results_page
 
 
 @pytest.fixture

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_experiments import benchmark, ctxs, scored
 
-from ifqa.report import page as module
-from ifqa.report.browse import browse
-from ifqa.report.curves import Curve, recall_svg
-from ifqa.report.page import Section, json_text, page_text
-from ifqa.report.table import Grid
+from ifqa.report import html_page as module
+from ifqa.report.html_page import Section, page_text
+from ifqa.report.question_browser import browse
+from ifqa.report.sanitize import json_text
+from ifqa.report.svg import RECALL, Curve, curves_svg
+from ifqa.report.table import Table
 
 HOSTILE = (
     "<script>window.hacked=1</script>",
@@ -74,7 +75,7 @@ def tiny(hostile=""):
 
 
 def grid(*rows, title="Scores", note="", columns=("experiment", "EM", "verdict")):
-    return Grid(title, note, columns, rows)
+    return Table(title, note, columns, rows)
 
 
 def written(path, grids=(), figures=(), browsed=None, about="", **more):
@@ -98,7 +99,7 @@ def test_only_the_pages_own_script_and_style_may_run(tmp_path):
 
 
 def test_nothing_is_fetched_and_no_attribute_is_code(tmp_path):
-    figure = recall_svg("Recall", [Curve("x", ((1, 5.0, 4.0, 6.0),))])
+    figure = curves_svg("Recall", [Curve("x", ((1, 5.0, 4.0, 6.0),))], RECALL)
     parsed = Parsed(written(tmp_path, [grid(("a", "1", "OK"))], [figure], tiny()))
     assert {tag for tag, _ in parsed.elements}.isdisjoint({"link", "img", "iframe", "object", "base", "form"})
     names = {name for _, attrs in parsed.elements for name in attrs}
@@ -185,7 +186,7 @@ def test_scores_stand_apart_from_their_intervals(tmp_path):
 
 def test_what_was_not_run_is_folded_with_what_it_needs(tmp_path):
     rows = [("a", "1", "OK", "3"), ("b", "", "not run: needs a GPU", ""), ("c", "", "not run", "")]
-    part = Grid("Scores", "", ("experiment", "EM", "verdict", "EM, hard"), tuple(rows), ("EM, hard",))
+    part = Table("Scores", "", ("experiment", "EM", "verdict", "EM, hard"), tuple(rows), ("EM, hard",))
     parsed = Parsed(written(tmp_path, [part]))
     assert parsed.texts["summary"] == ["Legend", "Over parts of the questions", "2 not run: what they need"]
     assert parsed.texts["td"] == ["1", "3", "a GPU", "nothing more"]
@@ -261,10 +262,10 @@ def report(tmp_path_factory):
     browsed["splits"][0]["questions"][0]["e"][0]["u"] = [[NASTY, 2, [0, 1]]]
     browsed["splits"].append(tiny(NASTY)["splits"][0])
     rows = [(f"experiment-{n} {NASTY}", "41.6 [38.0, 45.1]", "off") for n in range(3)]
-    wide = Grid(
+    wide = Table(
         "Wide", NASTY, tuple(f"column number {n}" for n in range(30)), (("experiment", *["41.6 [38.0, 45.1]"] * 29),)
     )
-    figure = recall_svg(NASTY, [Curve(NASTY, ((1, 50.0, 45.0, 55.0), (5, 60.0, 55.0, 65.0)))])
+    figure = curves_svg(NASTY, [Curve(NASTY, ((1, 50.0, 45.0, 55.0), (5, 60.0, 55.0, 65.0)))], RECALL)
     return written(folder, [grid(*rows), wide], [figure], browsed, about=NASTY)
 
 

@@ -1,32 +1,47 @@
 """What the command line prints: scores, and lists of experiments, corpora and plugins."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Drawing
 
 from ifqa.config.declared import declared_for
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment, load_experiment
+from ifqa.corpus.screening import KEYWORDS, Drawn
 from ifqa.errors import IfqaError
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.ready import is_scored, missing
+from ifqa.pipeline.screen import GoldScreened
 from ifqa.pipeline.upstream import answers_of, predictions_of, questions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import complain, printable
 from ifqa.report.answers import print_answer
-from ifqa.report.examples import choose
-from ifqa.report.made import stage_record
+from ifqa.report.results_log import stage_record
+from ifqa.report.sanitize import plain
 from ifqa.report.scores import Scores, value_of
-from ifqa.report.terminal import plain
+from ifqa.report.table import Table
 from ifqa.scoring.declared import GOLD_READ, Declared
 from ifqa.scoring.stored import read_rows, read_scores
-from ifqa.scoring.summary import Content, partial
+from ifqa.scoring.summary import Content, Row, partial, score_in
 from ifqa.spending import Usage
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import list_resources
+
+RIGHT, WRONG, PARTLY, ABSTAINED, NONE = "right", "wrong", "partly right", "abstained", "no answer"
+_COMPUTED = "computed"  # whatever its kind
+TURNS = (
+    RIGHT,
+    WRONG,
+    _COMPUTED,
+    ABSTAINED,
+    PARTLY,
+    NONE,
+)  # the kinds of questions that `ifqa run --show N` shows in turn
+_ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifqa's own, `file`
+_LONGEST = 300  # characters of a passage that `ifqa screen` leaves out
 
 
 def show_scores(experiment: Experiment, folder: Path) -> int:
@@ -39,7 +54,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
             console.print()
-        console.print(table)
+        table.show(console)
     low = any(one.best == "low" for one in by.answers)
     worst = "0, or 1 where low is best, as an arrow marks" if low else "0"
     line = f"{scores['questions']:,} questions, {scores['n_failed']} failed (a failure scores {worst})"
@@ -185,13 +200,10 @@ def _state(name: str) -> dict[str, object]:
     return {"state": "scored" if is_scored(experiment) else "needs" if needs else "ready", "needs": needs}
 
 
-_ANY = "any .csv or .jsonl"  # the splits of a benchmark that lists none: of ifqa's own, `file`
-
-
 def show_list() -> None:
     """Print what `list_json` gives: a table of experiments, a table of corpora, and a line for each other kind."""
     console, listed = Console(highlight=False), list_json()
-    table = Table(title="experiments", title_justify="left", show_header=False)
+    table = Drawing(title="experiments", title_justify="left", show_header=False)
     for name, listing in listed.pop("experiments").items():
         needs = f"needs {', '.join(listing['needs'])}" if listing["state"] == "needs" else listing["state"]
         table.add_row(plain(name), plain(listing["about"]), plain(needs))
@@ -199,7 +211,7 @@ def show_list() -> None:
     console.print(
         "scored: it was scored here; ready: it can run here; else what it needs first (ifqa check NAME says more)"
     )
-    table = Table(title="corpora", title_justify="left", show_header=False)
+    table = Drawing(title="corpora", title_justify="left", show_header=False)
     for name, about in listed.pop("corpora").items():
         table.add_row(plain(name), plain(about))
     console.print(table)
@@ -224,3 +236,95 @@ def show_variants(found: Sequence[Variant], removed: bool) -> None:
         print("no variants here")
     elif not removed:
         print(f"{decimal(free)} would be free; remove them with: ifqa clean --yes")
+
+
+def kind_of(row: Row, by: Declared) -> str:
+    """Right, wrong and so on, by the benchmark's headline measure of single answers; empty if none was taken of this row.
+
+    An answer that is neither best nor worst is partly right.
+
+    Args:
+        row: a row of `per_question.jsonl` of an experiment with a reader.
+        by: what scores the experiment.
+    """
+    if row.get("failed"):
+        return NONE
+    if row.get("abstained"):
+        return ABSTAINED
+    key = by.headline([one.name for one in by.answers if one.name in row])
+    if not key:
+        return ""
+    score, best = score_in(row, key), by.best(key)
+    return RIGHT if score == best else WRONG if score == 1 - best else PARTLY
+
+
+def choose(rows: Iterable[Row], by: Declared, count: int, computed: Collection[str] = ()) -> dict[str, str]:
+    """Question id -> its kind, for `count` questions, in the order in which they are shown.
+
+    In turn the first question of each of `TURNS` that was not chosen yet, in the questions' order. `computed` are the ids of the
+    questions with a computed answer.
+    """
+    kinds = {str(row["id"]): kind_of(row, by) for row in rows}
+    left: dict[str, list[str]] = {turn: [] for turn in (*TURNS, "")}
+    for question_id, kind in reversed(kinds.items()):  # the next one is the last of its list
+        left[kind].append(question_id)
+        if question_id in computed:
+            left[_COMPUTED].append(question_id)
+    chosen: dict[str, str] = {}
+    while len(chosen) < min(count, len(kinds)):
+        for several in left.values():
+            while several and several[-1] in chosen:
+                several.pop()
+            if several and len(chosen) < count:
+                question_id = several.pop()
+                chosen[question_id] = kinds[question_id]
+    return chosen
+
+
+def screened_json(drawn: Drawn, gold: Mapping[str, GoldScreened], examples: int) -> dict[str, object]:
+    """Counts and shares, and examples, as JSON data."""
+    kept = drawn.keywords.total()
+    return {
+        "passages": drawn.passages,
+        "kept": kept,
+        "share": kept / drawn.passages,
+        "keywords": {name: drawn.keywords[name] for name in KEYWORDS},
+        "gold": {
+            split: {"passages": len(one.kept) + len(one.left), "kept": len(one.kept), "share": _number(one.share)}
+            for split, one in gold.items()
+        },
+        "kept_examples": [
+            {"id": passage.id, "keyword": why.keyword, "sentence": why.sentence}
+            for _, passage, why in drawn.kept[:examples]
+        ],
+        "left_examples": [{"id": passage.id, "text": passage.text} for _, passage in drawn.left[:examples]],
+    }
+
+
+def _number(share: float) -> float | None:
+    return share if share == share else None
+
+
+def show_screened(name: str, drawn: Drawn, gold: Mapping[str, GoldScreened], examples: int) -> None:
+    """Print the share of passages that `ifqa screen` keeps, by keyword and of gold passages, and examples each way."""
+    console = Console(highlight=False)
+    kept, total = drawn.keywords.total(), drawn.passages
+    rows = [(name, f"{total:,}", f"{kept:,}", f"{100 * kept / total:.1f}")]
+    for keyword in KEYWORDS:
+        count = drawn.keywords[keyword]
+        rows.append((f"  {keyword}", "", f"{count:,}", f"{100 * count / total:.1f}"))
+    for split, judged in gold.items():
+        counts = (f"{len(judged.kept) + len(judged.left):,}", f"{len(judged.kept):,}")
+        rows.append((f"gold of {split}", *counts, f"{100 * judged.share:.1f}"))
+    Table("", "", ("", "passages", "kept", "%"), tuple(rows)).show(console, gap=2)
+    if examples:
+        console.print("\n[italic]kept: keyword, sentence[/italic]")
+        for _, passage, why in drawn.kept[:examples]:
+            console.print(f"{plain(passage.id)}  [bold]{why.keyword}[/bold]  {plain(why.sentence)}", soft_wrap=True)
+        console.print("\n[italic]left out[/italic]")
+        for _, passage in drawn.left[:examples]:
+            console.print(f"{plain(passage.id)}  {plain(passage.text[:_LONGEST])} …", soft_wrap=True)
+    for split, one in gold.items() if examples else ():
+        console.print(f"\n[italic]gold passages of {plain(split)} that are left out[/italic]")
+        for text in one.left[:examples]:
+            console.print(f"{plain(text[:_LONGEST])} …", soft_wrap=True)

@@ -26,8 +26,9 @@ the second on, is marked; a text without marks is a string. For each benchmark a
 Empty values are left out of entries of "p" and "e".
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import TypedDict, cast
 
 from ifqa.config.declared import declared_for
@@ -36,16 +37,19 @@ from ifqa.how import How, parted
 from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, steps_of
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage, Prediction, Question, Step
-from ifqa.report.pieces import Pieces, answer_spans, cut
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.declared import Declared, joined
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
+from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.artifacts import read_manifest
 
 SHOWN = 5  # passages shown of an experiment without a reader
+
+
+Pieces = str | list[str]
 
 
 class _Read(TypedDict, total=False):
@@ -272,3 +276,70 @@ def _place(prediction: Prediction, passages: Sequence[Passage]) -> _Entry:
             edges = [*accumulate(len(piece.encode("utf-16-le", "surrogatepass")) // 2 for piece in pieces)]
             return {"o": [number, *edges[:-1]]}
     return {}
+
+
+def cut(text: str, spans: Sequence[tuple[int, int]]) -> Pieces:
+    """The text in pieces, the spans (rising, apart) at the odd places; the text itself if there are no spans."""
+    if not spans:
+        return text
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    return [text[start:end] for start, end in pairwise(edges)]
+
+
+def answer_spans(text: str, answers: Collection[str]) -> list[tuple[int, int]]:
+    """The places of answers in a text, token by token: (start, end) in characters, rising; touching spans are joined.
+
+    There is a span exactly if `scoring.measures.has_answer` is true. A span never separates a letter from its accents.
+    """
+    if not has_answer(text, answers):
+        return []
+    tokens = _tokens(text)
+    line, number_at = " ", {}
+    for number, (token, _, _) in enumerate(tokens):
+        number_at[len(line) - 1] = number
+        line += f"{token} "
+    number_at[len(line) - 1] = len(tokens)
+    found: list[tuple[int, int]] = []
+    for wanted in {tuple(token for token, _, _ in _tokens(answer)) for answer in answers} - {()}:
+        phrase = f" {' '.join(wanted)} "
+        place = line.find(phrase)
+        while place >= 0:
+            first, last = number_at[place], number_at[place + len(phrase) - 1] - 1
+            found.append((tokens[first][1], tokens[last][2]))
+            place = line.find(phrase, place + 1)
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
+def _tokens(text: str) -> list[tuple[str, int, int]]:
+    """The tokens that `has_answer` compares, each with its start and end in the text before NFD."""
+    tokens: list[tuple[str, int, int]] = []
+    joins = False  # whether a letter, number or mark continues the last token
+    for start, end in _clusters(text):
+        for char in unicodedata.normalize("NFD", text[start:end]):
+            kind = unicodedata.category(char)[0]
+            if kind in "ZC":
+                joins = False
+            elif joins and kind in "LNM":
+                tokens[-1] = (tokens[-1][0] + char, tokens[-1][1], end)
+            else:
+                tokens.append((char, start, end))
+                joins = kind in "LNM"
+    return [(token.lower(), start, end) for token, start, end in tokens]
+
+
+def _clusters(text: str) -> Iterator[tuple[int, int]]:
+    """The parts of a text that NFD treats separately: a character and the marks after it, which NFD may reorder."""
+    start = 0
+    for place in range(1, len(text)):
+        char = text[place]
+        if char < "\u0300" or not unicodedata.combining(unicodedata.normalize("NFD", char)[0]):
+            yield start, place
+            start = place
+    if text:
+        yield start, len(text)

@@ -15,8 +15,7 @@ from ifqa.errors import IfqaError
 from ifqa.how import Calculation, How, Term
 from ifqa.pipeline import stages
 from ifqa.pipeline.upstream import questions_of, steps_of
-from ifqa.report.browse import browse
-from ifqa.report.pieces import answer_spans, cut
+from ifqa.report.question_browser import answer_spans, browse, cut
 from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
 

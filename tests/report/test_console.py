@@ -13,9 +13,9 @@ from ifqa.pipeline.clean import Variant
 from ifqa.protocols import Measure, Subset
 from ifqa.records import Answer, Passage, Question
 from ifqa.report.answers import answer_json, show_answer
+from ifqa.report.console import list_json, show_list, show_scores, show_variants
+from ifqa.report.sanitize import mark_parts
 from ifqa.report.scores import Scores, interval_of, scores_of
-from ifqa.report.screen import list_json, show_list, show_scores, show_variants
-from ifqa.report.terminal import mark_parts
 from ifqa.scoring.declared import Declared
 
 
@@ -123,7 +123,7 @@ def test_a_list_of_splits_leaves_out_their_parts(monkeypatch, capsys):
         "corpora": {},
         "benchmarks": {"causalqa": ["valid", "valid/paq", "mine"], "own": ["a/b"]},
     }
-    monkeypatch.setattr("ifqa.report.screen.list_json", lambda: found)
+    monkeypatch.setattr("ifqa.report.console.list_json", lambda: found)
     show_list()
     assert "benchmarks: causalqa (valid, mine), own (a/b)" in capsys.readouterr().out
 

@@ -1,9 +1,9 @@
-"""The summary of all results: the best row of each split, beside the best published score."""
+"""The summary of all results: the best row of each split, beside the best published score; and every measured reader."""
 
 import pytest
 
 from ifqa.config.experiment import parse_experiment
-from ifqa.report.best import summary
+from ifqa.report.leaderboard import readers, summary
 from ifqa.report.results import Result
 
 MADE = {"at": "2026-11-21T08:00:00+00:00", "hardware": "2 cores", "passages": 1234}
@@ -73,3 +73,38 @@ def test_own_measurements_and_single_questions_are_no_published_scores():
 def test_a_row_with_expected_values_has_their_verdict():
     [row] = rows(result("mine", 45.0, expected={"EM": {"value": 45.2, "tolerance": 1, "source": "this project"}}))
     assert row["verdict"] == "OK"
+
+
+SAMPLE = {"benchmark": "sample", "split": "dev"}
+GOLD = SAMPLE | {"retriever": {"name": "gold"}, "corpus": ""}
+
+
+def reader_rows(*results):
+    return [row[:-1] if len(results) == 1 else row for table in readers(results) for row in table.rows]
+
+
+def test_each_measured_reader_has_a_row_for_its_questions_and_passages():
+    assert reader_rows(result("open", 60.0, **SAMPLE), result("gold", 70.0, **GOLD), result("undone", **GOLD)) == [
+        ("sample dev", "given", "extractive", "EM", "70.0 [66.0, 74.0]", "gold"),
+        ("sample dev", "retrieved from sample", "extractive", "EM", "60.0 [56.0, 64.0]", "open"),
+    ]
+
+
+def test_no_score_decides_which_of_several_experiments_is_shown():
+    partly = result("a", 80.0, of=99, **GOLD)
+    assert reader_rows(result("b", 70.0, **GOLD), result("c", 75.0, **GOLD), partly)[0][-1] == "b"
+    assert reader_rows(partly)[0][-1] == "80.0 [76.0, 84.0] PARTIAL: 83 of 99 questions"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        result("mine+k=5", 60.0),
+        result("one", 60.0, questions=["ifqa/full-dev/3"]),
+        result("seen", 60.0, made=MADE | {"trained_on_them": True}),
+        result("undone"),
+    ],
+    ids=lambda other: other.experiment.name,
+)
+def test_what_is_not_comparable_has_no_row(other):
+    assert readers([other]) == []

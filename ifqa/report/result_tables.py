@@ -1,0 +1,294 @@
+"""The results of experiments as tables, and the texts of RESULTS.md and of a README made of them."""
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from ifqa.config.declared import declared_for
+from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
+from ifqa.config.names import bases
+from ifqa.pipeline.probe import Loss
+from ifqa.progress import duration
+from ifqa.protocols import RankingMeasure
+from ifqa.report.results import Result
+from ifqa.report.table import NOT_RUN, STALE, Table
+from ifqa.scoring import summary
+from ifqa.scoring.declared import GOLD_READ, MACRO, Declared
+
+Cell = Callable[[Result], str]
+
+_MOST = 12  # expected values of an experiment that one cell lists; of more, those of groups stand by group
+_WIDTH = 127  # characters of a line of RESULTS.md's head
+_LOSSES_NOTE = (
+    "The reader read again: without the if-clause, with another question's if-clause, with another question's passages. "
+    "Loss: how much the measure falls over the questions that the probe can change, with its 95% bootstrap interval and p of a "
+    "paired randomisation test. Questions that do not split into two clauses, and in the last probe those without passages, are "
+    "left out before and after alike."
+)
+_HEAD = """# Results
+
+Written by `ifqa report` from finished experiments; a change by hand is lost. `ifqa report --check` fails where this is stale.
+
+Scores are in percent, over all questions of an experiment; a failed question counts as wrong. In brackets stand 95% bootstrap
+intervals; where every question scores the same, the bootstrap knows of no other score, and the interval is that score alone.
+{legend}
+
+The verdict on a score beside what was published or measured before: **OK**, within the tolerance; **near**, the expected value
+lies in the interval; **off**, neither; **model retired**, the model of the published value can be asked no more, and the value
+judges nothing. **PARTIAL**: not all questions of the split. **Not run**, with what it takes. **Stale**: what is here is not of
+what the experiment says now.
+"""
+
+
+def result_tables(results: Sequence[Result]) -> list[Table]:
+    """A table for each heading of the experiments, those with a measured row first, and a table of how they were made."""
+    return [*(table for title, some in by_title(results) for table in tables_of(title, some)), how_made(results)]
+
+
+def by_title(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    """The headings of the experiments, each with its results, those with a measured row first."""
+    titles: dict[str, list[Result]] = {}
+    for result in results:
+        experiment = result.experiment
+        titles.setdefault(experiment.table or f"{experiment.benchmark} {experiment.split}", []).append(result)
+    return sorted(titles.items(), key=lambda pair: (not any(result.scores for result in pair[1]), pair[0]))
+
+
+def tables_of(title: str, results: Sequence[Result]) -> list[Table]:
+    """The table of the results below a heading, and the table of their scores by group if there are groups."""
+    return [_scores(title, results), *_by_group(title, results)]
+
+
+def results_markdown(tables: Iterable[Table], results: Sequence[Result]) -> str:
+    """The text of RESULTS.md: the tables, below an explanation of their columns."""
+    texts = (f'"{name[:1].upper()}{name[1:]}": {about}.' for name, about in legend(results).items())
+    explained = textwrap.fill(" ".join(texts), _WIDTH, break_on_hyphens=False)
+    head = _HEAD.replace("{legend}\n", f"{explained}\n" if explained else "")
+    return "\n".join([head, *(table.section() for table in tables)])
+
+
+def in_readme(results: Iterable[Result]) -> list[Result]:
+    """What was measured on whole splits; without variants, whose files are not kept."""
+    return [
+        result
+        for result in results
+        if result.scores and not summary.partial(result.scores) and not result.experiment.variant
+    ]
+
+
+def readme_table(results: Iterable[Result]) -> str:
+    """The table for a README: what was measured on whole splits, without variants."""
+    chosen = sorted(in_readme(results), key=lambda result: (result.experiment.table, result.experiment.name))
+    columns: dict[str, Cell] = {
+        "experiment": lambda result: result.experiment.about.removesuffix(".") or result.experiment.name,
+        "passages": _passages,
+    }
+    columns |= _rankings(chosen) | _answers(chosen)
+    columns["command"] = lambda result: f"`ifqa run {result.experiment.name}`"
+    rows = tuple(tuple(cell(result) for cell in columns.values()) for result in chosen)
+    return Table("", "", tuple(columns), rows).markdown()
+
+
+def _scores(title: str, results: Sequence[Result]) -> Table:
+    columns: dict[str, Cell] = {"experiment": lambda result: result.experiment.name, "verdict": verdict_of}
+    columns |= _answers(results) | _rankings(results) | {"published or expected": _expectations}
+    parts = _parts(results)
+    columns |= parts | {"passages": _passages}
+    cells = {column: [cell(result) for result in results] for column, cell in columns.items()}
+    kept = {column: some for column, some in cells.items() if any(some) or column == "verdict"}  # no blank columns
+    return Table(title, _sources(results), tuple(kept), tuple(zip(*kept.values(), strict=True)), tuple(parts))
+
+
+def _by_group(title: str, results: Sequence[Result]) -> Iterator[Table]:
+    """A table of scores by group beside the expected ones: a row for each measure of each experiment; none without groups."""
+    groups = list(dict.fromkeys(group for result in results for group in _groups(result)))
+    if not groups:
+        return
+    rows = []
+    for result in results:
+        by, name = declared_for(result.experiment), result.experiment.name
+        for key in by.shown([measure.name for measure in by.measures]):
+            rows.append((name, by.marked(key), *(_of_group(result, group, key) for group in groups)))
+        for depths, ranking in _depth_columns([by]):
+            rows.append((name, depths, *(_depths(result, ranking, group) for group in groups)))
+    kinds = dict.fromkeys(by.groups for by in _declared(results) if by.groups)
+    measured_rows = tuple(row for row in rows if any(row[2:]))
+    yield Table(f"{title}, by {' or '.join(kinds)}", "", ("experiment", "measure", *groups), measured_rows)
+
+
+def _groups(result: Result) -> list[str]:
+    """The groups of an experiment: of its scores, or without any of its expected values."""
+    by = declared_for(result.experiment)
+    if not by.groups:
+        return []
+    if result.scores:
+        return list(result.scores.get("groups", {}))
+    others = {"", MACRO, GOLD_READ, *(subset.name for subset in by.subsets)}
+    expected = dict.fromkeys(expected.measure.rpartition(".")[0] for expected in result.experiment.expected)
+    return [part for part in expected if part not in others]
+
+
+def _of_group(result: Result, group: str, key: str) -> str:
+    expected = [expected for expected in result.experiment.expected if expected.measure == f"{group}.{key}"]
+    judged = [
+        f"expected {each.value:g}" + (f" {verdict(result.scores, each)}" if result.scores else "") for each in expected
+    ]
+    return "; ".join(filter(None, [_mean(result, f"{group}.{key}"), *judged]))
+
+
+def _sources(results: Sequence[Result]) -> str:
+    """The sources of a table's expected values; with the experiments' names if there are several sources."""
+    names: dict[str, dict[str, None]] = {}
+    for result in results:
+        for expected in result.experiment.expected:
+            if expected.source:
+                names.setdefault(expected.source, {})[result.experiment.name] = None
+    if not names:
+        return ""
+    sources = [f"{source} ({', '.join(of)})" for source, of in names.items()] if len(names) > 1 else names
+    return f"Expected values: {'; '.join(sources)}."
+
+
+def verdict_of(result: Result) -> str:
+    """The worst verdict on its scores, what part of the split they cover, and the reader's label; or why there are none."""
+    if result.stale:
+        return f"{STALE}: {result.stale}"
+    scores = result.scores
+    if scores is None:
+        return f"{NOT_RUN}: needs {', '.join(result.needs)}" if result.needs else NOT_RUN
+    verdicts = {verdict(scores, expected) for expected in result.experiment.expected}
+    worst = next((each for each in (OFF, NEAR, OK, RETIRED) if each in verdicts), "")
+    failed = f"{scores['n_failed']:,} failed" if scores["n_failed"] else ""
+    abstained = f"{scores['n_abstained']:,} abstained" if "n_abstained" in scores else ""
+    notes = (worst, summary.partial(scores), failed, abstained, result.made.get("label", ""))
+    return "; ".join(filter(None, notes))
+
+
+def _expectations(result: Result) -> str:
+    """The expected values, grouped by model; with the verdict on each if there are several. Many by group stand elsewhere."""
+    models: dict[str, list[str]] = {}
+    every = result.experiment.expected
+    groups = _groups(result) if len(every) > _MOST else []
+    for expected in every:
+        part, _, measure = expected.measure.rpartition(".")
+        if part in groups:
+            continue
+        name = f"{measure} ({part.replace('_', ' ')})" if part else measure
+        tolerance = f" ± {expected.tolerance:g}" if expected.tolerance else ""
+        judged = result.scores and not expected.retired and len(every) > 1
+        told = f" {verdict(result.scores, expected)}" if result.scores and judged else ""
+        models.setdefault(expected.retired, []).append(f"{name} {expected.value:g}{tolerance}{told}")
+    return "; ".join(", ".join(values) + (f" [{model}]" if model else "") for model, values in models.items())
+
+
+def _passages(result: Result) -> str:
+    experiment, count = result.experiment, result.made.get("passages")
+    if experiment.retriever is None:
+        return "none"
+    return f"{count:,} ({experiment.corpus})" if count else experiment.corpus or experiment.retriever["name"]
+
+
+def _declared(results: Iterable[Result]) -> list[Declared]:
+    """The measures and subsets of the experiments' benchmarks, without duplicates."""
+    named = {(e.benchmark, e.measures, e.root, e.split): e for e in (result.experiment for result in results)}
+    return [declared_for(experiment) for experiment in named.values()]
+
+
+def _answers(results: Sequence[Result]) -> dict[str, Cell]:
+    """A column for each measure of answers that tables show."""
+    shown = [(by, key) for by in _declared(results) for key in by.shown([measure.name for measure in by.measures])]
+    return {by.marked(key): partial(_mean, measure=key) for by, key in shown}
+
+
+def _rankings(results: Sequence[Result]) -> dict[str, Cell]:
+    """A column for each measure of rankings, over the depths that tables show."""
+    return {column: partial(_depths, measure=measure) for column, measure in _depth_columns(_declared(results))}
+
+
+def _depth_columns(schemes: Iterable[Declared]) -> Iterator[tuple[str, RankingMeasure]]:
+    for by in schemes:
+        for measure in by.rankings:
+            if measure.tables:
+                yield f"{_title(measure)} @{' / @'.join(map(str, measure.tables))}", measure
+
+
+def _parts(results: Sequence[Result]) -> dict[str, Cell]:
+    """A column for each subset that tables show: the headline measure over it."""
+    columns: dict[str, Cell] = {}
+    for by in _declared(results):
+        if key := by.headline([measure.name for measure in by.measures]):
+            for part in [*(subset.name for subset in by.subsets if subset.in_tables), GOLD_READ, MACRO]:
+                columns[f"{by.marked(key)}, {part.replace('_', ' ')}"] = partial(_mean, measure=f"{part}.{key}")
+    return columns
+
+
+def legend(results: Sequence[Result]) -> dict[str, str]:
+    """Measure or subset -> an explanation, for those of the columns that have one."""
+    schemes, texts = _declared(results), dict[str, str]()
+    for by in schemes:
+        texts |= {f"{_title(measure)} @K": measure.about for measure in by.rankings if measure.tables}
+        texts |= {measure.name: measure.about for measure in by.measures if measure.name in by.shown([measure.name])}
+        texts |= {subset.name.replace("_", " "): subset.about for subset in by.subsets if subset.in_tables}
+    if any(result.scores and GOLD_READ in result.scores["subsets"] for result in results):
+        texts["gold read"] = "those for which a gold passage was among those that the reader was given"
+    if any(by.groups for by in schemes):
+        texts["macro"] = "the mean over the groups of a benchmark, each of which counts the same"
+    if any("↓" in column for column in _answers(results)):
+        texts["↓"] = "low is best"
+    return {name: about for name, about in texts.items() if about}
+
+
+def _title(measure: RankingMeasure) -> str:
+    return (measure.title or measure.name) + (" ↓" if measure.best == "low" else "")
+
+
+def _depths(result: Result, measure: RankingMeasure, part: str = "") -> str:
+    at = f"{part}.{measure.name}" if part else measure.name
+    means = [measured(result.scores, f"{at}@{k}") if result.scores else None for k in measure.tables]
+    return " / ".join(f"{mean['value']:.1f}" if mean else "-" for mean in means) if any(means) else ""
+
+
+def _mean(result: Result, measure: str) -> str:
+    if result.scores is None or (mean := measured(result.scores, measure)) is None:
+        return ""
+    part = measure.rpartition(".")[0]
+    over = part_of(result.scores, part) if part else None
+    of = f" of {over['questions']:,}" if over and "questions" in over else ""
+    return f"{mean['value']:.1f} [{mean['low']:.1f}, {mean['high']:.1f}]{of}"
+
+
+def how_made(results: Sequence[Result]) -> Table:
+    """A row for each measured result: what it is, and how it was made."""
+    columns = ("experiment", "what it is", "date", "hardware", "commit", "time", "cost", "notes")
+    rows = tuple(_how(result) for _, some in by_title(results) for result in some if result.scores)
+    return Table("How they were made", "", columns, rows)
+
+
+def _how(result: Result) -> tuple[str, ...]:
+    made, experiment = result.made, result.experiment
+    varied = bases(experiment.name, experiment.root)
+    changed = f" Changed: {experiment.name.removeprefix(f'{varied[-1]}+')}." if varied else ""
+    time = ", ".join(f"{stage} {duration(taken)}" for stage, taken in made["seconds"].items())
+    cost = "$0"
+    if "tokens" in made:
+        last = "at an unknown price" if made.get("cost") is None else f"${made['cost']:,.2f}"
+        cost = f"{last} in the last attempt, {made['tokens']:,} tokens in all"
+    server = f" at {made['server']}" if "server" in made else ""
+    notes = [f"asked {made['model']}{server}"] if "model" in made else []
+    notes += ["trained on these very questions"] if "trained_on_them" in made else []
+    hardware = f"{made['hardware']}, Python {made['python']}"
+    about = experiment.about + changed
+    return (experiment.name, about, made["at"][:10], hardware, made["commit"], time, cost, "; ".join(notes))
+
+
+def losses_table(losses: Mapping[str, Sequence[Loss]]) -> Table:
+    """What readers lose under the probes of `ifqa probe`: a row for each probe and measure of each experiment."""
+    rows = []
+    for name, every in losses.items():
+        for loss in every:
+            counts = (f"{loss.questions:,}", f"{loss.left_out:,}", f"{loss.before:.1f}", f"{loss.after:.1f}")
+            interval = f"{loss.loss:.1f} [{loss.low:.1f}, {loss.high:.1f}]"
+            p = f"{loss.p:.3f}" if loss.p >= 0.001 else "< 0.001"
+            rows.append((name, loss.probe, loss.measure, *counts, interval, p))
+    columns = ("experiment", "probe", "measure", "questions", "left out", "before", "after", "loss", "p")
+    return Table("What readers lose without the supposition", _LOSSES_NOTE, columns, tuple(rows), left=(0, 1, 2))
