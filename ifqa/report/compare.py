@@ -122,7 +122,7 @@ class Comparison:
         return drawn(self.show)
 
     def _repr_html_(self) -> str:
-        return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{self.table().html()}"
+        return f"<p>A: {escape(self.first)}<br>B: {escape(self.second)}</p>{self.table()._repr_html_()}"
 
 
 @dataclass(frozen=True)

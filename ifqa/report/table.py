@@ -89,6 +89,12 @@ class Table:
             f"{rows}\n</tbody>\n</table>\n</div>\n"
         )
 
+    def _repr_html_(self) -> str:
+        """The table in a notebook, which has its own style."""
+        lines = [("th", self.columns), *(("td", row) for row in self.rows)]
+        rows = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for tag, row in lines)
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
     def parted(self) -> "tuple[Table, Table, Table]":
         """A table in three: the scores over all questions, those over parts of them, and the rows not run, with what they need.
 
