@@ -78,14 +78,15 @@ def in_readme(results: Iterable[Result]) -> list[Result]:
 
 def readme_table(results: Iterable[Result]) -> str:
     """The table for a README: what was measured on whole splits, without variants."""
-    chosen = sorted(in_readme(results), key=lambda result: (result.experiment.table, result.experiment.name))
+    chosen = in_readme(results)
     columns: dict[str, Cell] = {
         "experiment": lambda result: result.experiment.about.removesuffix(".") or result.experiment.name,
         "passages": _passages,
     }
     columns |= _rankings(chosen) | _answers(chosen)
     columns["command"] = lambda result: f"`ifqa run {result.experiment.name}`"
-    rows = tuple(tuple(cell(result) for cell in columns.values()) for result in chosen)
+    ordered = sorted(chosen, key=lambda result: (result.experiment.table, result.experiment.name))
+    rows = tuple(tuple(cell(result) for cell in columns.values()) for result in ordered)
     return Table("", "", tuple(columns), rows).markdown()
 
 
