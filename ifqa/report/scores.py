@@ -131,7 +131,9 @@ class Scores:
 
     def _repr_html_(self) -> str:
         note = f"{self._counts()} {partial(self.content)}"
-        return f"<p>{escape(self.name)}</p>{''.join(table._repr_html_() for table in self.tables())}<p>{escape(note)}</p>"
+        return (
+            f"<p>{escape(self.name)}</p>{''.join(table._repr_html_() for table in self.tables())}<p>{escape(note)}</p>"
+        )
 
     def _counts(self) -> str:
         abstained = f", {self.n_abstained:,} abstained" if self.n_abstained else ""
