@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[float64]
 
 #: index: the folder that `build` filled. passages: a function, ids -> passages. corpus: all passages. parts: the retrievers of
-#: [[retriever.parts]]. llm: the language model. root: where names and paths count from. budget: an `ifqa.llms.money.Budget`.
+#: [[retriever.parts]]. llm: the language model. root: where names and paths count from. budget: an `ifqa.llms.budget.Budget`.
 GIVEN = ("index", "passages", "corpus", "parts", "llm", "root", "budget")
 
 Place = Annotated[str, "a file or folder"]  # a setting that may be a path; a relative path counts from `root`
@@ -136,7 +136,9 @@ class LanguageModel(Learned):
     server: str = ""  # scheme, host and port of the server that is asked; goes into the record
     chat: bool = True  # whether it takes messages; else it takes a text and continues it
     concurrent: bool = False  # whether several threads may call `complete` at once
-    streams: bool = False  # whether `ifqa.llms.hearing.listener()` hears a completion while it is generated
+    streams: bool = (
+        False  # whether `ifqa.llms.streaming.text_callback()` gets a completion's text while it is generated
+    )
     window: int = 4096  # tokens of prompt and answer together
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError
-from ifqa.llms.keys import KEY
+from ifqa.llms.credentials import KEY
 from ifqa.version import __version__
 from ifqa.workers.machine import total_memory
 

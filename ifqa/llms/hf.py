@@ -1,18 +1,16 @@
 """Runs a causal language model of transformers in this process, with its chat template, in batches.
 
-The beginning that all prompts of a call share, such as their demonstrations, is computed once (`ifqa.llms.hf_cache`).
+The beginning that all prompts of a call share, such as their demonstrations, is computed once (`ifqa.llms.generation`).
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Store, check_store
-from ifqa.llms.decoding import Draws, Rows
-from ifqa.llms.hearing import Heard, listener
+from ifqa.llms.cache import CompletionCache, RequestBatch, check_store, tokens_of
 from ifqa.llms.hf_model import MEND, ends, load_model, load_tokenizer, room, window_of
+from ifqa.llms.streaming import TextCallback, text_callback
 from ifqa.models.batches import out_of_memory
 from ifqa.models.causal import find, is_adapter
 from ifqa.models.hub import quiet
@@ -23,7 +21,7 @@ from ifqa.settings import Natural, Precision, checked
 from ifqa.spending import Estimate, Spent
 
 if TYPE_CHECKING:
-    from ifqa.llms.hf_cache import Caches
+    from ifqa.llms.generation import Caches
 
 _TOGETHER = 256  # prompts in a batch, at most, as the logits of all are in memory
 # Qwen3's template: no thinking, the answer alone. Llama 3's: a fixed date, so that prompts are the same every day.
@@ -94,13 +92,13 @@ class HF(LanguageModel):
         self._pad: int = self.tokenizer.pad_token_id or 0
         self.model.generation_config = self._settings()  # the model's own would set what `generate` is not given
         self._pieces: dict[int, str] = {}
-        self._store = Store(root / store)
-        self._spent = Spent(cost=0.0)
+        self._cache = CompletionCache(root / store)
+        self._calls, self._cached, self._tokens = 0, 0, (0, 0)
 
     @property
     def spent(self) -> Spent:
         """Tokens computed so far, for no money."""
-        return self._spent
+        return Spent(self._calls, self._cached, *self._tokens, 0.0)
 
     def count(self, text: str) -> int:
         """Tokens of a text, with those that the tokenizer adds around it (of a chat: see `prompt_tokens`)."""
@@ -112,10 +110,12 @@ class HF(LanguageModel):
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would take; requests that are stored, repeated or too long take nothing."""
-        missing = [one for one in dict.fromkeys(requests) if self._store.get(self.name, one) is None]
-        asked = [(one, ids) for one in missing for ids, problem in [self._prompt(one)] if not problem]
-        prompts, answers = sum(len(ids) for _, ids in asked), sum(one.max_tokens for one, _ in asked)
-        return Estimate(len(asked), prompts, answers, 0.0)
+        unique = dict.fromkeys(requests)
+        stored = self._cache.get(self.name, unique)
+        missing = [(request, self._prompt(request)) for request in unique if request not in stored]
+        prompts = [(request, ids) for request, (ids, problem) in missing if not problem]
+        tokens = sum(len(ids) for _, ids in prompts)
+        return Estimate(len(prompts), tokens, sum(request.max_tokens for request, _ in prompts), 0.0)
 
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
         """The completions of the requests, in order; each is stored before it is returned.
@@ -130,44 +130,31 @@ class HF(LanguageModel):
         Raises:
             IfqaError: a request has messages and the model no chat template, or the model's weights are damaged.
         """
-        from ifqa.llms.hf_cache import Caches  # loads transformers
+        from ifqa.llms.generation import Caches  # loads transformers
 
-        times = Counter(requests)
-        done: dict[Request, Completion] = {}
-
-        def settle(request: Request, completion: Completion) -> None:
-            done[request] = completion
-            made = not completion.cached and not completion.error
-            self._spent = Spent(
-                self._spent.calls + made,
-                self._spent.cached + (0 if completion.error else times[request] - made),
-                self._spent.prompt_tokens + made * completion.prompt_tokens,
-                self._spent.completion_tokens + made * completion.completion_tokens,
-                0.0,
-            )
-            advance(times[request])
-
+        batch = RequestBatch(self._cache, self.name, requests, advance)
         todo: list[tuple[Request, list[int]]] = []
-        for request in times:
-            if kept := self._store.get(self.name, request):
-                settle(request, kept)
-                continue
-            ids, problem = self._prompt(request)
-            if problem:
-                settle(request, Completion(error=problem))
-            else:
-                todo.append((request, ids))
-        todo.sort(key=lambda one: -len(one[1]) - one[0].max_tokens)
-        caches = Caches(self.model, [ids for _, ids in todo])
-        while todo:
-            group = todo[: self._together(todo)]
-            completions = self._generate(group, caches, listener() if group[0][0] == requests[0] else None)
-            for (request, _), completion in zip(group, completions, strict=False):
-                if not completion.error:
-                    self._store.put(self.name, request, completion)
-                settle(request, completion)
-            todo = todo[len(completions) :]
-        return [done[request] for request in requests]
+        try:
+            for request in batch.missing:
+                ids, problem = self._prompt(request)
+                if problem:
+                    batch.settle(request, Completion(error=problem))
+                else:
+                    todo.append((request, ids))
+            todo.sort(key=lambda prompt: -len(prompt[1]) - prompt[0].max_tokens)
+            caches = Caches(self.model, [ids for _, ids in todo])
+            while todo:
+                group = todo[: self._together(todo)]
+                answers = self._generate(group, caches, text_callback() if group[0][0] == requests[0] else None)
+                self._cache.put(self.name, {request: one for request, one in answers.items() if not one.error})
+                self._calls += sum(not completion.error for completion in answers.values())
+                self._tokens = tokens_of(answers.values(), self._tokens)
+                for request, completion in answers.items():
+                    batch.settle(request, completion)
+                todo = todo[len(answers) :]
+        finally:
+            self._cached += batch.cached
+        return batch.completions()
 
     def _prompt(self, request: Request) -> tuple[list[int], str]:
         """Token ids of a prompt, and why it cannot be answered, or ""."""
@@ -231,17 +218,17 @@ class HF(LanguageModel):
         return -(-len(todo) // -(-len(todo) // fits))
 
     def _generate(
-        self, group: Sequence[tuple[Request, list[int]]], caches: "Caches", heard: Heard | None
-    ) -> list[Completion]:
-        """Completions of a batch, the first one heard; none if the memory was too small for several: the next is smaller."""
+        self, group: Sequence[tuple[Request, list[int]]], caches: "Caches", on_text: TextCallback | None
+    ) -> dict[Request, Completion]:
+        """Completions of a batch, the first streamed; none if the memory was too small for several: the next is smaller."""
         import torch
 
-        from ifqa.llms.hf_cache import grouped
+        from ifqa.llms.generation import Draws, Rows, grouped
 
         width, most = max(len(ids) for _, ids in group), max(request.max_tokens for request, _ in group)
         device = self.model.device
         requests = [request for request, _ in group]
-        rows = Rows(requests, self._ends, self._decode, self._piece, heard)
+        rows = Rows(requests, self._ends, self._decode, self._piece, on_text)
         padded, mask = caches.padded([ids for _, ids in group], self._pad)
         try:
             with torch.inference_mode(), grouped(device.type):
@@ -257,14 +244,16 @@ class HF(LanguageModel):
             if not out_of_memory(error):
                 raise
         else:
-            return [rows.completion(row, len(ids)) for row, (_, ids) in enumerate(group)]
+            return {request: rows.completion(row, len(ids)) for row, (request, ids) in enumerate(group)}
         if device.type == "cuda":  # outside the handler, as its traceback keeps the memory in use
             torch.cuda.empty_cache()
         if len(group) == 1:
-            return [Completion(error=f"a prompt of {width:,} tokens does not fit into the memory of {device}")]
+            return {
+                requests[0]: Completion(error=f"a prompt of {width:,} tokens does not fit into the memory of {device}")
+            }
         self.room = max(1, min(self.room, len(group) * (width + most)) // 2)
         say(f"out of memory with {len(group)} prompts at a time: going on with batches of {self.room:,} tokens")
-        return []
+        return {}
 
     def _settings(self, **settings: int) -> Any:
         from transformers import GenerationConfig

@@ -1,41 +1,33 @@
 """Language models behind OpenAI's API or any server that speaks it: vLLM, Ollama, llama.cpp, `transformers serve`."""
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from ifqa.errors import IfqaError
-from ifqa.llms.asking import Round, run
-from ifqa.llms.completions import Store, check_store
-from ifqa.llms.failures import Failure, of_status, scrub
-from ifqa.llms.hearing import Heard, heard_body, listener
-from ifqa.llms.keeping import Keeper
-from ifqa.llms.keys import NO_KEY, address_of, check_address, is_local, is_openai, is_own, key_for, server_of
-from ifqa.llms.money import Account, Budget, price_of
-from ifqa.llms.responses import admitted, read_answer, secret_of
-from ifqa.llms.tokens import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
+from ifqa.llms.budget import Account, Budget, price_of
+from ifqa.llms.cache import CacheWriter, CompletionCache, RequestBatch, check_store
+from ifqa.llms.credentials import address_of, check_address, is_local, is_openai, key_for, server_of
+from ifqa.llms.request_scheduler import RequestScheduler, run
+from ifqa.llms.streaming import TextCallback, text_callback
+from ifqa.llms.token_counts import WINDOW, at_most, counter, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.progress import say
 from ifqa.protocols import Advance, LanguageModel, silent
 from ifqa.records import Completion, Request
 from ifqa.settings import Natural, NotNegative, Positive, checked
 from ifqa.spending import Estimate, Spent
 
-if TYPE_CHECKING:
-    import openai
-
-CONNECT = 10.0  # seconds to connect; after that the server counts as down
 _TEXT_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 
 
 class OpenAI(LanguageModel):
     """A model of a server that speaks OpenAI's API.
 
-    The key is read from the environment when something is asked (`ifqa.llms.keys`), and is kept nowhere; a server on this
+    The key is read from the environment when something is asked (`ifqa.llms.credentials`), and is kept nowhere; a server on this
     machine needs none. Redirects are not followed. Caps hold for all models of the budget together. Several threads may
     ask at once.
 
@@ -114,18 +106,9 @@ class OpenAI(LanguageModel):
         self._timeout = timeout
         self._retries = retries
         self._effort = effort
-        self._store = Store(root / store)
+        self._cache = CompletionCache(root / store)
         self._account = Account(self.price, max_cost, max_total_tokens, budget)
         self._cached = 0
-
-    def _say_host(self) -> None:
-        """Print the server's host before the first request of this object."""
-        if not self._account.calls:
-            say(f"asking {self.model} at {urlsplit(self.url).netloc}")
-
-    def _count_cached(self, count: int) -> None:
-        with self._account.budget.lock:
-            self._cached += count
 
     @classmethod
     def refuse(cls, *, base_url: str = "", store: str = "", **_: Any) -> None:
@@ -144,9 +127,11 @@ class OpenAI(LanguageModel):
 
     def estimate(self, requests: Sequence[Request]) -> Estimate:
         """What the requests would cost; stored and repeated requests cost nothing. Sends nothing."""
-        missing = [one for one in dict.fromkeys(requests) if self._store.get(self.name, one) is None]
-        prompt = sum(prompt_tokens(one, self.count) for one in missing)
-        answers = sum(one.max_tokens for one in missing)
+        unique = dict.fromkeys(requests)
+        stored = self._cache.get(self.name, unique)
+        missing = [request for request in unique if request not in stored]
+        prompt = sum(prompt_tokens(request, self.count) for request in missing)
+        answers = sum(request.max_tokens for request in missing)
         return Estimate(len(missing), prompt, answers, self.price.of(prompt, answers) if self.price else None)
 
     def complete(self, requests: Sequence[Request], advance: Advance = silent) -> list[Completion]:
@@ -164,103 +149,43 @@ class OpenAI(LanguageModel):
             IfqaError: another try would not help (a bad key, no such model, a used-up quota; the message has the server's
                 words), or a completion cannot be written. Completions in flight have been stored.
         """
-        times: dict[Request, int] = {}
-        for request in requests:
-            times[request] = times.get(request, 0) + 1
-        done: dict[Request, Completion] = {}
-        for request, count in times.items():
-            if completion := self._store.get(self.name, request):
-                done[request] = completion
-                self._count_cached(count)
-                advance(count)
-        missing = [request for request in times if request not in done]
-
-        def arrived(number: int, completion: Completion) -> None:
-            request = missing[number]
-            done[request] = completion
-            if not completion.error:
-                self._count_cached(times[request] - (not completion.cached))
-            advance(times[request])
-
-        if missing:
-            key = key_for(self.url)
-            # Each worker has at most one request in flight and one completion being written
-            with Keeper(self._store, self.name, missing, 2 * self._concurrency) as keeper:
-                self._say_host()
-                heard = listener() if missing[0] == requests[0] else None
-                run(self._ask(missing, key, keeper, arrived, heard))
-        return [done[request] for request in requests]
+        batch = RequestBatch(self._cache, self.name, requests, advance)
+        try:
+            if missing := batch.missing:
+                key = key_for(self.url)
+                with CacheWriter(self._cache, self.name, missing, self._concurrency) as writer:
+                    on_text = text_callback() if missing[0] == requests[0] else None
+                    run(self._ask(missing, key, writer, batch, on_text))
+        finally:
+            with self._account.budget.lock:
+                self._cached += batch.cached
+        return batch.completions()
 
     async def _ask(
-        self, missing: list[Request], key: str, keeper: Keeper, arrived: Callable[[int, Completion], None],
-        heard: Heard | None,
-    ) -> None:  # fmt: skip
-        import openai
+        self, missing: list[Request], key: str, writer: CacheWriter, batch: RequestBatch, on_text: TextCallback | None
+    ) -> None:
+        from ifqa.llms.http_client import open_client, send
 
-        from ifqa.llms.bodies import PLAIN, bare, bound
-
-        # The environment's proxy is not for this machine
+        server = f"{self.model} at {urlsplit(self.url).netloc}"
+        if not self._account.calls:
+            say(f"asking {server}")
         capped = self._account.max_cost or self._account.max_tokens
         count = counter(self.model) if capped else at_most  # only caps need a close bound
-        timeout = openai.Timeout(self._timeout, connect=min(self._timeout, CONNECT))
-        hooks: dict[str, list[Any]] = {"response": [bound], "request": [] if is_own(self.url) else [bare(key)]}
-        web = openai.DefaultAsyncHttpxClient(
-            trust_env=not is_local(self.url), follow_redirects=False, headers=PLAIN, event_hooks=hooks
-        )
-        secret = "" if key == NO_KEY else key
-        async with openai.AsyncOpenAI(
-            api_key=key, base_url=self.url, timeout=timeout, max_retries=0, http_client=web
-        ) as client:
-            if not is_openai(self.url):
-                client.organization = client.project = None  # the library takes both from the environment
-            asking = Round(
-                name=f"{self.model} at {urlsplit(self.url).netloc}",
-                send=lambda request: self._send(client, request, secret, heard if request == missing[0] else None),
-                keeper=keeper,
-                room=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
+        async with open_client(self.url, key, self._timeout) as client:
+            scheduler = RequestScheduler(
+                name=server,
+                send=lambda request: send(
+                    client, self._arguments(request), self._timeout, on_text if request == missing[0] else None
+                ),
+                writer=writer,
+                bounds=lambda request: (most_prompt_tokens(request, count), request.max_tokens),
                 account=self._account,
+                concurrency=self._concurrency,
                 retries=self._retries,
                 interval=self._interval,
-                arrived=arrived,
+                settle=batch.settle,
             )
-            await asking.ask(missing, self._concurrency)
-
-    async def _send(
-        self, client: "openai.AsyncOpenAI", request: Request, key: str, heard: Heard | None
-    ) -> Completion | Failure:
-        """Send a request once; everything that comes back passes `admitted`. `key` is "" if none was sent."""
-        return admitted(await self._answer(client, request, key, heard), key)
-
-    async def _answer(
-        self, client: "openai.AsyncOpenAI", request: Request, key: str, heard: Heard | None
-    ) -> Completion | Failure:
-        import httpx2
-        import openai
-
-        from ifqa.llms.bodies import BodyRefused
-
-        try:
-            async with asyncio.timeout(self._timeout):  # the library's own timeout restarts with every byte
-                # Not the methods for the endpoints: they spend more time on checking types than all the rest takes
-                path, arguments = "/chat/completions" if request.messages else "/completions", self._arguments(request)
-                if heard:
-                    body = await heard_body(client, path, arguments, bool(request.messages), heard, secret_of(key))
-                else:
-                    body = (await client.post(path, body=arguments, cast_to=httpx2.Response)).content
-        except openai.APIStatusError as error:
-            return of_status(error, key)
-        except (openai.APIConnectionError, TimeoutError) as error:
-            cause = error.__cause__ or error
-            if isinstance(cause, BodyRefused):
-                return Failure("alone", scrub(str(cause), key), used=None)
-            if type(cause).__name__ in ("ConnectError", "ConnectTimeout"):
-                return Failure("again", scrub(f"cannot connect ({cause})", key), unreachable=True)
-            if isinstance(error, openai.APITimeoutError | TimeoutError):
-                return Failure("again", f"no answer within {self._timeout:g} s", used=None)
-            return Failure("again", scrub(f"connection lost ({cause or type(cause).__name__})", key), used=None)
-        except openai.APIError as error:  # the server says within a stream that it failed
-            return Failure("again", scrub(f"the answer broke off: {error}", key), used=None)
-        return read_answer(body, bool(request.messages), request.stop)
+            await scheduler.ask(missing)
 
     def ready(self) -> None:
         """Check that requests could be sent; sends nothing.

@@ -1,14 +1,12 @@
 """Replays recorded completions, for tests and notebooks; asks nothing and spends nothing."""
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.llms.completions import VERSION, Store, bounded, content
-from ifqa.llms.tokens import at_most
+from ifqa.llms.cache import VERSION, CompletionCache, bounded, record_of
+from ifqa.llms.token_counts import at_most
 from ifqa.protocols import Advance, LanguageModel, Place, silent
 from ifqa.records import Completion, Request
 from ifqa.settings import Natural, checked
@@ -24,7 +22,7 @@ _COMPLETION = {"text": str, "prompt_tokens": int, "completion_tokens": int, "fin
 class Replay(LanguageModel):
     """A model that answers with recorded completions.
 
-    A recording is a file of JSON lines; each line is like a file of the store: `{"version": 1, "request": {"model": ...,
+    A recording is a file of JSON lines; each line is a record of the cache: `{"version": 1, "request": {"model": ...,
     "messages": [[role, content], ...] or "text": ..., "max_tokens": ..., "temperature": ..., "stop": [...], "sample":
     ...}, "completion": {"text": ..., "prompt_tokens": ..., "completion_tokens": ..., "finish": ...}}`. Values left out of a
     request have `Request`'s defaults; values left out of a completion are 0 or "". The lookup ignores the model.
@@ -99,30 +97,28 @@ def recording(path: str) -> Path:
     raise unknown("recording", path, shipped)
 
 
-def record(path: Path, store: Store, model: str, requests: Iterable[Request]) -> int:
-    """Write a model's completions from a store as a recording; returns how many.
+def record(path: Path, cache: CompletionCache, model: str, requests: Iterable[Request]) -> int:
+    """Write a model's completions from a cache as a recording; returns how many.
 
     Args:
         path: of the recording; replaced once the new one is complete.
-        store: holds the model's completions.
+        cache: holds the model's completions.
         model: the model's `name`.
         requests: whose completions to write, in this order; each is written once.
 
     Raises:
-        IfqaError: the store lacks the completion of a request; nothing is written.
+        IfqaError: the cache lacks the completion of a request; nothing is written.
     """
-    kept = {request: store.get(model, request) for request in requests}
-    if missing := sum(completion is None for completion in kept.values()):
+    unique = dict.fromkeys(requests)
+    stored = cache.get(model, unique)
+    if missing := len(unique) - len(stored):
         raise IfqaError(
-            f"{missing} of {len(kept)} requests have no completion of {model} in {store.folder}; ask them first"
+            f"{missing} of {len(unique)} requests have no completion of {model} in {cache.folder}; ask them first"
         )
     with create(path) as handle:
-        for request, completion in kept.items():
-            assert completion is not None  # missing ones raised above
-            values = {name: value for name, value in asdict(completion).items() if name in _COMPLETION}
-            line = {"version": VERSION, "request": content(model, request), "completion": values}
-            write(handle, json.dumps(line).encode() + b"\n")  # ASCII, like the store's files
-    return len(kept)
+        for request in unique:
+            write(handle, record_of(model, request, stored[request]).encode() + b"\n")
+    return len(unique)
 
 
 def _read(path: Path) -> tuple[dict[Request, Completion], list[str]]:

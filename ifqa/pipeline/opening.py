@@ -10,7 +10,7 @@ from ifqa.config.corpus import build_settings, load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
 from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
-from ifqa.llms.money import Budget
+from ifqa.llms.budget import Budget
 from ifqa.plugins import accepted_arguments, load, open_benchmark, settings_at, takes
 from ifqa.progress import counted, say
 from ifqa.protocols import Indexed, LanguageModel, Learned, Plugin, Reader, Retriever

@@ -10,7 +10,8 @@ from pathlib import Path
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment, retriever_tables
 from ifqa.errors import IfqaError
-from ifqa.llms.keys import address_of, is_local, key_for
+from ifqa.llms.cache import CompletionCache
+from ifqa.llms.credentials import address_of, is_local, key_for
 from ifqa.llms.replay import recording
 from ifqa.models import causal
 from ifqa.models.encoders import SHORT, is_found, is_mpnet
@@ -73,7 +74,7 @@ def require_key(experiment: Experiment) -> None:
         key_for(address_of(str(settings.get("base_url", ""))))
     except IfqaError as error:
         store = experiment.root / str(settings.get("store", "completions"))
-        if not any(store.glob("??/*.json")):
+        if not CompletionCache(store).has_completions():
             raise
         say(f"{error}; what is kept in {store} needs no key")
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from ifqa.config.experiment import Experiment
 from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError
-from ifqa.llms.hearing import Heard, listening
+from ifqa.llms.streaming import TextCallback, streaming
 from ifqa.pipeline.opening import Session, open_reader, open_retriever
 from ifqa.pipeline.returned import check_predictions, check_rankings
 from ifqa.pipeline.upstream import answer_of, queries_of
@@ -130,7 +130,7 @@ class System:
         return [Ranking(*one) for one in zip(asked, map(tuple, rankings), map(tuple, passages), strict=True)]
 
     def answer(
-        self, questions: Sequence[str | Question], threshold: float | None = None, heard: Heard | None = None
+        self, questions: Sequence[str | Question], threshold: float | None = None, heard: TextCallback | None = None
     ) -> list[Answer]:
         """Each question's answer, and the passages it was read from, most important first.
 
@@ -153,14 +153,16 @@ class System:
                 passages = self._passages(top)
         else:
             passages = [[] for _ in asked]
-        with listening(heard):
+        with streaming(heard):
             predictions = self.read(asked, passages, [[hit.score for hit in ranking] for ranking in top])
         least = self.reader.doubtful if threshold is None else threshold
         predictions = [one.below(least) for one in predictions]
         answers = [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
         return [replace(one, steps=tuple(own.steps or ())) for one, own in zip(answers, top, strict=True)]
 
-    def ask(self, question: str | Question, threshold: float | None = None, heard: Heard | None = None) -> Answer:
+    def ask(
+        self, question: str | Question, threshold: float | None = None, heard: TextCallback | None = None
+    ) -> Answer:
         """The answer to a question, as `answer` gives it."""
         return self.answer([question], threshold, heard)[0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import tokens_of
+from ifqa.llms.cache import tokens_of
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
 from ifqa.prompting.fitting import Fitted, Order, fit

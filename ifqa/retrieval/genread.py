@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import tokens_of
+from ifqa.llms.cache import tokens_of
 from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever

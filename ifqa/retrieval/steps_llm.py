@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import tokens_of
+from ifqa.llms.cache import tokens_of
 from ifqa.prompting.fitting import Fitted, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel

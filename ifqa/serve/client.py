@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 from pydantic import ValidationError
 
 from ifqa.errors import IfqaError
-from ifqa.llms.hearing import Heard
+from ifqa.llms.streaming import TextCallback
 from ifqa.pipeline.system import as_questions
 from ifqa.records import Answer, Passage, Question, Ranking
 from ifqa.serve.answers import answer_of_form, ranking_of_form
@@ -86,7 +86,9 @@ class Client:
                 self._about = self._get("/v1/about", About)
             return self._about
 
-    def ask(self, question: str | Question, threshold: float | None = None, heard: Heard | None = None) -> Answer:
+    def ask(
+        self, question: str | Question, threshold: float | None = None, heard: TextCallback | None = None
+    ) -> Answer:
         """The answer to a question, as `System.ask` gives it."""
         if heard is None:
             return self.answer([question], threshold)[0]
@@ -154,7 +156,7 @@ class Client:
                 return response
             time.sleep(int(wait))
 
-    def _heard(self, body: Mapping[str, object], heard: Heard) -> AnswerForm:
+    def _heard(self, body: Mapping[str, object], heard: TextCallback) -> AnswerForm:
         import httpx2
 
         timeout = _SLACK + self.about.limits.seconds

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Generic, TypeVar
 
-from ifqa.llms.cancelling import cancellable
-from ifqa.llms.hearing import Heard
+from ifqa.llms.request_scheduler import cancellable
+from ifqa.llms.streaming import TextCallback
 from ifqa.records import Question
 
 _Result = TypeVar("_Result")
@@ -88,7 +88,7 @@ class Desk(Generic[_Result]):
 
     def __init__(
         self,
-        work: Callable[[Sequence[Question], _Key, Heard | None], Sequence[_Result]],
+        work: Callable[[Sequence[Question], _Key, TextCallback | None], Sequence[_Result]],
         waiting: int,
         batch: int,
         threads: int = 1,

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TypeVar
 
 from ifqa.errors import IfqaError
-from ifqa.llms.hearing import Heard
+from ifqa.llms.streaming import TextCallback
 from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark, takes
 from ifqa.protocols import LanguageModel
@@ -149,10 +149,12 @@ class Service:
     def _named(self, asked: Sequence[Asked]) -> list[Question]:
         return [one.question(f"ask/{next(self._numbers)}") for one in asked]
 
-    def _answer(self, questions: Sequence[Question], threshold: float | None, heard: Heard | None) -> list[Answer]:
+    def _answer(
+        self, questions: Sequence[Question], threshold: float | None, heard: TextCallback | None
+    ) -> list[Answer]:
         return self.system.answer(questions, threshold, heard)
 
-    def _retrieve(self, questions: Sequence[Question], k: float | None, heard: Heard | None) -> list[Ranking]:
+    def _retrieve(self, questions: Sequence[Question], k: float | None, heard: TextCallback | None) -> list[Ranking]:
         return self.system.retrieve(questions, int(k or 0))
 
     def _about(self) -> About:

@@ -125,7 +125,7 @@ def test_an_unwritable_store_is_refused_before_a_request_is_sent(ifqa, tmp_path,
 
     with serving() as server:
         write(tmp_path, "closed", CLOSED, server.url)
-        monkeypatch.setattr("ifqa.llms.keeping.TemporaryFile", refuse)
+        monkeypatch.setattr("ifqa.llms.cache.TemporaryFile", refuse)
         line = only_line(ifqa("run", "closed"))
         assert "cannot write completions into completions (Permission denied)" in line
         assert server.requests == 0

@@ -237,8 +237,8 @@ def trainings(out: Path) -> None:
 
 
 def completions(out: Path) -> None:
-    """The store's paths of the completions of each prompt for two questions."""
-    from ifqa.llms.completions import Store
+    """The keys of the completions of each prompt for two questions, as the paths that an earlier version stored them at."""
+    from ifqa.llms.cache import key_of
     from ifqa.plugins import open_benchmark
     from ifqa.prompting.demonstrations import load_demos
     from ifqa.prompting.prompts import load_prompt
@@ -257,8 +257,9 @@ def completions(out: Path) -> None:
             for question in questions:
                 messages, text = prompt.render(question.text, some, demos, chat)
                 request = Request(messages=tuple(messages), text=text, stop=("\n\n",), sample=1)
-                key = Store(Path("completions")).path("a-model", request).as_posix()
-                kept[f"{name} {'chat' if chat else 'completion'} {question.id}"] = key
+                key = key_of("a-model", request)
+                name_of = f"{name} {'chat' if chat else 'completion'} {question.id}"
+                kept[name_of] = f"completions/{key[:2]}/{key}.json"
     write_json(out / "completions.json", kept)
 
 

@@ -20,6 +20,9 @@ import urllib.request
 from pathlib import Path
 
 STAND_INS = Path(__file__).parents[1] / "stand_ins"
+sys.path.insert(0, str(STAND_INS))
+
+from openai_client import count_stored  # noqa: E402
 
 ASK = """
 import sys, time
@@ -69,7 +72,7 @@ def main() -> int:
                 process.send_signal(signal.SIGKILL)
                 process.communicate()
                 before = count(url)["requests"]
-                kept = len(list(store.glob("*/*.json")))
+                kept = count_stored(store)
                 rest = ask(url, store, arguments)
                 output = rest.communicate()[0]
                 counts = count(url)

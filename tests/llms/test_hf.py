@@ -24,8 +24,8 @@ from transformers import (
 )
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Store
-from ifqa.llms.decoding import Draws, seed
+from ifqa.llms.cache import CompletionCache
+from ifqa.llms.generation import Draws, seed
 from ifqa.llms.hf import HF
 from ifqa.plugins import load
 from ifqa.records import Request
@@ -196,7 +196,7 @@ def test_nothing_is_computed_twice(opened, tmp_path, monkeypatch):
     assert sorted(heard) == [1, 2]
     tokens = [sum(getattr(one, name) for one in first[:2]) for name in ("prompt_tokens", "completion_tokens")]
     assert model.spent == Spent(2, 1, *tokens, 0.0)
-    assert [Store(tmp_path / "completions").get(model.name, one).text for one in requests] == [
+    assert [CompletionCache(tmp_path / "completions").get(model.name, [one])[one].text for one in requests] == [
         one.text for one in first
     ]
 

@@ -5,18 +5,17 @@ import sys
 import time
 import traceback
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
+from openai_client import KEY, ask, count_stored, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import LONGEST_TEXT
-from ifqa.llms.failures import retry_after, scrub
+from ifqa.llms.cache import LONGEST_TEXT
+from ifqa.llms.credentials import OPENAI
 from ifqa.llms.hf import HF
-from ifqa.llms.keys import OPENAI
 from ifqa.llms.openai import OpenAI
+from ifqa.llms.response_parsing import redact, retry_after
 from ifqa.records import Completion, Request
 
 
@@ -138,7 +137,7 @@ def test_a_lasting_failure_is_its_requests_own_and_is_not_stored(name, capsys):
         done = asked.complete(ask("bad", "good"))
     assert texts(done) == ["", "answer"]
     assert "after 2 tries" in done[0].error
-    assert len(list(Path().glob("completions/*/*"))) == 1
+    assert count_stored() == 1
     assert capsys.readouterr().err.count("tried again") == 1
     with serving() as server:
         assert texts(model(server).complete(ask("bad", "good"))) == ["to bad", "answer"]
@@ -214,7 +213,7 @@ def test_a_fatal_refusal_stops_all_and_stores_what_is_in_flight(name):
             model(server, concurrency=4).complete(ask(*map(str, range(50))))
         assert server.requests == 4
     assert len(str(caught.value).splitlines()) == 1
-    assert len(list(Path().glob("completions/*/*.json"))) == 3
+    assert count_stored() == 3
 
 
 def test_a_server_that_is_down_is_reported_after_the_tries():
@@ -293,7 +292,7 @@ def test_the_key_is_in_no_file_no_line_and_no_traceback(name, capfd, tmp_path):
         assert server.keys == {f"Bearer {KEY}"}
     out, err = capfd.readouterr()
     shown += out + err + repr(asked) + str(vars(asked)) + str(asked.spent)
-    shown += "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    shown += "".join(path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file())
     assert "canary" not in shown
     assert KEY[:9] not in shown
 
@@ -355,31 +354,31 @@ def test_a_future_date_gives_the_seconds_until_then():
     assert 57 < retry_after({"retry-after": then}) <= 60
 
 
-def test_keys_and_line_breaks_are_scrubbed_from_a_message():
-    assert scrub("a\nkey abc is\twrong", "abc") == "a key [key] is wrong"
-    assert scrub("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "") == "Authorization: Bearer [key] [key]"
-    assert "***" not in scrub("Incorrect API key provided: abcd****wxyz. See", "")
-    assert len(scrub("x" * 1000, "")) == 301
-    assert scrub("it is ****wxyz and ab*cd****", "") == "it is [key] and [key]"
-    assert scrub("it is YWJjZGVmZ2g=", "abcdefgh") == "it is [key]="
+def test_keys_and_line_breaks_are_redacted_from_a_message():
+    assert redact("a\nkey abc is\twrong", "abc") == "a key [key] is wrong"
+    assert redact("Authorization: Bearer xyz123 sk-proj-12_ab-9.", "") == "Authorization: Bearer [key] [key]"
+    assert "***" not in redact("Incorrect API key provided: abcd****wxyz. See", "")
+    assert len(redact("x" * 1000, "")) == 301
+    assert redact("it is ****wxyz and ab*cd****", "") == "it is [key] and [key]"
+    assert redact("it is YWJjZGVmZ2g=", "abcdefgh") == "it is [key]="
     words = "task-specific and risk-free; disk-full, ask-me, sk-learn"
-    assert scrub(words, "") == words
+    assert redact(words, "") == words
 
 
 @pytest.mark.parametrize("piece", ["a-", "a-*", "a**", "sk-", "Bearer ", "\x00 ", " "])
-def test_words_of_any_length_are_scrubbed_at_once(monkeypatch, piece):
+def test_words_of_any_length_are_redacted_at_once(monkeypatch, piece):
     def seconds(times):
         begun = time.process_time()
-        assert len(scrub(piece * times, "abc")) <= 301
+        assert len(redact(piece * times, "abc")) <= 301
         return time.process_time() - begun
 
-    monkeypatch.setattr("ifqa.llms.failures._LOOKED_AT", 10**6)  # so that the patterns themselves are measured
+    monkeypatch.setattr("ifqa.llms.response_parsing._LOOKED_AT", 10**6)  # so that the patterns themselves are measured
     once = min(seconds(1000) for _ in range(3))
     assert min(seconds(8000) for _ in range(3)) < 25 * max(once, 0.001)
 
 
-def test_a_key_is_blotted_out_before_the_words_are_cut():
-    assert "abc" not in scrub(" " * 9_998 + "abcdef", "abcdef")
+def test_a_key_is_taken_out_before_the_words_are_cut():
+    assert "abc" not in redact(" " * 9_998 + "abcdef", "abcdef")
 
 
 def test_a_redirect_to_another_server_is_refused_and_not_followed():
@@ -390,7 +389,7 @@ def test_a_redirect_to_another_server_is_refused_and_not_followed():
         with pytest.raises(IfqaError, match=rf"a redirect to 127.0.0.1:{other.port}, which is not followed"):
             model(server).complete(ask("a secret"))
         assert (other.requests, server.requests) == (0, 1)
-    assert not list(Path().glob("completions/*/*.json"))
+    assert count_stored() == 0
 
 
 def test_base_url_comes_before_the_environment_and_the_host_is_said(monkeypatch, capsys):
@@ -428,7 +427,7 @@ def test_a_key_that_the_server_repeats_is_not_in_the_completion(tmp_path):
     with serving(lambda prompt, time, asked: Reply(text=said, finish=f"stop {KEY} {encoded}\n")) as server:
         (done,) = model(server).complete(ask("a"))
     assert (done.text, done.finish) == ("You sent [key], [key] and none.", "stop [key] [key]")
-    kept = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    kept = "".join(path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file())
     assert KEY not in kept
     assert encoded not in kept
 
@@ -439,7 +438,7 @@ def test_an_endless_answer_is_cut_before_it_is_stored(tmp_path):
         (done,) = asked.complete(ask("a"))
         assert asked.complete(ask("a"))[0].text == done.text
     assert done == Completion("\0" * LONGEST_TEXT, 7, 3, "length")
-    assert sum(path.stat().st_size for path in tmp_path.rglob("*.json")) < 8 * LONGEST_TEXT
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.sqlite*")) < 8 * LONGEST_TEXT
 
 
 @pytest.mark.parametrize("status", [400, 401, 500])
@@ -463,7 +462,7 @@ def test_only_own_servers_get_headers_of_the_environment(monkeypatch):
         model(server).complete(ask("one"))
         assert server.headers["x-gateway"] == "mine"
         assert not [name for name in server.headers if name.startswith("openai-")]
-        for module in ("keys", "openai"):
+        for module in ("credentials", "http_client", "openai"):
             monkeypatch.setattr(f"ifqa.llms.{module}.is_local", lambda url: False)
         with pytest.raises(IfqaError, match="OPENAI_API_KEY is not sent there"):
             model(server).complete(ask("two"))

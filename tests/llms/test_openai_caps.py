@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from openai_client import ask, here, model, texts  # noqa: F401
+from openai_client import ask, count_stored, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving
 
 from ifqa.errors import IfqaError
-from ifqa.llms.money import Budget
+from ifqa.llms.budget import Budget
 from ifqa.llms.openai import OpenAI
 
 PRICED = 'dated = "2026-01-02"\nsource = "there"\n[models]\n"m" = { input = 100, output = 400 }\n'
@@ -44,7 +44,7 @@ def test_the_servers_count_never_exceeds_a_cap_on_tokens(trouble):
     refused = [one for one in done if one.error]
     assert refused
     assert all("the cap of 20,000 tokens" in one.error for one in refused)
-    assert len(refused) + len(list(Path().glob("completions/*/*.json"))) == 300
+    assert len(refused) + count_stored() == 300
 
 
 @pytest.mark.parametrize("trouble", [False, True])

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from openai_client import ask, here, model, texts  # noqa: F401
+from openai_client import ask, count_stored, here, model, texts  # noqa: F401
 from openai_server import Reply, serving
 
-from ifqa.llms import asking
-from ifqa.llms.completions import Store
+from ifqa.llms import request_scheduler
+from ifqa.llms.cache import CompletionCache
 
 INTERRUPTED = """
 import sys, threading
@@ -40,8 +40,7 @@ def test_an_interrupt_loses_nothing_and_is_raised(tmp_path):
         assert out.splitlines()[-1] == "interrupted"
         assert "keeping what is in flight" in err
         assert 10 <= server.requests < 100
-        store = Store(tmp_path / "completions")
-        kept = [n for n in range(1000) if store.get("m at localhost", *ask(str(n)))]
+        kept = CompletionCache(tmp_path / "completions").get("m at localhost", ask(*map(str, range(1000))))
         assert len(kept) == server.requests
 
 
@@ -57,11 +56,11 @@ def test_an_interrupt_in_a_running_loop_is_raised_too():
                 loop.run_until_complete(cell(model(server, concurrency=2)))
         finally:
             loop.close()
-        assert len(list(Path().glob("completions/*/*.json"))) == server.requests
+        assert count_stored() == server.requests
 
 
 def test_a_model_can_be_asked_again_after_an_interrupt(monkeypatch):
-    monkeypatch.setattr(asking, "GRACE", 0.05)
+    monkeypatch.setattr(request_scheduler, "GRACE", 0.05)
     with serving(lambda prompt, time, asked: Reply(latency=0.5 if time == 1 else 0.001)) as server:
         asked = model(server, max_total_tokens=10**6)
         timer = threading.Timer(0.15, signal.raise_signal, [signal.SIGINT])
@@ -89,4 +88,4 @@ def test_a_signal_leaves_time_to_store_what_is_in_flight(tmp_path, sent):
         process.send_signal(sent)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, "keeping what is in flight" in err) == (130, True), err
-    assert len(list(tmp_path.glob("completions/*/*.json"))) == server.requests == 8
+    assert count_stored(tmp_path / "completions") == server.requests == 8

@@ -1,13 +1,15 @@
 """Recorded completions come back as they were, and nothing else does."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.llms.completions import Store
+from ifqa.llms.cache import CompletionCache
 from ifqa.llms.replay import Replay, record
 from ifqa.plugins import load
 from ifqa.records import Completion, Request
@@ -25,9 +27,8 @@ def written(path, *lines):
 
 
 def test_stored_completions_are_recorded_and_replayed(tmp_path, monkeypatch):
-    store = Store(tmp_path / "completions")
-    store.put("tiny@1234", CHAT, SAID)
-    store.put("tiny@1234", TEXT, Completion("they would\nland", 5, 4, "length"))
+    store = CompletionCache(tmp_path / "completions")
+    store.put("tiny@1234", {CHAT: SAID, TEXT: Completion("they would\nland", 5, 4, "length")})
     path = tmp_path / "made" / "two.jsonl"
     assert record(path, store, "tiny@1234", [CHAT, TEXT, CHAT]) == 2
     model, heard = Replay(path=str(path)), []
@@ -50,18 +51,18 @@ def test_a_request_that_was_not_recorded_gets_an_error(tmp_path):
     assert model.complete([]) == []
 
 
-def test_files_of_a_store_joined_together_are_a_recording(tmp_path):
-    store = Store(tmp_path / "completions")
-    for request in (CHAT, TEXT):
-        store.put("gpt-4.1", request, SAID)
-    files = sorted((tmp_path / "completions").rglob("*.json"))
-    path = written(tmp_path / "all.jsonl", *(json.loads(file.read_text()) for file in files))
+def test_the_records_of_a_cache_are_a_recording(tmp_path):
+    cache = CompletionCache(tmp_path / "completions")
+    cache.put("gpt-4.1", {CHAT: SAID, TEXT: SAID})
+    with closing(sqlite3.connect(cache.path)) as connection:
+        records = [json.loads(record) for (record,) in connection.execute("SELECT record FROM completions")]
+    path = written(tmp_path / "all.jsonl", *records)
     assert [one.text for one in Replay(path=str(path)).complete([CHAT, TEXT])] == [SAID.text] * 2
 
 
 def test_only_stored_completions_can_be_recorded(tmp_path):
-    store = Store(tmp_path / "completions")
-    store.put("tiny", CHAT, SAID)
+    store = CompletionCache(tmp_path / "completions")
+    store.put("tiny", {CHAT: SAID})
     with pytest.raises(IfqaError, match=r"1 of 2 requests have no completion of tiny in .*; ask them first"):
         record(tmp_path / "a.jsonl", store, "tiny", [CHAT, TEXT])
     with pytest.raises(IfqaError, match="2 of 2"):
@@ -80,9 +81,8 @@ requests = st.builds(
 @given(st.dictionaries(requests, st.builds(Completion, texts, st.integers(0, 99), st.integers(0, 99)), max_size=5))
 def test_any_recording_is_replayed_as_it_was(tmp_path_factory, kept):
     folder = tmp_path_factory.mktemp("recording")
-    store = Store(folder / "completions")
-    for request, completion in kept.items():
-        store.put("m", request, completion)
+    store = CompletionCache(folder / "completions")
+    store.put("m", kept)
     assert record(folder / "a.jsonl", store, "m", kept) == len(kept)
     found = Replay(path=str(folder / "a.jsonl")).complete(list(kept))
     assert [(one.text, one.prompt_tokens, one.completion_tokens, one.error) for one in found] == [

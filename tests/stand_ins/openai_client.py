@@ -1,9 +1,14 @@
 """Shared by the tests of llms/openai.py: requests, a model on a scripted server, a folder and a key."""
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from openai_server import Reply
 
-from ifqa.llms import asking
+from ifqa.llms import request_scheduler
+from ifqa.llms.cache import FILE
 from ifqa.llms.openai import OpenAI
 from ifqa.records import Request
 
@@ -14,7 +19,7 @@ KEY = "sk-canary-3f9c1e77a0b2"
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(asking, "BACKOFF", 0.002)
+    monkeypatch.setattr(request_scheduler, "BACKOFF", 0.002)
 
 
 def ask(*prompts, **more):
@@ -32,3 +37,13 @@ def texts(completions):
 def first(*replies, then=Reply):
     """A plan: the n-th request of a prompt gets the n-th reply; after the last, the default reply."""
     return lambda prompt, time, asked: replies[time - 1]() if time <= len(replies) else then()
+
+
+def count_stored(folder="completions"):
+    """How many completions a folder's cache holds."""
+    path = Path(folder) / FILE
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM completions").fetchone()
+    return count

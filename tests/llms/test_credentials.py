@@ -3,7 +3,7 @@
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.llms.keys import ADDRESS, KEY, KEYS, NO_KEY, OPENAI, address_of, check_address, key_for, server_of
+from ifqa.llms.credentials import ADDRESS, KEY, KEYS, NO_KEY, OPENAI, address_of, check_address, key_for, server_of
 
 SECRET = "sk-canary-3f9c1e77a0b2"
 ELSEWHERE = "https://api.example.org/v1"

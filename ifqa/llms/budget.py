@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from ifqa.llms.keys import OPENAI, is_local, is_openai
+from ifqa.llms.credentials import OPENAI, is_local, is_openai
 from ifqa.settings import Table, check_table
 from ifqa.storage.files import read_toml
 from ifqa.storage.resources import BUNDLED, find_resource
@@ -68,7 +68,7 @@ def price_of(model: str, url: str = OPENAI, root: Path = Path()) -> Price | None
     return Price(0.0, 0.0, source="a server on this machine") if is_local(url) else None
 
 
-class Room(NamedTuple):
+class Reservation(NamedTuple):
     """Tokens set aside for one request. `extra` of the prompt's tokens correct the bound, as the server counts more."""
 
     prompt: int
@@ -121,10 +121,10 @@ class Account:
         with self.budget.lock:
             self.budget.accounts.append(self)
 
-    def reserve(self, prompt_tokens: int, completion_tokens: int) -> Room | None:
+    def reserve(self, prompt_tokens: int, completion_tokens: int) -> Reservation | None:
         """Set room aside for a request that goes out now; None, with nothing set aside, if that would exceed a cap."""
         with self.budget.lock:
-            room = Room(prompt_tokens + self.extra, completion_tokens, self.extra)
+            room = Reservation(prompt_tokens + self.extra, completion_tokens, self.extra)
             before, self.aside = self.aside, (self.aside[0] + room.prompt, self.aside[1] + room.completion)
             accounts = self.budget.accounts
             tokens = sum(sum(one.spent) + sum(one.aside) for one in accounts)
@@ -136,7 +136,7 @@ class Account:
             self.open += 1
             return room
 
-    def settle(self, room: Room, used: tuple[int, int] | None) -> None:
+    def settle(self, room: Reservation, used: tuple[int, int] | None) -> None:
         """Release a request's room and count the tokens it used; None (unknown) counts the whole room."""
         used = (room.prompt, room.completion) if used is None else used
         with self.budget.lock:

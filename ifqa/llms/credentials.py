@@ -6,7 +6,7 @@ import re
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from ifqa.errors import IfqaError
-from ifqa.llms.failures import scrub
+from ifqa.llms.response_parsing import redact
 
 OPENAI = "https://api.openai.com/v1"
 KEY = "OPENAI_API_KEY"
@@ -47,7 +47,7 @@ def check_address(address: str, what: str = "base_url") -> None:
         raise IfqaError(f"openai: {what} has what looks like a key in its host or path; put the key into {KEY} instead")
     wrong = address and (parts.scheme not in ("http", "https") or not parts.hostname or port == 0)
     if wrong or re.search(r"[\s\\%]", parts.netloc) or re.search(r"[\x00-\x20\x7f]", address):
-        raise IfqaError(f"openai: {what} must begin with http:// or https:// and a host, found {scrub(address, '')!r}")
+        raise IfqaError(f"openai: {what} must begin with http:// or https:// and a host, found {redact(address, '')!r}")
 
 
 def address_of(base_url: str) -> str:

@@ -8,14 +8,14 @@ import pytest
 from openai_client import ask, here, model, texts  # noqa: F401
 from openai_server import Reply, serving
 
-from ifqa.llms import bodies
+from ifqa.llms import http_client
 
 ANSWER = {"choices": [{"message": {"content": "packed"}, "finish_reason": "stop"}]}
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(bodies, "LONGEST_BODY", 200_000)
+    monkeypatch.setattr(http_client, "LONGEST_BODY", 200_000)
 
 
 def endless(status):
@@ -49,6 +49,6 @@ def test_a_compressed_body_is_refused_by_its_header():
 
 def test_a_body_of_exactly_the_limit_is_read(monkeypatch):
     body = json.dumps(ANSWER).encode()
-    monkeypatch.setattr(bodies, "LONGEST_BODY", len(body))
+    monkeypatch.setattr(http_client, "LONGEST_BODY", len(body))
     with serving(lambda *asked: Reply(200, body)) as server:
         assert texts(model(server).complete(ask("a"))) == ["packed"]

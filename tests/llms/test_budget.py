@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
-from ifqa.llms import tokens
-from ifqa.llms.keys import is_local
-from ifqa.llms.money import Account, Price, price_of
-from ifqa.llms.tokens import at_most, most_prompt_tokens, prompt_tokens, window_of
+from ifqa.llms import token_counts
+from ifqa.llms.budget import Account, Price, price_of
+from ifqa.llms.credentials import is_local
+from ifqa.llms.token_counts import at_most, most_prompt_tokens, prompt_tokens, window_of
 from ifqa.records import Request
 from ifqa.storage.files import read_json, read_toml
 from ifqa.storage.resources import find_resource
@@ -201,7 +201,7 @@ def test_the_estimate_is_never_below_known_counts(text, real):
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 def test_the_estimate_is_above_the_real_count_if_the_vocabulary_is_here(name):
-    if not tokens._is_here(name):
+    if not token_counts._is_here(name):
         pytest.skip("its vocabulary is not on this machine")
     import tiktoken
 
@@ -220,15 +220,15 @@ def test_no_vocabulary_is_ever_downloaded(monkeypatch, tmp_path, capsys):
 
     monkeypatch.setattr(tiktoken.load, "read_file", fetch)
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    tokens.counter.cache_clear()
-    count = tokens.counter("gpt-4o")
+    token_counts.counter.cache_clear()
+    count = token_counts.counter("gpt-4o")
     assert count("a river") == at_most("a river")
-    assert tokens.counter("gpt-4o")("") == 0
+    assert token_counts.counter("gpt-4o")("") == 0
     assert capsys.readouterr().err.count("exact counts") == 1
     (tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790").write_bytes(b"torn")  # o200k's place
-    tokens.counter.cache_clear()
-    assert tokens.counter("gpt-4o") is at_most
-    tokens.counter.cache_clear()
+    token_counts.counter.cache_clear()
+    assert token_counts.counter("gpt-4o") is at_most
+    token_counts.counter.cache_clear()
 
 
 def test_a_prompts_bound_is_no_less_than_its_count():

@@ -1,16 +1,18 @@
-"""What a failed request means: try it again, give it up, or stop asking altogether."""
+"""Reads a server's response: a completion, or what the failure means: try again, give the request up, or stop asking."""
 
 import base64
 import email.utils
 import json
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from ifqa.llms.cache import bounded
 from ifqa.progress import CONTROLS
+from ifqa.records import Completion
 
 if TYPE_CHECKING:
     import openai
@@ -24,8 +26,15 @@ _ALONE_WORDS = re.compile(r"context (length|window|size)|content (filter|managem
 _QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 _UNSUPPORTED = {"unsupported_parameter", "unsupported_value"}
 _SECRETS = re.compile(r"(?<![A-Za-z0-9])sk-[\w*.…-]{8,}|(?<![\w*-])[\w*-]*?\*{3}[\w*-]*|(?<=Bearer )\S+", re.I)
+_HINTS = {
+    401: " (check OPENAI_API_KEY, or the variable in IFQA_KEYS)",
+    403: " (the key may not use this model)",
+    404: " (check the model and base_url)",
+}
 _LOOKED_AT = 10_000  # characters of a server's message that are searched; some hundred are usual
 LONGEST_WORDS = 300  # characters of a server's message that are shown
+_MOST_TOKENS = 10**9  # of one answer; no window is nearly as large
+_SHORTEST_KEY = 8  # characters; a shorter key may be a word of an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +58,80 @@ class Failure:
     unreachable: bool = False
 
 
-def scrub(text: str, key: str) -> str:
+def redact(text: str, key: str) -> str:
     """A text as one line, shortened, without the key and without what looks like a key, in full or in stars."""
-    text = blot(text, key)[:_LOOKED_AT]  # in this order, as a cut key is not found
+    text = without_key(text, key)[:_LOOKED_AT]  # in this order, as a cut key is not found
     text = " ".join(CONTROLS.sub(" ", _SECRETS.sub("[key]", text)).split())
     return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
 
 
-def secrets_of(key: str) -> tuple[str, ...]:
+def forms_of(key: str) -> tuple[str, ...]:
     """The key as it is and in base64; nothing if the key is empty."""
     return (key, base64.b64encode(key.encode()).decode().rstrip("=")) if key else ()
 
 
-def blot(text: str, key: str) -> str:
+def without_key(text: str, key: str) -> str:
     """A text without the key, as it is or in base64; the text itself if the key is empty."""
-    for secret in secrets_of(key):
-        text = text.replace(secret, "[key]")
+    for form in forms_of(key):
+        text = text.replace(form, "[key]")
     return text
+
+
+def key_in_answers(key: str) -> str:
+    """The key, if it is long enough to be looked for in an answer; otherwise ""."""
+    return key if len(key) >= _SHORTEST_KEY else ""
+
+
+def admitted(reply: Completion | Failure, key: str) -> Completion | Failure:
+    """What is let in of a server's answer, before anything is stored, shown or counted.
+
+    Every text is without the key that the server was sent ("" for none), and of bounded length.
+    """
+    if isinstance(reply, Failure):  # its words are the server's, shortened, and our own
+        return replace(reply, words=without_key(reply.words, key)[: 2 * LONGEST_WORDS])
+    key = key_in_answers(key)
+    return bounded(replace(reply, text=without_key(reply.text, key), finish=redact(reply.finish, key)))
+
+
+def read_answer(body: bytes, chat: bool, stop: Sequence[str] = ()) -> Completion | Failure:
+    """The completion in the body of a response, or why there is none.
+
+    The text ends before the first of the stop strings, as some servers leave them in. A chat's refusal is its text. An
+    empty text is an answer, unless the limit on tokens was reached before the text began.
+    """
+    try:
+        answer = json.loads(body)
+        used = _usage(answer)
+    except (ValueError, RecursionError, AttributeError):
+        return Failure("again", "the answer is no JSON object, or is cut short", used=None)
+    try:
+        choice = answer["choices"][0]
+        text = choice["message"]["content"] if chat else choice["text"]
+        if text is None and chat:
+            text = choice["message"].get("refusal")
+        finish = str(choice.get("finish_reason") or "")
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return Failure("again", "the answer has no choices in it", used=used)
+    if finish == "content_filter" and not text:
+        return Failure("alone", "the server's content filter held the answer back", used=used)
+    if finish == "length" and not text:
+        return Failure("alone", "max_tokens was used up before any text (reasoning?); raise it", used=used)
+    if not isinstance(text, str):
+        return Failure("again", "the answer has no text in it", used=used)
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # UTF-8 has no lone surrogates
+    end = min((text.index(string) for string in stop if string in text), default=len(text))
+    if end < len(text):
+        text, finish = text[:end], "stop"
+    return Completion(text, *(used or (0, 0)), finish)
+
+
+def _usage(answer: dict[str, Any]) -> tuple[int, int] | None:
+    """Tokens of the prompt and the answer; None if the server does not give both as possible numbers."""
+    usage = answer.get("usage") or {}
+    prompt, answered = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if type(prompt) is int and type(answered) is int and 0 <= prompt <= _MOST_TOKENS and 0 <= answered <= _MOST_TOKENS:
+        return prompt, answered
+    return None
 
 
 def of_status(error: "openai.APIStatusError", key: str) -> Failure:
@@ -77,28 +143,23 @@ def of_status(error: "openai.APIStatusError", key: str) -> Failure:
     """
     status = error.status_code
     code, words = _details(error)
-    said = scrub(f"HTTP {status}: {words}", key)
+    line = redact(f"HTTP {status}: {words}", key)
     if code in _QUOTA:
-        return Failure("all", f"{said} (no quota is left; add credit, or wait for the next period)")
+        return Failure("all", f"{line} (no quota is left; add credit, or wait for the next period)")
     if status in (408, 409, 429) or status >= 500:
         # A refusal is free; if a gateway gave up, the server behind it may have done the work
         used = None if status >= 500 and status != 503 else (0, 0)
-        return Failure("again", said, retry_after(error.response.headers), used)
+        return Failure("again", line, retry_after(error.response.headers), used)
     if 300 <= status < 400:
         there = urlsplit(error.response.headers.get("location", "")).netloc or "another place"
         mend = "which is not followed; if you trust that host, set base_url to it"
-        return Failure("all", f"HTTP {status}: a redirect to {scrub(there[:100], key)}, {mend}")
+        return Failure("all", f"HTTP {status}: a redirect to {redact(there[:100], key)}, {mend}")
     if status == 413 or (status == 400 and (code in _ALONE_CODES or _ALONE_WORDS.search(words))):
-        return Failure("alone", said)
+        return Failure("alone", line)
     if code in _UNSUPPORTED or re.match(r"unsupported (parameter|value)", words, re.I):
-        parameter = scrub(str(error.param or "above"), key)
-        return Failure("all", f"{said} (the model refuses the parameter {parameter}; set another value)")
-    hints = {
-        401: "check OPENAI_API_KEY, or the variable in IFQA_KEYS",
-        403: "the key may not use this model",
-        404: "check the model and base_url",
-    }
-    return Failure("all", f"{said} ({hints[status]})" if status in hints else said)
+        parameter = redact(str(error.param or "above"), key)
+        return Failure("all", f"{line} (the model refuses the parameter {parameter}; set another value)")
+    return Failure("all", line + _HINTS.get(status, ""))
 
 
 def _details(error: "openai.APIStatusError") -> tuple[str, str]:
@@ -109,7 +170,7 @@ def _details(error: "openai.APIStatusError") -> tuple[str, str]:
     if not isinstance(body, Mapping):
         return "", str(body or "no words")
     codes = [str(body[name]) for name in ("code", "type") if body.get(name)]
-    code = next((one for one in codes if one in _ALONE_CODES | _QUOTA | _UNSUPPORTED), codes[0] if codes else "")
+    code = next((code for code in codes if code in _ALONE_CODES | _QUOTA | _UNSUPPORTED), codes[0] if codes else "")
     words = next((body[name] for name in ("message", "detail", "error") if body.get(name)), body)
     return code, words if isinstance(words, str) else json.dumps(words)
 

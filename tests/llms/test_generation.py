@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
+from ifqa.llms.generation import Caches, common
 from ifqa.llms.hf import HF
-from ifqa.llms.hf_cache import Caches, common
 from ifqa.records import Request
 
 SHOWN = [("system", "Be brief."), *[(who, tiny_chat.TEXTS[n][:60]) for n in range(2) for who in ("user", "assistant")]]

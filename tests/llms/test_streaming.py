@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from openai_client import KEY, ask, first, here, model, texts  # noqa: F401
 from openai_server import Reply, error, serving, streamed
 
-from ifqa.llms.hearing import Pieces, listening
-from ifqa.llms.responses import read_answer
+from ifqa.llms.response_parsing import read_answer
+from ifqa.llms.streaming import StreamedAnswer, streaming
 
 
 def heard_of(asked, requests):
     said = []
-    with listening(said.append):
+    with streaming(said.append):
         done = asked.complete(requests)
     return said, done
 
@@ -80,7 +80,7 @@ def test_a_server_that_does_not_stream_is_taken_at_its_whole_word():
 @pytest.mark.parametrize("secret", [KEY, base64.b64encode(KEY.encode()).decode().rstrip("=")])
 def test_no_part_of_the_key_is_heard(cut, secret):
     said = []
-    pieces = Pieces(True, said.append, KEY)
+    pieces = StreamedAnswer(True, said.append, KEY)
     for text in ("I was sent ", secret[:cut], secret[cut:], " as key"):
         pieces.add({"choices": [{"delta": {"content": text}}]})
     assert not [one for one in said if secret[:4] in one]
@@ -91,7 +91,7 @@ def test_no_part_of_the_key_is_heard(cut, secret):
 @given(st.text(max_size=20), st.booleans(), st.sampled_from(["stop", "length"]))
 def test_the_pieces_add_up_to_the_whole_answer(text, chat, finish):
     reply = Reply(text=text, finish=finish)
-    pieces = Pieces(chat, lambda text: None)
+    pieces = StreamedAnswer(chat, lambda text: None)
     pieces.add({"choices": [{"delta": {"content": ""}} if chat else {"text": ""}]})
     for one in streamed(reply, chat):
         if one != b"data: [DONE]\n\n":
@@ -105,7 +105,7 @@ def test_the_pieces_add_up_to_the_whole_answer(text, chat, finish):
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda one: st.lists(one) | st.dictionaries(
     st.sampled_from(["choices", "delta", "content", "usage", "index", "refusal"]), one), max_leaves=12))  # fmt: skip
 def test_no_piece_of_another_shape_does_harm(piece):
-    pieces = Pieces(True, lambda text: None)
+    pieces = StreamedAnswer(True, lambda text: None)
     pieces.add(piece)
     pieces.add({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})
     read_answer(json.dumps(pieces.whole()).encode(), True)

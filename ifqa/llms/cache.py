@@ -1,0 +1,491 @@
+"""The cache of completions: an SQLite file that keeps every answer that was paid for, and says who is asking for which.
+
+Every program that reads SQLite can look into it: `completions` has a row for each, `record` its request and answer as JSON.
+Any number of threads and processes of one machine may use it at once.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import Any, Self
+
+from ifqa.errors import IfqaError
+from ifqa.progress import say
+from ifqa.protocols import Advance
+from ifqa.records import Completion, Request
+
+FILE = "completions.sqlite"
+VERSION = 1  # of a record, and of the tables
+LONGEST_TEXT = 200_000  # characters kept of an answer; a line of a file holds several answers, and is read up to 16 MB
+BUSY = 60.0  # seconds to wait for another process that writes
+BEAT = 2.0  # seconds from one sign of life of an asker to the next
+LEASE = 30.0  # seconds without one, after which an asker of another machine or container counts as dead
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, record TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS askers (id TEXT PRIMARY KEY, process TEXT NOT NULL, beat INTEGER NOT NULL DEFAULT 0)",
+    "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, asker TEXT NOT NULL)",
+    f"PRAGMA user_version = {VERSION}",
+)
+_ON_OTHER_MACHINES = ("9p", "afs", "beegfs", "ceph", "cifs", "fuse", "gpfs", "lustre", "ncp", "nfs", "smb", "virtiofs")
+_TOKEN_BYTES = 32  # at most, of an answer's token as JSON
+_PAGE = 4096 + 24  # bytes of a page and its header in SQLite's log
+_PAGES = 8  # that a completion changes beside those of its own: of the tables, their indexes and the list of free pages
+_FULL = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+}  # a quota and a limit on a file's size are errors of input or output
+
+
+def bounded(completion: Completion) -> Completion:
+    """A completion whose text is cut after LONGEST_TEXT characters; it then ends for its length, as at a limit on tokens."""
+    if len(completion.text) <= LONGEST_TEXT:
+        return completion
+    return replace(completion, text=completion.text[:LONGEST_TEXT], finish="length")
+
+
+def tokens_of(completions: Iterable[Completion], before: tuple[int, int] = (0, 0)) -> tuple[int, int]:
+    """Tokens of prompts and of answers, added to those `before`. Cached completions count; repeated ones count each time."""
+    prompt, answer = before
+    for completion in completions:
+        prompt, answer = prompt + completion.prompt_tokens, answer + completion.completion_tokens
+    return prompt, answer
+
+
+def content(model: str, request: Request) -> dict[str, Any]:
+    """What identifies a completion, as JSON: model, messages or text, parameters, number of the sample."""
+    prompt: dict[str, Any] = {"text": request.text}
+    if request.messages:
+        prompt = {"messages": [list(message) for message in request.messages]}
+    parameters = {
+        "max_tokens": request.max_tokens,
+        "temperature": float(request.temperature),
+        "stop": list(request.stop),
+        "sample": request.sample,
+    }
+    return {"model": model, **prompt, **parameters}
+
+
+def key_of(model: str, request: Request) -> str:
+    """The SHA-256 of `content`, by which a completion is found; two models with one name are one model."""
+    canonical = json.dumps(content(model, request), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def record_of(model: str, request: Request, completion: Completion) -> str:
+    """A completion and its request as one line of JSON, in the cache and in a recording."""
+    values = {name: value for name, value in asdict(completion).items() if name not in ("error", "cached")}
+    # in ASCII, as a lone surrogate cannot be written in UTF-8
+    return json.dumps({"version": VERSION, "request": content(model, request), "completion": values})
+
+
+def check_store(folder: str) -> None:
+    """Refuse a folder for completions that a file names outside of the working directory.
+
+    Raises:
+        IfqaError: the folder is an absolute path, or has `..` in it.
+    """
+    path = Path(folder)
+    if path.anchor or ".." in path.parts:
+        raise IfqaError(
+            f"store = {folder!r} is outside of the working directory; wanted a folder in it, as 'completions'"
+        )
+
+
+class CompletionCache:
+    """The completions of a folder, by the SHA-256 of their requests.
+
+    The file is made with the first completion, readable by its owner alone. Files of earlier versions (`ab/abcdef….json`, one a
+    completion, named by the same key) are read where the table has no row, and left as they are.
+    """
+
+    def __init__(self, folder: Path = Path("completions")) -> None:
+        self.folder = Path(folder)
+        self.path = self.folder / FILE
+
+    def has_completions(self) -> bool:
+        """Whether it holds any completion."""
+        with self.reading() as connection:
+            stored = connection and connection.execute("SELECT 1 FROM completions LIMIT 1").fetchone()
+        return bool(stored) or any(self.folder.glob("??/*.json"))
+
+    def get(self, model: str, requests: Iterable[Request]) -> dict[Request, Completion]:
+        """Those of the requests that have a completion. Each that is damaged counts as none, and a message says so."""
+        keys = {request: key_of(model, request) for request in requests}
+        with self.reading() as connection:
+            return self.look_up(connection, model, keys)
+
+    def put(self, model: str, completions: Mapping[Request, Completion]) -> None:
+        """Store completions; on return they are on the disk.
+
+        Raises:
+            ValueError: one is a failure; failures are never stored.
+            IfqaError: the disk is full, or the file cannot be written to.
+        """
+        rows = {key_of(model, request): _row(model, request, one) for request, one in completions.items()}
+        if not rows:
+            return
+        with self.explained("nothing was written"), closing(self.open()) as connection, transaction(connection):
+            store_rows(connection, rows)
+
+    def look_up(
+        self, connection: sqlite3.Connection | None, model: str, keys: Mapping[Request, str], quiet: bool = False
+    ) -> dict[Request, Completion]:
+        """The completions of requests with these keys, from an open file and from files of earlier versions."""
+        found: dict[Request, Completion] = {}
+        has_files = any(self.folder.glob("??/"))
+        for request, key in keys.items():
+            row = connection and connection.execute("SELECT record FROM completions WHERE key = ?", (key,)).fetchone()
+            record: str | bytes | None = row[0] if row else None
+            path = self.folder / key[:2] / f"{key}.json"
+            with suppress(FileNotFoundError):
+                record = path.read_bytes() if record is None and has_files else record
+            if record is None:
+                continue
+            place = f"{self.path}: {key}" if row else str(path)
+            completion = _completion(record, content(model, request))
+            if completion and (length := len(completion.text)) > LONGEST_TEXT and not quiet:
+                say(f"{place}: an answer of {length:,} characters, of which the first {LONGEST_TEXT:,} are taken")
+            if completion:
+                found[request] = bounded(completion)
+            elif not quiet:
+                say(f"{place}: not a completion of its request; it will be asked for again")
+        return found
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection | None]:
+        """The file, opened to read; None if there is none, or none with tables. Its errors are one line.
+
+        Raises:
+            IfqaError: the file is damaged, of a later version, or cannot be read.
+        """
+        if not self.path.exists():
+            yield None
+            return
+        with self.explained("nothing was asked", "read completions of"), closing(self._connect()) as connection:
+            yield connection if self._version(connection) else None
+
+    def open(self) -> sqlite3.Connection:
+        """The file, opened to read and write, and made if there is none."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)):
+            pass  # a prompt or an answer may be private, and SQLite's own files beside it get the same mode
+        connection = self._connect()
+        try:
+            # A log beside the file needs memory that all processes share; one of the old kind needs locks alone
+            connection.execute(f"PRAGMA journal_mode = {'DELETE' if is_remote(self.folder) else 'WAL'}")
+            connection.execute("PRAGMA synchronous = EXTRA")  # what is committed survives a loss of power
+            connection.execute("PRAGMA temp_store = MEMORY")
+            if not self._version(connection):
+                with transaction(connection):
+                    for statement in _SCHEMA:
+                        connection.execute(statement)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        mode = "rw" if os.access(self.folder, os.W_OK) else "ro&immutable=1"  # to read, SQLite writes files beside it
+        name = f"{self.path.absolute().as_uri()}?mode={mode}"
+        return sqlite3.connect(name, BUSY, isolation_level=None, check_same_thread=False, uri=True)
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            raise IfqaError(f"{self.path} is of version {version}; this ifqa reads {VERSION}: take a newer ifqa")
+        return version
+
+    @contextmanager
+    def explained(self, state: str, action: str = "write completions into") -> Iterator[None]:
+        """Turn an error of the file into one line; `state` says what has been asked or kept, `action` what failed.
+
+        Raises:
+            IfqaError: as above.
+        """
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise self.refusal(error, state, action) from error
+
+    def refusal(self, error: sqlite3.Error | OSError, state: str, action: str = "write completions into") -> IfqaError:
+        """The line for an error of the file."""
+        code = _code(error)
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            mend = "move it away, or put a copy of it there"
+            return IfqaError(f"{self.path} is damaged ({error}): {state}, and it was left as it is; {mend}")
+        words = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
+        words = os.strerror(errno.ENOSPC) if code == sqlite3.SQLITE_FULL else words
+        mend = {sqlite3.SQLITE_FULL: "make room", sqlite3.SQLITE_IOERR: "make room or mend that"}.get(code, "mend that")
+        return IfqaError(f"cannot {action} {self.folder} ({words}): {state}; {mend} and run the same command again")
+
+
+class CacheWriter:
+    """Claims on completions, and disk space reserved for the largest that can be unwritten at the same time.
+
+    A file without a name holds the space. It is filled with random bytes, as a disk that compresses would store zeros in
+    no space. If a completion finds the disk full, the file gives space back. All space is released however the process ends.
+    Claims are released at the end. Those of a process that was killed lapse: at once if it ran on this machine, or else once
+    it has given no sign of life for LEASE seconds.
+
+    Args:
+        cache: keeps the completions.
+        model: the name that they are kept under.
+        requests: what will be asked.
+        at_once: how many completions can be paid for and not yet stored, at most.
+
+    Raises:
+        IfqaError: the disk lacks the space, or the folder cannot be written to; nothing has been asked.
+    """
+
+    def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int) -> None:
+        self._cache, self._model = cache, model
+        self._keys = {request: key_of(model, request) for request in requests}
+        self._id = secrets.token_hex(8)
+        self._signs: dict[str, tuple[int, float]] = {}  # of other askers: the last, and when it was first seen
+        self._unwritten: dict[str, str] = {}
+        self._lock = threading.Lock()  # of the connection
+        self._ended = threading.Event()
+        self._reserve = sum(sorted((_most(model, request) for request in requests), reverse=True)[:at_once])
+        with cache.explained("nothing was asked"):
+            self._connection = cache.open()
+            try:
+                self._ballast = TemporaryFile(dir=cache.folder, buffering=0)  # noqa: SIM115 - closed by __exit__
+            except OSError:
+                self._connection.close()
+                raise
+        try:
+            written = 0
+            while written < self._reserve:
+                written += self._ballast.write(os.urandom(min(1 << 20, self._reserve - written)))
+            os.fsync(self._ballast.fileno())
+            with transaction(self._connection):
+                self._execute("INSERT INTO askers (id, process) VALUES (?, ?)", self._id, process_of(os.getpid()))
+        except (OSError, sqlite3.Error) as error:
+            self._ballast.close()
+            self._connection.close()
+            raise cache.refusal(error, f"nothing was asked, {self._reserve:,} bytes must be free") from error
+        self._heart = threading.Thread(target=self._live, name="claims", daemon=True)
+        self._heart.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._heart.join()
+        self._ballast.close()
+        with suppress(sqlite3.Error):  # claims that stay lapse
+            self._forget(self._id)
+        self._connection.close()
+
+    def claim(self, requests: Collection[Request], limit: int) -> tuple[list[Request], dict[Request, Completion]]:
+        """Claim up to `limit` completions that nobody asks for; gives their requests, and completions that are stored by now.
+
+        Raises:
+            IfqaError: the file cannot be written to.
+        """
+        with self._lock, self._cache.explained("asking has stopped, what was answered is kept"):
+            for asker in self._dead():
+                self._forget(asker)
+            claimed = {key for (key,) in self._execute("SELECT key FROM claims")}
+            stored = self._stored(requests)
+            free = [one for one in requests if one not in stored and self._keys[one] not in claimed][:limit]
+            if not free:
+                return [], stored
+            with transaction(self._connection):
+                stored |= self._stored(free)  # in the meantime
+                insert = "INSERT OR IGNORE INTO claims VALUES (?, ?)"
+                rest = [request for request in free if request not in stored]
+                mine = [one for one in rest if self._execute(insert, self._keys[one], self._id).rowcount]
+            return mine, stored
+
+    def release(self, request: Request) -> None:
+        """Release the claim on a completion that failed; if the file cannot be written to, it is released at the end."""
+        with self._lock, suppress(sqlite3.Error), transaction(self._connection):
+            self._execute("DELETE FROM claims WHERE key = ? AND asker = ?", self._keys[request], self._id)
+
+    def keep(self, request: Request, completion: Completion) -> str:
+        """Store a completion; returns "", or why asking must stop: the completion needed the reserved space.
+
+        Threads that wait for one another are served by one transaction.
+
+        Raises:
+            IfqaError: even with the reserved space, the completion cannot be stored.
+        """
+        key, why = self._keys[request], ""
+        self._unwritten[key] = _row(self._model, request, completion)
+        with self._lock:
+            while key in self._unwritten:
+                rows = dict(self._unwritten)
+                try:
+                    with transaction(self._connection):
+                        store_rows(self._connection, rows)
+                except sqlite3.Error as error:
+                    why = str(self._cache.refusal(error, "asking has stopped, what was answered is kept"))
+                    if _code(error) not in _FULL or not self._give(_most(self._model, request)):
+                        raise self._cache.refusal(error, "asking has stopped, an answer is lost") from error
+                else:
+                    for written in rows:
+                        del self._unwritten[written]
+        return why
+
+    def _give(self, size: int) -> bool:
+        """Give reserved space back to the disk; False if none is left."""
+        if not self._reserve:
+            return False
+        self._reserve = max(0, self._reserve - size)
+        self._ballast.truncate(self._reserve)
+        os.fsync(self._ballast.fileno())
+        return True
+
+    def _stored(self, requests: Iterable[Request]) -> dict[Request, Completion]:
+        keys = {request: self._keys[request] for request in requests}
+        return self._cache.look_up(self._connection, self._model, keys, quiet=True)
+
+    def _dead(self) -> list[str]:
+        """The other askers that have ended without releasing their claims."""
+        here, now, dead = process_of(os.getpid()), time.monotonic(), []
+        for asker, process, beat in self._execute("SELECT id, process, beat FROM askers").fetchall():
+            if self._signs.get(asker, (-1, now))[0] != beat:
+                self._signs[asker] = beat, now
+            machine, _, number = process.rpartition(" ")[0].rpartition(" ")
+            if machine and here.startswith(f"{machine} "):
+                if process_of(int(number)) != process:
+                    dead.append(asker)
+            elif asker != self._id and now - self._signs[asker][1] > LEASE:
+                dead.append(asker)
+        return dead
+
+    def _forget(self, asker: str) -> None:
+        with transaction(self._connection):
+            self._execute("DELETE FROM claims WHERE asker = ?", asker)
+            self._execute("DELETE FROM askers WHERE id = ?", asker)
+
+    def _live(self) -> None:
+        while not self._ended.wait(BEAT):
+            with self._lock, suppress(sqlite3.Error), transaction(self._connection):
+                self._execute("UPDATE askers SET beat = beat + 1 WHERE id = ?", self._id)
+
+    def _execute(self, statement: str, *values: str) -> sqlite3.Cursor:
+        return self._connection.execute(statement, values)
+
+
+class RequestBatch:
+    """The requests of one call of `LanguageModel.complete`: stored ones are not asked, equal ones once.
+
+    Attributes:
+        missing: the requests to ask, in their order.
+        cached: how many completions came from the cache, or from an equal request.
+    """
+
+    def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], advance: Advance) -> None:
+        self._requests, self._times, self._advance = requests, Counter(requests), advance
+        self._done: dict[Request, Completion] = {}
+        self.cached = 0
+        for request, completion in cache.get(model, self._times).items():
+            self.settle(request, completion)
+        self.missing = [request for request in self._times if request not in self._done]
+
+    def settle(self, request: Request, completion: Completion) -> None:
+        """Take a completion or a failure, and report its requests as done."""
+        self._done[request] = completion
+        if not completion.error:
+            self.cached += self._times[request] - (not completion.cached)
+        self._advance(self._times[request])
+
+    def completions(self) -> list[Completion]:
+        """One a request, in their order."""
+        return [self._done[request] for request in self._requests]
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that writes: all of it is on the disk at its end, or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def store_rows(connection: sqlite3.Connection, rows: Mapping[str, str]) -> None:
+    """Write records by key within a transaction, and release their claims."""
+    connection.executemany("INSERT OR REPLACE INTO completions VALUES (?, ?)", rows.items())
+    connection.executemany("DELETE FROM claims WHERE key = ?", [(key,) for key in rows])
+
+
+def is_remote(folder: Path) -> bool:
+    """Whether a folder is on a file system that other machines write to, or that shares no memory, as far as Linux tells."""
+    place, kind = folder.resolve(), ""
+    with suppress(OSError):
+        mounts = [line.split(" - ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        points = [(Path(left.split()[4].replace("\\040", " ")), right.split()[0]) for left, right in mounts]
+        kind = max((len(str(at)), n, kind) for n, (at, kind) in enumerate(points) if place.is_relative_to(at))[2]
+    return kind.startswith(_ON_OTHER_MACHINES)
+
+
+def process_of(number: int) -> str:
+    """Names a process of this machine, for all time: machine, its container, number and start; "" if it has ended.
+
+    Only Linux tells; elsewhere every process is "".
+    """
+    try:
+        state, *fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return "" if state in "ZX" else f"{boot} {Path('/proc/self/ns/pid').readlink()} {number} {fields[18]}"
+    except OSError:
+        return ""
+
+
+def _most(model: str, request: Request) -> int:
+    """Bytes that writing a completion takes at most, in SQLite's log."""
+    size = len(record_of(model, request, Completion())) + _TOKEN_BYTES * request.max_tokens
+    return (-(-size // 4096) + _PAGES) * _PAGE
+
+
+def _row(model: str, request: Request, completion: Completion) -> str:
+    if completion.error:
+        raise ValueError("a failed request has nothing to keep")
+    return record_of(model, request, completion)
+
+
+def _code(error: Exception) -> int:
+    """The kind of an error of SQLite, without its details; a full disk's is the same outside of SQLite."""
+    if isinstance(error, OSError):
+        return sqlite3.SQLITE_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else 0
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _completion(record: str | bytes, asked: dict[str, Any]) -> Completion | None:
+    """The completion of a record; None if it is of another request, or damaged."""
+    try:
+        values = json.loads(record)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, Mapping) or values.get("version") != VERSION or values.get("request") != asked:
+        return None
+    answer = values.get("completion")
+    kinds = {"text": str, "prompt_tokens": int, "completion_tokens": int, "finish": str}
+    if not isinstance(answer, Mapping) or set(answer) != set(kinds):
+        return None
+    if not all(isinstance(answer[name], kind) for name, kind in kinds.items()):
+        return None
+    return replace(Completion(**answer), cached=True)
