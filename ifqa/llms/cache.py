@@ -123,9 +123,9 @@ class CompletionCache:
 
     def get(self, model: str, requests: Iterable[Request]) -> dict[Request, Completion]:
         """Those of the requests that have a completion. Each that is damaged counts as none, and a message says so."""
-        keys = {request: key_of(model, request) for request in requests}
         with self.reading() as connection:
-            return self.look_up(connection, model, keys)
+            found = {request: self.find(connection, model, request) for request in requests}
+        return {request: completion for request, completion in found.items() if completion}
 
     def put(self, model: str, completions: Mapping[Request, Completion]) -> None:
         """Store completions; on return they are on the disk.
@@ -140,29 +140,23 @@ class CompletionCache:
         with self.explained("nothing was written"), closing(self.open()) as connection, transaction(connection):
             store_rows(connection, rows)
 
-    def look_up(
-        self, connection: sqlite3.Connection | None, model: str, keys: Mapping[Request, str], quiet: bool = False
-    ) -> dict[Request, Completion]:
-        """The completions of requests with these keys, from an open file and from files of earlier versions."""
-        found: dict[Request, Completion] = {}
-        has_files = any(self.folder.glob("??/"))
-        for request, key in keys.items():
-            row = connection and connection.execute("SELECT record FROM completions WHERE key = ?", (key,)).fetchone()
-            record: str | bytes | None = row[0] if row else None
-            path = self.folder / key[:2] / f"{key}.json"
-            with suppress(FileNotFoundError):
-                record = path.read_bytes() if record is None and has_files else record
-            if record is None:
-                continue
-            place = f"{self.path}: {key}" if row else str(path)
-            completion = _completion(record, content(model, request))
-            if completion and (length := len(completion.text)) > LONGEST_TEXT and not quiet:
-                say(f"{place}: an answer of {length:,} characters, of which the first {LONGEST_TEXT:,} are taken")
-            if completion:
-                found[request] = bounded(completion)
-            elif not quiet:
-                say(f"{place}: not a completion of its request; it will be asked for again")
-        return found
+    def find(
+        self, connection: sqlite3.Connection | None, model: str, request: Request, quiet: bool = False
+    ) -> Completion | None:
+        """A request's completion, from the open file or a file of an earlier version."""
+        key = key_of(model, request)
+        row = connection and connection.execute("SELECT record FROM completions WHERE key = ?", (key,)).fetchone()
+        path = self.folder / key[:2] / f"{key}.json"
+        try:
+            record = row[0] if row else path.read_bytes()
+        except FileNotFoundError:
+            return None
+        completion, place = _completion(record, content(model, request)), f"{self.path}: {key}" if row else path
+        if completion is None and not quiet:
+            say(f"{place}: not a completion of its request; it will be asked for again")
+        if completion and (length := len(completion.text)) > LONGEST_TEXT and not quiet:
+            say(f"{place}: an answer of {length:,} characters, of which the first {LONGEST_TEXT:,} are taken")
+        return bounded(completion) if completion else None
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -174,16 +168,18 @@ class CompletionCache:
         if not self.path.exists():
             yield None
             return
-        with self.explained("nothing was asked", "read completions of"), closing(self._connect()) as connection:
+        mode = "rw" if os.access(self.folder, os.W_OK) else "ro&immutable=1"  # to read, SQLite writes files beside it
+        with self.explained("nothing was asked", "read completions of"), closing(self._connect(mode)) as connection:
             yield connection if self._version(connection) else None
 
     def open(self) -> sqlite3.Connection:
         """The file, opened to read and write, and made if there is none."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with open(self.path, "ab", opener=lambda name, flags: os.open(name, flags, 0o600)):
-            pass  # a prompt or an answer may be private, and SQLite's own files beside it get the same mode
-        connection = self._connect()
+        is_new = not self.path.exists()
+        connection = self._connect("rwc")
         try:
+            if is_new:  # By name: closing a handle of our own on the file would end SQLite's locks of this process
+                self.path.chmod(0o600)  # a prompt or an answer may be private; files beside it get the same mode
             # A log beside the file needs memory that all processes share; one of the old kind needs locks alone
             connection.execute(f"PRAGMA journal_mode = {'DELETE' if is_remote(self.folder) else 'WAL'}")
             connection.execute("PRAGMA synchronous = EXTRA")  # what is committed survives a loss of power
@@ -197,8 +193,7 @@ class CompletionCache:
             raise
         return connection
 
-    def _connect(self) -> sqlite3.Connection:
-        mode = "rw" if os.access(self.folder, os.W_OK) else "ro&immutable=1"  # to read, SQLite writes files beside it
+    def _connect(self, mode: str) -> sqlite3.Connection:
         name = f"{self.path.absolute().as_uri()}?mode={mode}"
         return sqlite3.connect(name, BUSY, isolation_level=None, check_same_thread=False, uri=True)
 
@@ -252,7 +247,6 @@ class CacheWriter:
 
     def __init__(self, cache: CompletionCache, model: str, requests: Sequence[Request], at_once: int) -> None:
         self._cache, self._model = cache, model
-        self._keys = {request: key_of(model, request) for request in requests}
         self._id = secrets.token_hex(8)
         self._signs: dict[str, tuple[int, float]] = {}  # of other askers: the last, and when it was first seen
         self._unwritten: dict[str, str] = {}
@@ -302,22 +296,27 @@ class CacheWriter:
         with self._lock, self._cache.explained("asking has stopped, what was answered is kept"):
             for asker in self._dead():
                 self._forget(asker)
-            claimed = {key for (key,) in self._execute("SELECT key FROM claims")}
-            stored = self._stored(requests)
-            free = [one for one in requests if one not in stored and self._keys[one] not in claimed][:limit]
-            if not free:
-                return [], stored
+            mine: list[Request] = []
+            stored: dict[Request, Completion] = {}
             with transaction(self._connection):
-                stored |= self._stored(free)  # in the meantime
-                insert = "INSERT OR IGNORE INTO claims VALUES (?, ?)"
-                rest = [request for request in free if request not in stored]
-                mine = [one for one in rest if self._execute(insert, self._keys[one], self._id).rowcount]
+                claimed = {key for (key,) in self._execute("SELECT key FROM claims")}
+                for request in requests:
+                    key = key_of(self._model, request)
+                    if len(mine) == limit:
+                        break
+                    if key in claimed:
+                        continue
+                    if completion := self._cache.find(self._connection, self._model, request, quiet=True):
+                        stored[request] = completion
+                    else:
+                        self._execute("INSERT INTO claims VALUES (?, ?)", key, self._id)
+                        mine.append(request)
             return mine, stored
 
     def release(self, request: Request) -> None:
         """Release the claim on a completion that failed; if the file cannot be written to, it is released at the end."""
         with self._lock, suppress(sqlite3.Error), transaction(self._connection):
-            self._execute("DELETE FROM claims WHERE key = ? AND asker = ?", self._keys[request], self._id)
+            self._execute("DELETE FROM claims WHERE key = ? AND asker = ?", key_of(self._model, request), self._id)
 
     def keep(self, request: Request, completion: Completion) -> str:
         """Store a completion; returns "", or why asking must stop: the completion needed the reserved space.
@@ -327,7 +326,7 @@ class CacheWriter:
         Raises:
             IfqaError: even with the reserved space, the completion cannot be stored.
         """
-        key, why = self._keys[request], ""
+        key, why = key_of(self._model, request), ""
         self._unwritten[key] = _row(self._model, request, completion)
         with self._lock:
             while key in self._unwritten:
@@ -352,10 +351,6 @@ class CacheWriter:
         self._ballast.truncate(self._reserve)
         os.fsync(self._ballast.fileno())
         return True
-
-    def _stored(self, requests: Iterable[Request]) -> dict[Request, Completion]:
-        keys = {request: self._keys[request] for request in requests}
-        return self._cache.look_up(self._connection, self._model, keys, quiet=True)
 
     def _dead(self) -> list[str]:
         """The other askers that have ended without releasing their claims."""

@@ -22,7 +22,7 @@ BACKOFF = 0.5  # seconds before the second try, where the server names none; dou
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 120.0  # if the server asks for a longer wait, the run stops
 GRACE = 5.0  # seconds that requests in flight get after an interrupt, as they are paid for
-CLAIMED = 1000  # requests at a time, so that two runs of the same ones share the work
+_CLAIMS = 4  # requests that a worker claims at a time, at most, so that two runs of the same ones share the work
 _POLL = 0.1  # seconds
 
 _T = TypeVar("_T")
@@ -67,6 +67,9 @@ class RequestScheduler:
     retries: int
     interval: float
     settle: Callable[[Request, Completion], None]
+    _waiting: dict[Request, None] = field(default_factory=dict)
+    _claimed: deque[Request] = field(default_factory=deque)
+    _claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
     _stopped: asyncio.Event = field(default_factory=asyncio.Event)
     _why: str = ""
     _next_turn: float = 0.0
@@ -80,51 +83,36 @@ class RequestScheduler:
             IfqaError: the server refuses, and another try would not help; completions in flight have been stored.
         """
         await asyncio.sleep(0)  # a call that was cancelled before sends nothing
-        waiting = requests
-        with ThreadPoolExecutor(min(self.concurrency, len(requests)), "completions") as self._threads:
-            while waiting:
-                mine, stored = await self._in_thread(self.writer.claim, waiting, CLAIMED)
-                for request, completion in stored.items():
-                    self.settle(request, completion)
-                await self._ask_claimed(mine)
-                if self._why:
-                    raise IfqaError(self._why)
-                ended = {*mine, *stored}
-                waiting = [request for request in waiting if request not in ended]
-                if waiting and not ended:
-                    self._notice(
-                        "others", "some of these prompts are being asked by another run; waiting for its answers"
-                    )
-                    await asyncio.sleep(_POLL)
-
-    async def _ask_claimed(self, requests: list[Request]) -> None:
-        todo = deque(requests)
-        tasks = [asyncio.create_task(self._work(todo)) for _ in range(min(self.concurrency, len(requests)))]
-        if not tasks:
-            return
-        try:
-            _, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-            if running:  # one has failed
+        self._waiting = dict.fromkeys(requests)
+        concurrency = min(self.concurrency, len(requests))
+        with ThreadPoolExecutor(concurrency, "completions") as self._threads:
+            tasks = [asyncio.create_task(self._work()) for _ in range(concurrency)]
+            try:
+                _, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+                if running:  # one has failed
+                    self._stopped.set()
+                    await asyncio.wait(running)
+            except asyncio.CancelledError:
                 self._stopped.set()
-                await asyncio.wait(running)
-        except asyncio.CancelledError:
-            self._stopped.set()
-            if not _cancelled.get() and not all(task.done() for task in tasks):
-                say(f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once")
-                await asyncio.wait(tasks, timeout=GRACE)
-            raise
-        finally:
-            for task in tasks:
-                task.cancel()
-            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+                if not _cancelled.get() and not all(task.done() for task in tasks):
+                    say(
+                        f"{self.name}: keeping what is in flight, at most {GRACE:g} s; interrupt again to leave at once"
+                    )
+                    await asyncio.wait(tasks, timeout=GRACE)
+                raise
+            finally:
+                for task in tasks:
+                    task.cancel()
+                outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
+        if self._why:
+            raise IfqaError(self._why)
 
-    async def _work(self, todo: deque[Request]) -> None:
+    async def _work(self) -> None:
         """Ask one request after another, until none is left or asking stops."""
-        while todo and not self._stopped.is_set():
-            request = todo.popleft()
+        while request := await self._next():
             completion = await self._complete(request)
             if completion is None:
                 return
@@ -135,6 +123,22 @@ class RequestScheduler:
                 if why := await asyncio.shield(self._in_thread(self.writer.keep, request, completion)):
                     self._stop(why)
             self.settle(request, completion)
+
+    async def _next(self) -> Request | None:
+        """A request that is claimed; None if none is left or asking stops."""
+        async with self._claiming:
+            while self._waiting and not self._claimed and not self._stopped.is_set():
+                claimed, stored = await self._in_thread(self.writer.claim, self._waiting, _CLAIMS * self.concurrency)
+                self._claimed += claimed
+                for request, completion in stored.items():
+                    self.settle(request, completion)
+                for request in (*claimed, *stored):
+                    del self._waiting[request]
+                if not claimed and not stored:
+                    words = "some of these prompts are being asked by another run; waiting for its answers"
+                    self._notice("others", words)
+                    await self._pause(_POLL)
+        return self._claimed.popleft() if self._claimed and not self._stopped.is_set() else None
 
     async def _complete(self, request: Request) -> Completion | None:
         """A request's completion or final failure; None if asking stopped before the request was sent."""
