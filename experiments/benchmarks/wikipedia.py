@@ -6,11 +6,11 @@
     python experiments/benchmarks/wikipedia.py workers DUMP --copies 100
     python experiments/benchmarks/wikipedia.py memory  DUMP --copies 330
 
-`text` counts markup left in the text, numbers that profile "full" keeps and "ifqa" loses, and the tokens that agree with
-WikiExtractor's on the same pages. `speed` measures CPU seconds of all processes for a multistream dump of copies of DUMP's
-pages with new page ids: `ifqa passages` from start to finished folder, WikiExtractor likewise, and mwparserfromhell's
-strip_code over the same pages, unpacked, parsed and split by ifqa. `workers` measures wall time of one process and of two.
-`memory` measures the peak of all processes together, for one copy of DUMP up to `--copies`.
+`text` counts markup and numbers in the text, and the tokens that agree with WikiExtractor's on the same pages. `speed`
+measures CPU seconds of all processes for a multistream dump of copies of DUMP's pages with new page ids: `ifqa passages` from
+start to finished folder, WikiExtractor likewise, and mwparserfromhell's strip_code over the same pages, unpacked, parsed and
+split by ifqa. `workers` measures wall time of one process and of two. `memory` measures the peak of all processes together, for
+one copy of DUMP up to `--copies`.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from ifqa.storage.files import unpack
 
 MARKS = ["{{", "}}", "[[", "]]", "<ref", "{|", "|-", "'''", "style=", "File:", "&nbsp;", "&amp;"]
 ENWIKI = 20e9  # bytes of enwiki-20220501-pages-articles-multistream.xml.bz2, about
-PROFILES = ("release", "ifqa", "full")
+PROFILES = ("release", "ifqa")
 
 
 def pages_of(path: Path) -> Iterator[Page]:
@@ -51,24 +51,13 @@ def tokens(text: str) -> list[str]:
 def text(files: list[Path], wikiextractor: str, folder: Path) -> None:
     pages = list({page.id: page for file in files for page in pages_of(file)}.values())  # a page may be in two files
     texts = {profile: {page.id: to_text(page.text, profile) for page in pages} for profile in PROFILES}
-    counted = {
-        profile: Counter(token for one in found.values() for token in tokens(one)) for profile, found in texts.items()
-    }
     for profile, found in texts.items():
         whole = "\n".join(found.values())
         words, marks = len(whole.split()), {mark: count for mark in MARKS if (count := whole.count(mark))}
         share = sum(marks.values()) / words * 1e4
+        numbers = sum(any(map(str.isdigit, token)) for token in tokens(whole))
+        print(f"{profile}: {numbers:,} tokens with a digit")
         print(f"{profile}: {len(pages)} pages, {words:,} words, {share:.2f} marks of markup in 10,000 {marks or ''}")
-    numbers = {
-        profile: sum(n for token, n in found.items() if any(map(str.isdigit, token)))
-        for profile, found in counted.items()
-    }
-    lost = Counter(
-        {token: n for token, n in (counted["full"] - counted["ifqa"]).items() if any(map(str.isdigit, token))}
-    )
-    print(
-        f"numbers (tokens with a digit): ifqa {numbers['ifqa']:,}, full {numbers['full']:,}; only in full {lost.total():,}"
-    )
     theirs = {}
     for number, file in enumerate(files):
         command = [

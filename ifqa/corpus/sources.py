@@ -69,8 +69,7 @@ def dump(
     Args:
         path: a file; a folder or a pattern (`enwiki-*.xml-p*.bz2`) for several files, read in the order of the numbers
             in their names; "-" for standard input.
-        profile: "ifqa" gives text like that of the IfQA release, "release" also repeats the release's losses, "full"
-            keeps all text that a reader of the page sees.
+        profile: "ifqa" gives text like that of the IfQA release, "release" also repeats the release's losses.
         disambiguation: "keep" or "drop" disambiguation pages.
         words: words of a passage, split at white space.
         wrap: fill an article's last passage up to `words` with the article's first words.

@@ -65,7 +65,7 @@ def dump(path="d.xml", **settings):
 def test_readable_sources_are_accepted():
     write_questions()
     articles = {"format": "articles", "path": "a.jsonl", "share": 0.5, "words": 1}
-    good = [dump(profile="full"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD, PIPED]
+    good = [dump(profile="release"), dump("*.xml"), articles, {"format": "passages", "path": "p.tsv"}, GOLD, PIPED]
     sources.check(good)
     Path("p.tsv").unlink()
     with pytest.raises(IfqaError, match=r"p\.tsv"):
@@ -85,7 +85,7 @@ def test_readable_sources_are_accepted():
         (dump(words="100"), "'words': wanted a whole number from 1, found '100'"),
         (dump(words=True), "'words': wanted a whole number from 1, found True"),
         (dump(wrap=1), "'wrap': wanted true or false, found 1"),
-        (dump(profile="ful"), "'profile': unknown value 'ful'; did you mean 'full'?"),
+        (dump(profile="relase"), "'profile': unknown value 'relase'; did you mean 'release'?"),
         ({"format": "dump", "path": 5}, "'path': wanted text, found 5"),
         (dump("none.xml"), "none.xml is not in"),
         (dump("empty"), "empty holds no dump"),
@@ -223,7 +223,7 @@ def test_the_same_files_in_another_order_are_another_source():
 
 
 @pytest.mark.parametrize(
-    "setting", [{"profile": "full"}, {"disambiguation": "drop"}, {"words": 50}, {"wrap": False}], ids=str
+    "setting", [{"profile": "release"}, {"disambiguation": "drop"}, {"words": 50}, {"wrap": False}], ids=str
 )
 def test_a_changed_setting_is_another_source(setting):
     assert known(dump(**setting)) != known(dump())

@@ -114,7 +114,7 @@ def passages(out: Path) -> None:
     from ifqa.corpus import sources
     from ifqa.corpus.blocks import make_shard
 
-    for profile in ("ifqa", "full"):
+    for profile in ("ifqa", "release"):
         for name, path in (("sample", "sample/encyclopedia.xml"), ("pages", str(HERE / "pages.xml"))):
             source = {"format": "dump", "path": path, "profile": profile}
             data = b"".join(make_shard(block).data for block in sources.blocks(source))

@@ -2,7 +2,7 @@
 
 import re
 
-from ifqa.corpus.wikipedia.numbers import GAP
+GAP = "\x03"  # stands for a dropped template; XML forbids this character, so no dump contains it
 
 _LINK_OF_GAP = re.compile(rf"\[\[[^\[\]|{GAP}]*+\|{GAP}\]\]")
 # Most gaps need nothing more than to be removed: they are a line of their own, or stand between words
@@ -14,11 +14,11 @@ _CURRENCY = re.compile(r"(?<![0-9A-Z])(?<![0-9] )(?:(?:US|CA|AU|NZ|HK|NT|[ACRS])
 _CURRENCY_ENDS = set("$£€¥₹;")
 
 
-def without_gaps(text: str, *, lone: bool = True) -> str:
+def without_gaps(text: str) -> str:
     """Remove the gaps, and the brackets, blanks and separators that belonged to the dropped templates.
 
-    If `lone` is false, a blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is
-    missing. Text that touches no gap is unchanged.
+    A blank between a word and a mark after a gap stays ("a depth of ."): it shows that a value is missing. Text that touches no
+    gap is unchanged.
     """
     if GAP not in text:
         return text
@@ -35,13 +35,13 @@ def without_gaps(text: str, *, lone: bool = True) -> str:
         for quotes in ("'''''", "'''", "''"):
             if left.endswith(quotes) and right.startswith(quotes):  # they enclosed the gap alone
                 left, right = left.removesuffix(quotes), right.removeprefix(quotes)
-        pieces[-1], right = _joined(left, right, lone)
+        pieces[-1], right = _joined(left, right)
         if right:  # the end is a piece of its own, so that the next step searches a short text
             pieces += right[:-32], right[-32:]
     return "".join(pieces)
 
 
-def _joined(left: str, right: str, lone: bool) -> tuple[str, str]:
+def _joined(left: str, right: str) -> tuple[str, str]:
     """The text before and after a gap, without the marks that belonged to the dropped template."""
     before, after = left.rstrip(" "), right.lstrip(" ")
     if before.endswith("("):  # "(gap; born" and "(gap)"
@@ -57,6 +57,6 @@ def _joined(left: str, right: str, lone: bool) -> tuple[str, str]:
         before = before.rstrip(" ,;:") or before
     pair = before[-1] + after[0]
     doubled = pair[0] in "*#" or pair[0] == pair[1] or pair in (",;", ";,", ":,") or (pair == ".," and before != left)
-    if doubled or lone or len(before) < len(left.rstrip(" ")):
+    if doubled or len(before) < len(left.rstrip(" ")):
         return before, after[doubled:]
     return left, right

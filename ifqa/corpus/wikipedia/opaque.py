@@ -8,13 +8,11 @@ _OPAQUE = re.compile(
     re.I,
 )
 _FORMULAS = {"math", "chem", "ce"}
-_TEXT_FORMULA = re.compile(r"(?:[_^]\{\w++\}|[\w\s+\-=<>()\[\],.;:/|!'*^])++")
-_GROUP = re.compile(r"\{(\w++)\}(?!\w)")  # 10^{6}5 is not 10^65
 # Markup characters as entities: they are decoded with the other entities, after all markup is removed.
 _LITERAL = {ord(char): f"&#{ord(char)};" for char in "<>[]{}|'=*#:;!_"}
 
 
-def resolve_opaque(text: str, full: bool) -> str:
+def resolve_opaque(text: str) -> str:
     """Remove the content of tags that is not prose, number the formulas, and protect <nowiki> from further steps."""
     pieces: list[str] = []
     formulas: dict[str, int] = {}
@@ -40,9 +38,6 @@ def resolve_opaque(text: str, full: bool) -> str:
             pieces.append(content.translate(_LITERAL))
         elif name in _FORMULAS:
             count += 1  # counts all formulas; a repeated formula keeps its first number
-            if full and _TEXT_FORMULA.fullmatch(content):
-                pieces.append(_GROUP.sub(r"\1", content).strip().translate(_LITERAL))
-            else:
-                pieces.append(f"formula_{formulas.setdefault(content, count)}")
+            pieces.append(f"formula_{formulas.setdefault(content, count)}")
     pieces.append(text[position:])
     return "".join(pieces)

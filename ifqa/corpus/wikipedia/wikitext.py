@@ -1,4 +1,4 @@
-"""Turns wikitext into plain text, in three profiles.
+"""Turns wikitext into plain text, in two profiles.
 
 "release": text like the passages of the IfQA release. The rules are inferred from the release's 3,242 public gold
 passages, which look like output of WikiExtractor 3.0. A heading is a sentence of its own ("History."), kept only if
@@ -14,12 +14,8 @@ garbles text that a reader of the page sees:
 - a heading that ends in ".", "?" or "!" gets no second stop.
 
 "ifqa", the default: "release" plus indented prose, such as quotations (indents.py), minus the brackets and separators
-around dropped templates (gaps.py). The blank before a mark stays where it shows that a value is missing.
-
-"full": the words of the prose that a reader of the page sees. Templates are replaced by the words they show
-(templates.py), list lines become lines of their own without the mark, formulas that are plain text are kept, a raised
-number is kept apart from the number before it (10^6), and all gaps of dropped templates are closed. Tables, references,
-images, galleries, infoboxes and navigation are dropped here, too.
+around dropped templates (gaps.py), and a raised number is kept apart from the number before it (10^6). The blank before a
+mark stays where it shows that a value is missing.
 
 Every step takes time linear in the page's length for any input: patterns use possessive quantifiers (`*+`) and stop at
 the mark they start with, and deep nesting is resolved with a stack. Marks without a partner are deleted. No step
@@ -31,14 +27,12 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from ifqa.corpus.wikipedia.gaps import without_gaps
+from ifqa.corpus.wikipedia.gaps import GAP, without_gaps
 from ifqa.corpus.wikipedia.indents import without_lists
 from ifqa.corpus.wikipedia.namespaces import in_english
-from ifqa.corpus.wikipedia.numbers import GAP
 from ifqa.corpus.wikipedia.opaque import resolve_opaque
-from ifqa.corpus.wikipedia.templates import EQUALS, PIPE, expand
 
-Profile = Literal["ifqa", "full", "release"]
+Profile = Literal["ifqa", "release"]
 
 VERSION = 2  # raised when a page becomes other text, so that passages of an earlier version are not used again
 
@@ -46,8 +40,6 @@ VERSION = 2  # raised when a page becomes other text, so that passages of an ear
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<ref\b[^<>]*+(?:(?<=/)>|>[^<]*+</ref\s*+>)", re.S)
 # "<(?!<)": a look-ahead that skips the long alternatives on a page full of "<".
 _HTML_LIST = re.compile(r"<(?!<)(?:((?:table|ul|ol|dl)\b[^<>]*+>)|/(?:table|ul|ol|dl)\s*+>)", re.I)
-_HTML_TABLE = re.compile(r"<(?!<)(?:(table\b[^<>]*+>)|/table\s*+>)", re.I)
-_BLOCK = re.compile(r"<(?!<)/?(?:p|blockquote|poem|li|d[dt])\b[^<>]*+>", re.I)
 _RAISED = re.compile(r"<sup>(?:(?<=[0-9]<sup>)|(?<=[0-9]</sub><sup>))(?=(?:[-+−–]|&minus;|&ndash;)?[0-9]|'')")
 _FRACTION = re.compile(r"<sup>(?<=[0-9]<sup>)(?=[0-9]++</sup>(?:/|⁄|&frasl;)<sub>)")  # of a mixed number: 1 1/2
 _BREAK = re.compile(r"<(?!<)/?(?:br|hr|p|div|center|blockquote|poem|caption|t[rdh]|li|d[dt]|h[1-6])\b[^<>]*+>", re.I)
@@ -59,29 +51,12 @@ _TAG = re.compile(
     re.I,
 )
 _TEMPLATE = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{[^{}]*+\}\}")
-# In "full" a template may contain single braces. A parameter has a third brace, a template does not.
-_INNERMOST = re.compile(r"\{\{\{[^{}]*+\}\}\}|\{\{(?!\{)([^{}]*+(?:(?:\{(?!\{)|\}(?!\}))[^{}]*+)*+)\}\}")
 _BRACES = re.compile(r"(\{\{)|\}\}")
-_AS_OF = re.compile(r"\s*as[ _]?of\s*(?:\||\Z)", re.I)
-_LIST_MARK = re.compile(r"\n(?:#[ \t]*+redirect\b[^\n]*+|[*#:;]++[ \t]*+)", re.I)
 _LABEL = r"[^\[\]]*+(?:\[[^\[\]]*+\][^\[\]]*+)*+"
 
-
-def _link_patterns(unseen: str) -> tuple[re.Pattern[str], ...]:
-    """Two patterns: [[target|label]], which may contain [single brackets]; and the ends of links nested in files."""
-    return (
-        re.compile(rf"\[\[(?!{unseen}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]"),
-        re.compile(rf"(\[\[{unseen})|(\[\[)|\]\]"),
-    )
-
-
-_FILE = r"(?i:file|image|category)\s*+:"
-_LANGUAGE = r"[a-z]{2,3}(?:-[a-z]+)*+:"
-_LINKS = {
-    "ifqa": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE})"),
-    "release": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE})"),
-    "full": _link_patterns(rf"\s*+(?:{_FILE}|{_LANGUAGE}[^\[\]|]*+\]\])"),  # [[wp:title|label]] is visible
-}
+_UNSEEN = r"\s*+(?:(?i:file|image|category)\s*+:|[a-z]{2,3}(?:-[a-z]+)*+:)"  # files, categories, other languages
+_LINK = re.compile(rf"\[\[(?!{_UNSEEN}):?+(?:[^\[\]|]*+\|)?+({_LABEL})\]\]")  # [[target|label with [brackets]]]
+_NESTED_LINK = re.compile(rf"(\[\[{_UNSEEN})|(\[\[)|\]\]")  # the ends of links nested in files
 _UNSEEN_LINK = re.compile(rf"\[\[{_LABEL}\]\]")
 _EXTERNAL_LINK = re.compile(
     r"\[(?:(?:https?:|ftps?:|ircs?:|git:)?//|mailto:|news:)[^\s\[\]<>]*+[^\S\n]*+"
@@ -99,26 +74,23 @@ _WORD = re.compile(r"\w")
 
 
 def to_text(wikitext: str, profile: Profile = "ifqa") -> str:
-    """The paragraphs and headings of a page, one a line, in order; "full" also keeps list lines. Never raises."""
-    text, full = wikitext, profile == "full"
+    """The paragraphs and headings of a page, one a line, in order. Never raises."""
+    text, release = wikitext, profile == "release"
     if "<" in text:
         if "<nowiki" not in text:  # it may contain the marks of comments and references
             text = _ASIDE.sub("", text)
-        text = resolve_opaque(text, full)
+        text = resolve_opaque(text)
     if "{{" in text:
-        text = _expand_templates(text) if full else _drop_templates(text, "" if profile == "release" else GAP)
-        text = without_gaps(text, lone=full)
+        text = without_gaps(_drop_templates(text, "" if release else GAP))
     if "<" in text:
-        text = _drop(text, _HTML_TABLE if full else _HTML_LIST)
-        if profile != "release":  # 10<sup>2</sup> is not 102
+        text = _drop(text, _HTML_LIST)
+        if not release:  # 10<sup>2</sup> is not 102
             text = _RAISED.sub("^", _FRACTION.sub(" ", text))
-        if full:
-            text = _BLOCK.sub("\n", text)
         text = _TAG.sub("", _BREAK.sub(" ", text))
     if "{|" in text:
         text = "\n".join(_outside_tables(text))
-    text = _LIST_MARK.sub("\n", "\n" + text) if full else without_lists("\n" + text, profile == "ifqa")
-    text = _resolve_links(text, profile)
+    text = without_lists("\n" + text, prose=not release)
+    text = _resolve_links(text)
     text = _resolve_quotes(text)
     if any(char in text for char in "{}[]"):
         text = _STRAY.sub("", text)
@@ -137,30 +109,6 @@ def _drop_templates(text: str, gap: str) -> str:
         if not found or "{{" not in text:
             break
     return _drop(text, _BRACES) if "{{" in text else text
-
-
-def _expand_templates(text: str) -> str:
-    """Replace templates by the words they show, innermost first; nesting deeper than eight levels is dropped."""
-    text = text.replace("{{!}}", PIPE)
-    for _ in range(8):
-        text, found = _INNERMOST.subn(_shown, text)
-        if not found or "{{" not in text:
-            break
-    if "{{" in text:
-        text = _drop(text, _BRACES)
-    return text.replace(PIPE, "|").replace(EQUALS, "=")
-
-
-def _shown(template: re.Match[str]) -> str:
-    shown = expand(template[1]) if template[1] else None
-    if shown and _AS_OF.match(template[1]):
-        before = template.string[max(0, template.start() - 9) : template.start()].rstrip(" '\"")[-1:]
-        if shown.startswith(("As of ", "Since ")) and (before.isalnum() or before in {*",;:(–—]"}):
-            shown = shown[0].lower() + shown[1:]  # in mid-sentence, where writers should have set lc=y
-    if shown and "/" in shown and shown[0].isdigit():
-        before = template.string[template.start() - 1 : template.start()]
-        return f" {shown}" if before.isdigit() else shown  # 1{{frac|1|2}} is not 11/2
-    return shown or GAP
 
 
 def _drop(text: str, mark: re.Pattern[str]) -> str:
@@ -203,15 +151,14 @@ def _outside_tables(text: str) -> Iterator[str]:
             yield line
 
 
-def _resolve_links(text: str, profile: Profile) -> str:
+def _resolve_links(text: str) -> str:
     # split() with one group alternates the text between matches and the labels: a replacement at C speed
     if "[[" in text:
         text = in_english(text)
-        link, nested_link = _LINKS[profile]
-        text = "".join(link.split(text))
+        text = "".join(_LINK.split(text))
         text = _UNSEEN_LINK.sub("", text)
         if "[[" in text:  # files in the captions of files
-            text = _drop(text, nested_link)
+            text = _drop(text, _NESTED_LINK)
     return "".join(_EXTERNAL_LINK.split(text))
 
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia.gaps import without_gaps
-from ifqa.corpus.wikipedia.numbers import GAP
+from ifqa.corpus.wikipedia.gaps import GAP, without_gaps
 from ifqa.corpus.wikipedia.wikitext import to_text
 
-# wikitext as on real pages (x is a template that no profile knows), and its text in "ifqa"
+# wikitext as on real pages (x is any template), and its text in "ifqa"
 GAPS = {
     "in a row": ("In 1990, {{x}} long, {{x}}, {{x}}.", "In 1990, long."),
     "in brackets": ("a ({{x}}, {{x}}, z) b", "a (z) b"),
@@ -35,20 +34,20 @@ def test_gaps_are_closed(wikitext: str, text: str) -> None:
 @given(SOUP)
 @example("main() { f(, , 1); } ( ) ,, :-) .. ;)")
 def test_text_without_dropped_templates_is_unchanged(text: str) -> None:
-    assert without_gaps(text) == without_gaps(text, lone=False) == text
+    assert without_gaps(text) == text
     assert to_text(f"a {text}") == to_text(f"a {text}", "release")
 
 
-@given(SOUP, SOUP, st.booleans())
-def test_text_that_touches_no_gap_is_unchanged(before: str, after: str, lone: bool) -> None:
-    assert without_gaps(f"{before} a {GAP} b {after}", lone=lone) == f"{before} a  b {after}"
+@given(SOUP, SOUP)
+def test_text_that_touches_no_gap_is_unchanged(before: str, after: str) -> None:
+    assert without_gaps(f"{before} a {GAP} b {after}") == f"{before} a  b {after}"
 
 
-@given(st.text(f" ,;:.()'$a{GAP}", max_size=20), st.booleans())
-def test_no_gap_is_left_and_closing_again_changes_nothing(text: str, lone: bool) -> None:
-    closed = without_gaps(text, lone=lone)
+@given(st.text(f" ,;:.()'$a{GAP}", max_size=20))
+def test_no_gap_is_left_and_closing_again_changes_nothing(text: str) -> None:
+    closed = without_gaps(text)
     assert GAP not in closed
-    assert without_gaps(closed, lone=lone) == closed
+    assert without_gaps(closed) == closed
 
 
 @pytest.mark.parametrize(

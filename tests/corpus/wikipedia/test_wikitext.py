@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.corpus.wikipedia import templates
-from ifqa.corpus.wikipedia import wikitext as wikitext_module
 from ifqa.corpus.wikipedia.wikitext import Profile, to_text
 
-# wikitext, and its text in the profile "release"; IN_IFQA and IN_FULL have the text of the other profiles if it differs
+# wikitext, and its text in the profile "release"; IN_IFQA has the text of the profile "ifqa" where it differs
 CONSTRUCTS = {
     # links
     "link": ("born in [[Paris]].", "born in Paris."),
@@ -109,101 +107,64 @@ CONSTRUCTS = {
     "marks without a partner": ("a {{ b }} }} c [[ d ]] ]] e |} {| [[", "a c d e"),
     "redirect": ("#REDIRECT [[Paris]]", ""),
     "nothing": ("", ""),
+    # dropped templates and what stands around them
+    "template in a link": ("near [[Oslo|{{nowrap|the city}}]]", "near"),
+    "language": ("Rome ({{lang-it|Roma}}) is", "Rome () is"),
+    "date": ("built {{start date|1999|5|1}}.", "built ."),
+    "text without a break": ("at {{nowrap|5 km}} of", "at of"),
+    "value": ("mass {{val|5.1|0.3|e=6|u=kg}} is", "mass is"),
+    "possessive by template": ("in ''GQ''{{'s}} list", 'in "GQ" list'),
+    "apostrophe by template": ("in ''[[GQ]]''{{'}}s list", 'in "GQ"s list'),
+    "link in a template": ("a {{nowrap|[[b|c]] d}} e", "a e"),
+    "equals sign in a template's link": ("{{small|[[E=mc|the formula]]}} x", "x"),
+    "templates in templates": ("{{small|({{circa|{{formatnum:1066}}}})}} x", "x"),
+    "template on many lines": ("a {{nowrap\n| b\n}} c", "a c"),
+    "bar by template": ("{{small|a {{!}} b}} [[c{{!}}d]] x", "cd x"),
+    "equals sign by template": ("{{small|1 + 1 {{=}} 2}} x", "x"),
+    "table by template": ("a\n{{{!}}\n{{!}} b\n{{!}}}\nc", "a\nb\nc"),
+    "template in an infobox": ("{{Infobox\n| a = {{convert|1|m}}\n}}\nb", "b"),
+    "template in a table": ("a\n{|\n| {{convert|1|m}}\n|}\nb", "a\nb"),
+    "template in a reference": ("a<ref>{{convert|1|m}}</ref>", "a"),
+    "unknown template": ("a {{no such thing|1}} b", "a b"),
+    "formula in a template": ("{{small|<math>x = 1</math>}} y", "y"),
+    "fraction after a number": ("1{{frac|1|2}} miles", "1 miles"),
+    "quotation": ("a\n{{quote|b\n\nc|[[D]]}}\ne", "a\ne"),
+    "list in a template": ("a\n{{plainlist|\n* b\n* c}}\nd", "a\nd"),
+    "list between templates": ("a\n{{div col}}\n* b\n{{div col end}}\nc", "a\nc"),
+    "as of at the start": ("It is. {{as of|2015}}, it was.\n{{As of|2016}} too", "It is. , it was.\ntoo"),
+    "as of within": ("Since then, {{as of|2015}}, [[it]] {{asof|2016|since=y}} was", "Since then, , it was"),
+    "gap in brackets": ("Rand ({{IPA|x}} {{IPA|y}}; born; {{x}}) said", "Rand ( ; born; ) said"),
+    "brackets of a gap": ("the aardvark ({{IPA|x}}), a mammal", "the aardvark (), a mammal"),
+    "gap before a comma": ("a {{x}}, b{{y}}, {{z}}, c {{w}}.", "a , b, , c ."),
+    "italics of a gap": ("a ''{{x}}'' b", "a ' b"),
+    "gap at the start of a list line": ("* {{x}}, b", ""),
+    "gap and a full stop": ("a. {{x}}. b... {{x}} c", "a. . b... c"),
+    "gap of an amount": ("(equivalent to ${{inflation|US|5}} in 2015)", "(equivalent to $ in 2015)"),
+    "amount before a gap": ("it cost 5€{{x}} and $5{{x}}", "it cost 5€ and $5"),
+    "amount alone in brackets": ("a (US${{inflation|US|5}}) b", "a (US$) b"),
+    "gaps in a row": ("a {{u}}, {{u}}, {{u}} and {{u}}.", "a , , and ."),
+    "gaps in a row at the end": ("a {{u}}, {{u}}", "a ,"),
+    "gaps between words": ("a{{u}} and {{u}} b, {{u}}.", "a and b, ."),
+    "brackets by the author": ("main() and (; x) , y", "main() and (; x) , y"),
+    "list under headings": ("== A ==\n=== B ===\n* [[c]]\n== D ==\n* {{x}}", ""),
+    "list marks of all kinds": ("*#:; a\n#b", ""),
+    "definition list in HTML": ("<dl><dt>a</dt><dd>b</dd></dl>", ""),
+    "table in an HTML list": ("<ul><li>a<table><tr><td>b</td></tr></table></ul> c", "c"),
+    "two letters before a colon, with label": ("the [[wp:Title|pillars]] x [[fr:Ville]]", "the x"),
+    "formula that is text": ("<math>x^{2} + y_1 < [3]</math>", "formula_1"),
+    "formula with a group": ("<math>x^{n+1}</math> <chem>H2O</chem>", "formula_1 formula_2"),
+    "raised numbers": ("10<sup>6</sup> 10<sup>&minus;3</sup> km<sup>2</sup>", "106 10−3 km2"),
+    "raised after lowered": ("SO<sub>4</sub><sup>2−</sup>", "SO42−"),
+    "charge by template": ("{{chem|Si|4|4-}} {{chem2|SO4(2-)}} x", "x"),
+    "fraction by tags": ("1<sup>1</sup>/<sub>2</sub> cups", "11/2 cups"),
+    "formula with a digit after a group": ("<math>10^{6}5 x_{1}2</math>", "formula_1"),
+    "raised letters": ("the 5<sup>th</sup> 2<sup>''n''</sup>", 'the 5th 2"n"'),
 }
 
 
 IN_IFQA = {
     "three quotes around a dropped template": 'T "b',
     "template that leaves a gap": "Kaine (born 1958)",
-}
-
-IN_FULL = {
-    "three quotes around a dropped template": 'T "b',
-    "link whose label was a template": "near Oslo.",
-    "link whose label was an unknown template": "near.",
-    "template": "It is 5 kilometres long.",
-    "template that leaves a gap": "Kaine (born 1958)",
-    "template with single braces": "a {x} + {y} b",
-    "heading over a list": "A.\ntext\nSee also.\nb\nc",
-    "lists": "These are:\na\nb\nc\nd\ne\nf\nend",
-    "HTML list": "a\nb\nc\nd",
-    "block tags": "b\nc",
-    "formulas": "formula_1, y and formula_1",
-}
-
-# Text that only "full" keeps: wikitext, text in "release", text in "full"; GAPS_IN_IFQA has the text in "ifqa" if it differs
-DIFFERENT = {
-    # templates
-    "template in a link": ("near [[Oslo|{{nowrap|the city}}]]", "near", "near the city"),
-    "language": ("Rome ({{lang-it|Roma}}) is", "Rome () is", "Rome (Italian: Roma) is"),
-    "date": ("built {{start date|1999|5|1}}.", "built .", "built May 1, 1999."),
-    "text without a break": ("at {{nowrap|5 km}} of", "at of", "at 5 km of"),
-    "value": ("mass {{val|5.1|0.3|e=6|u=kg}} is", "mass is", "mass (5.1±0.3)×10^6 kg is"),
-    "possessive by template": ("in ''GQ''{{'s}} list", 'in "GQ" list', 'in "GQ"\'s list'),
-    "apostrophe by template": ("in ''[[GQ]]''{{'}}s list", 'in "GQ"s list', 'in "GQ"\'s list'),
-    "link in a template": ("a {{nowrap|[[b|c]] d}} e", "a e", "a c d e"),
-    "equals sign in a template's link": ("{{small|[[E=mc|the formula]]}} x", "x", "the formula x"),
-    "templates in templates": ("{{small|({{circa|{{formatnum:1066}}}})}} x", "x", "(c. 1,066) x"),
-    "template on many lines": ("a {{nowrap\n| b\n}} c", "a c", "a b\nc"),
-    "bar by template": ("{{small|a {{!}} b}} [[c{{!}}d]] x", "cd x", "a | b d x"),
-    "equals sign by template": ("{{small|1 + 1 {{=}} 2}} x", "x", "1 + 1 = 2 x"),
-    "table by template": ("a\n{{{!}}\n{{!}} b\n{{!}}}\nc", "a\nb\nc", "a\nc"),
-    "template in an infobox": ("{{Infobox\n| a = {{convert|1|m}}\n}}\nb", "b", "b"),
-    "template in a table": ("a\n{|\n| {{convert|1|m}}\n|}\nb", "a\nb", "a\nb"),
-    "template in a reference": ("a<ref>{{convert|1|m}}</ref>", "a", "a"),
-    "unknown template": ("a {{no such thing|1}} b", "a b", "a b"),
-    "formula in a template": ("{{small|<math>x = 1</math>}} y", "y", "x = 1 y"),
-    "fraction after a number": ("1{{frac|1|2}} miles", "1 miles", "1 1/2 miles"),
-    "quotation": ("a\n{{quote|b\n\nc|[[D]]}}\ne", "a\ne", "a\nb\nc\n— D\ne"),
-    "list in a template": ("a\n{{plainlist|\n* b\n* c}}\nd", "a\nd", "a\nb\nc\nd"),
-    "list between templates": ("a\n{{div col}}\n* b\n{{div col end}}\nc", "a\nc", "a\nb\nc"),
-    "as of at the start": (
-        "It is. {{as of|2015}}, it was.\n{{As of|2016}} too",
-        "It is. , it was.\ntoo",
-        "It is. As of 2015, it was.\nAs of 2016 too",
-    ),
-    "as of within": (
-        "Since then, {{as of|2015}}, [[it]] {{asof|2016|since=y}} was",
-        "Since then, , it was",
-        "Since then, as of 2015, it since 2016 was",
-    ),
-    # gaps
-    "gap in brackets": ("Rand ({{IPA|x}} {{IPA|y}}; born; {{x}}) said", "Rand ( ; born; ) said", "Rand (born) said"),
-    "brackets of a gap": ("the aardvark ({{IPA|x}}), a mammal", "the aardvark (), a mammal", "the aardvark, a mammal"),
-    "gap before a comma": ("a {{x}}, b{{y}}, {{z}}, c {{w}}.", "a , b, , c .", "a, b, c."),
-    "italics of a gap": ("a ''{{x}}'' b", "a ' b", "a b"),
-    "gap at the start of a list line": ("* {{x}}, b", "", "b"),
-    "gap and a full stop": ("a. {{x}}. b... {{x}} c", "a. . b... c", "a. b... c"),
-    "gap of an amount": (
-        "(equivalent to ${{inflation|US|5}} in 2015)",
-        "(equivalent to $ in 2015)",
-        "(equivalent to in 2015)",
-    ),
-    "amount before a gap": ("it cost 5€{{x}} and $5{{x}}", "it cost 5€ and $5", "it cost 5€ and $5"),
-    "amount alone in brackets": ("a (US${{inflation|US|5}}) b", "a (US$) b", "a b"),
-    "gaps in a row": ("a {{u}}, {{u}}, {{u}} and {{u}}.", "a , , and .", "a."),
-    "gaps in a row at the end": ("a {{u}}, {{u}}", "a ,", "a"),
-    "gaps between words": ("a{{u}} and {{u}} b, {{u}}.", "a and b, .", "a and b."),
-    "brackets by the author": ("main() and (; x) , y", "main() and (; x) , y", "main() and (; x) , y"),
-    # lists
-    "list under headings": ("== A ==\n=== B ===\n* [[c]]\n== D ==\n* {{x}}", "", "A.\nB.\nc"),
-    "list marks of all kinds": ("*#:; a\n#b", "", "a\nb"),
-    "definition list in HTML": ("<dl><dt>a</dt><dd>b</dd></dl>", "", "a\nb"),
-    "table in an HTML list": ("<ul><li>a<table><tr><td>b</td></tr></table></ul> c", "c", "a c"),
-    # links, formulas, raised numbers
-    "two letters before a colon, with label": ("the [[wp:Title|pillars]] x [[fr:Ville]]", "the x", "the pillars x"),
-    "formula that is text": ("<math>x^{2} + y_1 < [3]</math>", "formula_1", "x^2 + y_1 < [3]"),
-    "formula with a group": ("<math>x^{n+1}</math> <chem>H2O</chem>", "formula_1 formula_2", "formula_1 H2O"),
-    "raised numbers": ("10<sup>6</sup> 10<sup>&minus;3</sup> km<sup>2</sup>", "106 10−3 km2", "10^6 10^−3 km2"),
-    "raised after lowered": ("SO<sub>4</sub><sup>2−</sup>", "SO42−", "SO4^2−"),
-    "charge by template": ("{{chem|Si|4|4-}} {{chem2|SO4(2-)}} x", "x", "Si4^4− SO4^2− x"),
-    "fraction by tags": ("1<sup>1</sup>/<sub>2</sub> cups", "11/2 cups", "1 1/2 cups"),
-    "formula with a digit after a group": ("<math>10^{6}5 x_{1}2</math>", "formula_1", "10^{6}5 x_{1}2"),
-    "raised letters": ("the 5<sup>th</sup> 2<sup>''n''</sup>", 'the 5th 2"n"', 'the 5th 2^"n"'),
-}
-
-
-OTHER_IN_IFQA = {
     "raised numbers": "10^6 10^−3 km2",
     "raised after lowered": "SO4^2−",
     "fraction by tags": "1 1/2 cups",
@@ -228,16 +189,9 @@ OTHER_IN_IFQA = {
 @pytest.mark.parametrize("profile", get_args(Profile))
 def test_construct(name: str, profile: Profile) -> None:
     wikitext, text = CONSTRUCTS[name]
-    text = {"ifqa": IN_IFQA, "full": IN_FULL, "release": {}}[profile].get(name, text)
+    if profile == "ifqa":
+        text = IN_IFQA.get(name, text)
     assert to_text(wikitext, profile).strip() == text.strip()
-
-
-@pytest.mark.parametrize("name", DIFFERENT)
-def test_full_keeps_text_that_the_other_profiles_drop(name: str) -> None:
-    wikitext, release, full = DIFFERENT[name]
-    assert to_text(wikitext, "release").strip() == release
-    assert to_text(wikitext).strip() == OTHER_IN_IFQA.get(name, release)
-    assert to_text(wikitext, "full").strip() == full
 
 
 WORDS = st.lists(st.sampled_from(["alpha", "beta", "Gamma", "1984", "é", "(x)", "U.S.,"]), min_size=1, max_size=4).map(
@@ -301,14 +255,14 @@ def test_no_page_raises(wikitext: str) -> None:
 
 @given(st.data())
 def test_no_page_with_a_piece_removed_or_inserted_raises(data: st.DataObject) -> None:
-    page = "\n".join(wikitext for wikitext, *_ in (*CONSTRUCTS.values(), *DIFFERENT.values()))
+    page = "\n".join(wikitext for wikitext, _ in CONSTRUCTS.values())
     start = data.draw(st.integers(0, len(page)))
     end = data.draw(st.integers(start, min(len(page), start + 40)))
     for profile in get_args(Profile):
         assert len(to_text(page[:start] + data.draw(st.sampled_from(MARKS)) + page[end:], profile)) < len(page)
 
 
-@pytest.mark.parametrize("profile", ["ifqa", "full"])
+@pytest.mark.parametrize("profile", get_args(Profile))
 @pytest.mark.parametrize("mark", [*MARKS, "[[a [b] ", "{{a|{b}", "[[a|", "''\"", "&a", "\n{|\n| ", "( {{x}},", "{{e}}"])
 def test_a_long_page_of_one_mark_takes_far_less_than_quadratic_time(mark: str, profile: Profile) -> None:
     def seconds(length: int) -> float:
@@ -321,18 +275,5 @@ def test_a_long_page_of_one_mark_takes_far_less_than_quadratic_time(mark: str, p
 
 
 def test_templates_nested_hundreds_deep_are_dropped() -> None:
-    assert to_text("a " + "{{small|" * 200 + "b" + "}}" * 200 + " c", "full") == "a c"
-    assert to_text("a " + "{{small|" * 8 + "b" + "}}" * 8 + " c", "full") == "a b c"
-    assert to_text("a {{small|" * 200 + "b {{small|c}} d", "full").endswith("b c d")  # never closed
-
-
-def test_each_template_is_expanded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-
-    def expand(content: str) -> str | None:
-        seen.append(content)
-        return templates.expand(content)
-
-    monkeypatch.setattr(wikitext_module, "expand", expand)
-    to_text("{{small|{{nowrap|{{x}} {{circa|1}}}}}} " * 1000, "full")
-    assert len(seen) == 4000
+    assert to_text("a " + "{{small|" * 200 + "b" + "}}" * 200 + " c") == "a c"
+    assert to_text("a {{small|" * 200 + "b {{small|c}} d").endswith("b d")  # never closed
