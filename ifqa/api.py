@@ -7,28 +7,28 @@ The keyword arguments of `open`, `ask` and `run` are the command line's flags (`
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
-from ifqa.config.arguments import Settings, existing_folder, experiment_from
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import Changes, override
+from ifqa.config.experiment import Experiment, load_experiment
+from ifqa.config.overrides import FLAGS, Changes, override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline import stages
 from ifqa.pipeline.documents import corpus_of
-from ifqa.pipeline.provenance import inputs_of_score, require_finished, up_to_date_passages
+from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.stage_inputs import answers_of, prediction_for_each
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import answers_of, prediction_for_each
 from ifqa.plugins import open_benchmark
 from ifqa.records import Answer, Passage, Prediction, Question
 from ifqa.report.compare import Comparison, comparison
 from ifqa.report.scores import Scores, scores_of
 from ifqa.scoring import summary
 from ifqa.scoring.collected import summarise
-from ifqa.scoring.declared import declared
+from ifqa.scoring.scheme import declared
 from ifqa.storage.artifacts import lock
 
+Settings = Mapping[str, Any]
 #: Answers to score: question id -> answer; predictions; or a function that answers a question.
 Answers = Mapping[str, str] | Iterable[Prediction] | Callable[[Question], str | Prediction]
 
@@ -65,7 +65,7 @@ def open(
     Raises:
         IfqaError: there is no such experiment or folder, a setting is wrong, or its retriever or reader cannot be opened.
     """
-    chosen = experiment_from(experiment, root, settings, changes)
+    chosen = _experiment_from(experiment, root, settings, changes)
     if docs is not None:
         if "corpus" in changes:
             raise IfqaError("docs and corpus are given; wanted one of them")
@@ -87,7 +87,7 @@ def ask(
     Raises:
         IfqaError: as `open`; or the question is empty, or the experiment has no reader.
     """
-    with stages.open_system(experiment_from(experiment, root, settings, changes)) as system:
+    with stages.open_system(_experiment_from(experiment, root, settings, changes)) as system:
         return system.ask(question, threshold)
 
 
@@ -114,7 +114,7 @@ def run(
     Raises:
         IfqaError: as `open`; or a stage fails.
     """
-    chosen = experiment_from(experiment, root, settings, changes)
+    chosen = _experiment_from(experiment, root, settings, changes)
     return scores_of(chosen, stages.run(chosen))
 
 
@@ -151,7 +151,7 @@ def evaluate(
         raise IfqaError(f"wanted answers by question id, predictions or a function, found {answers!r:.80}")
     asked, by = (
         questions(benchmark, split, root=root),
-        declared(benchmark, tuple(measures), existing_folder(root), split),
+        declared(benchmark, tuple(measures), _existing_folder(root), split),
     )
     found: dict[str, Prediction] = {}
     for one in _predictions(answers, asked):
@@ -182,12 +182,13 @@ def answers(experiment: str = "sample", *, root: str | Path = ".") -> list[Answe
         IfqaError: there is no such experiment, it has no reader, it was not run, or its settings, passages or weights have
             changed since.
     """
-    chosen = load_experiment(experiment, existing_folder(root))
+    chosen = load_experiment(experiment, _existing_folder(root))
     if chosen.reader is None:
         raise IfqaError(f"experiment {experiment} has no [reader]")
-    require_finished(chosen.folder / "read", f"ifqa run {experiment}")
-    inputs_of_score(chosen)  # raises if run, answers or passages are older than the settings
-    return list(answers_of(chosen))
+    stages_of = Run(chosen)
+    stages_of.artifact("read").require(f"ifqa run {experiment}")
+    stages_of.inputs("score")  # raises if run, answers or passages are older than the settings
+    return list(answers_of(chosen, stages_of.questions))
 
 
 def compare(
@@ -212,7 +213,7 @@ def compare(
     Raises:
         IfqaError: one of them is not scored, their questions are not the same, or they share no measure.
     """
-    both = [load_experiment(one, existing_folder(root)) for one in (first, second)]
+    both = [load_experiment(one, _existing_folder(root)) for one in (first, second)]
     return comparison(both[0], both[1], measure, count, common)
 
 
@@ -227,7 +228,7 @@ def questions(benchmark: str = "sample", split: str = "dev", *, root: str | Path
     Raises:
         IfqaError: there is no such benchmark or split, or its file is not there.
     """
-    return open_benchmark(benchmark, existing_folder(root)).questions(split)
+    return open_benchmark(benchmark, _existing_folder(root)).questions(split)
 
 
 class Corpus:
@@ -246,7 +247,7 @@ class Corpus:
         Raises:
             IfqaError: there is no such file, or something in it is wrong.
         """
-        self.settings = load_corpus(name, existing_folder(root))
+        self.settings = load_corpus(name, _existing_folder(root))
         self.name = name
 
     def build(self) -> Self:
@@ -283,8 +284,7 @@ class Corpus:
         Raises:
             IfqaError: they are not built, or the corpus file or a source has changed since.
         """
-        up_to_date_passages(self.settings)
-        return PassageStore(self.settings.folder / "passages")
+        return CorpusBuild(self.settings).store
 
 
 def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction]:
@@ -296,3 +296,30 @@ def _predictions(answers: Answers, asked: list[Question]) -> Iterator[Prediction
             yield answer if isinstance(answer, Prediction) else Prediction(question.id, answer)
     else:
         yield from answers
+
+
+def _experiment_from(name: str, root: str | Path, settings: Settings | None, changes: Changes) -> Experiment:
+    """The experiment of a name, with settings changed by keyword arguments, as flags change them, and by `settings`.
+
+    Raises:
+        IfqaError: there is no such experiment or folder, or an argument or a setting is wrong.
+    """
+    if strange := changes.keys() - FLAGS:
+        raise unknown("argument", min(strange), [*FLAGS, "root", "settings"])
+    if settings is not None and not (isinstance(settings, Mapping) and all(isinstance(key, str) for key in settings)):
+        raise IfqaError(f'settings: wanted a dictionary such as {{"retriever.k1": 1.2}}, found {settings!r:.80}')
+    given = {FLAGS[flag]: value for flag, value in changes.items() if value is not None}
+    return override(load_experiment(name, _existing_folder(root)), given | dict(settings or {}))
+
+
+def _existing_folder(root: str | Path) -> Path:
+    """The folder that names and relative paths count from.
+
+    Raises:
+        IfqaError: it is no path, or not there.
+    """
+    if not isinstance(root, str | Path):
+        raise IfqaError(f"root: wanted the path of a folder, found {root!r:.80}")
+    if not Path(root).is_dir():
+        raise IfqaError(f"root {str(root)!r}: no such folder; make it first")
+    return Path(root)

@@ -71,28 +71,79 @@ def names(kind: str) -> dict[str, str]:
 
 
 @overload
-def load(kind: Literal["benchmark"], name: str) -> type[Benchmark]: ...
+def load(kind: Literal["benchmark"], name: str, root: Path = ...) -> type[Benchmark]: ...
 @overload
-def load(kind: Literal["retriever"], name: str) -> type[Retriever]: ...
+def load(kind: Literal["retriever"], name: str, root: Path = ...) -> type[Retriever]: ...
 @overload
-def load(kind: Literal["reader"], name: str) -> type[Reader]: ...
+def load(kind: Literal["reader"], name: str, root: Path = ...) -> type[Reader]: ...
 @overload
-def load(kind: Literal["llm"], name: str) -> type[LanguageModel]: ...
+def load(kind: Literal["llm"], name: str, root: Path = ...) -> type[LanguageModel]: ...
 @overload
-def load(kind: Literal["retriever", "reader"], name: str) -> type[Learned]: ...
+def load(kind: Literal["retriever", "reader"], name: str, root: Path = ...) -> type[Learned]: ...
 @overload
-def load(kind: Kind, name: str) -> type[Plugin]: ...
-def load(kind: Kind, name: str) -> type[Plugin]:
-    """The class of a name, with every method and attribute of its role.
+def load(kind: Kind, name: str, root: Path = ...) -> type[Plugin]: ...
+def load(kind: Kind, name: str, root: Path = Path()) -> type[Plugin]:
+    """The class of a name, with every method and attribute of its role. A user's own modules lie in the folder `root`.
 
     Raises:
         IfqaError: the name is unknown, the extra that the plugin needs is not installed, it is no plugin of that kind, or its
             constructor needs an argument that it is not handed.
     """
-    found = _find(kind, name)
-    if not isinstance(found, type):
-        raise IfqaError(f"{kind} {name!r}: wanted a class, found {type(found).__name__} {found!r:.80}")
-    return _with_role(kind, name, found)
+    plugin = _find(kind, name, root)
+    if not isinstance(plugin, type):
+        raise IfqaError(f"{kind} {name!r}: wanted a class, found {type(plugin).__name__} {plugin!r:.80}")
+    return _with_role(kind, name, plugin)
+
+
+class Plugins:
+    """The plugins that a command uses, each loaded once. A user's own modules lie in the folder `root`.
+
+    A copy for another process has loaded nothing yet, since classes from outside cannot be sent.
+    """
+
+    def __init__(self, root: Path = Path()) -> None:
+        self.root = root
+        self._classes: dict[tuple[Kind, str], type[Plugin]] = {}
+        self._benchmarks: dict[str, Benchmark] = {}
+
+    def __reduce__(self) -> tuple[type["Plugins"], tuple[Path]]:
+        return Plugins, (self.root,)
+
+    def _load(self, kind: Kind, name: str) -> type[Any]:
+        if (kind, name) not in self._classes:
+            self._classes[kind, name] = load(kind, name, self.root)
+        return self._classes[kind, name]
+
+    def load(self, kind: Literal["retriever", "reader", "llm"], name: str) -> type[Learned]:
+        """The class of a retriever, a reader or a language model; raises as `load`."""
+        return self._load(kind, name)
+
+    def retriever(self, name: str) -> type[Retriever]:
+        """The class of a retriever; raises as `load`."""
+        return self._load("retriever", name)
+
+    def indexed(self, name: str) -> type[Indexed]:
+        """The class of a retriever that builds an index; raises as `load_indexed`."""
+        return _require_indexed(name, self.retriever(name))
+
+    def reader(self, name: str) -> type[Reader]:
+        """The class of a reader; raises as `load`."""
+        return self._load("reader", name)
+
+    def llm(self, name: str) -> type[LanguageModel]:
+        """The class of a language model; raises as `load`."""
+        return self._load("llm", name)
+
+    def benchmark(self, name: str) -> Benchmark:
+        """A benchmark whose files lie below the root; raises as `load`."""
+        if name not in self._benchmarks:
+            self._benchmarks[name] = _open_benchmark(self._load("benchmark", name), self.root)
+        return self._benchmarks[name]
+
+    def takes(self, kind: Kind, name: str, argument: str) -> bool:
+        """Whether a plugin's constructor takes an argument of `protocols.GIVEN`, such as "llm" or "passages"."""
+        assert argument in GIVEN
+        return argument in inspect.signature(self._load(kind, name).__init__).parameters
 
 
 def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
@@ -101,7 +152,10 @@ def open_benchmark(name: str, root: Path = Path()) -> Benchmark:
     Raises:
         IfqaError: as `load`.
     """
-    plugin = load("benchmark", name)
+    return _open_benchmark(load("benchmark", name, root), root)
+
+
+def _open_benchmark(plugin: type[Benchmark], root: Path) -> Benchmark:
     return plugin(**accepted_arguments(plugin.__init__, root=root))
 
 
@@ -111,10 +165,13 @@ def load_indexed(name: str) -> type[Indexed]:
     Raises:
         IfqaError: as `load`; or the retriever has no method `build`.
     """
-    found = load("retriever", name)
-    if not issubclass(found, Indexed):
+    return _require_indexed(name, load("retriever", name))
+
+
+def _require_indexed(name: str, plugin: type[Retriever]) -> type[Indexed]:
+    if not issubclass(plugin, Indexed):
         raise IfqaError(f"retriever {name!r} has no index to build")
-    return found
+    return plugin
 
 
 def accepted_arguments(function: Callable[..., object], **given: object) -> dict[str, object]:
@@ -173,13 +230,13 @@ def file_of(module: str) -> Path:
         raise IfqaError(f"module {module!r} is built into Python; name a module of your own") from error
 
 
-def load_measure(name: str) -> AnyMeasure:
-    """The measure of a name, or of "my_module:MEASURE".
+def load_measure(name: str, root: Path = Path()) -> AnyMeasure:
+    """The measure of a name, or of "my_module:MEASURE", whose module lies in the folder `root`.
 
     Raises:
         IfqaError: as `load`; or the object of that name is no measure.
     """
-    found = _find("measure", name)
+    found = _find("measure", name, root)
     if not isinstance(found, AnyMeasure):
         what = f"the class {found.__name__}" if isinstance(found, type) else f"an object of type {type(found).__name__}"
         raise IfqaError(
@@ -188,7 +245,7 @@ def load_measure(name: str) -> AnyMeasure:
     return found
 
 
-def _find(kind: str, name: str) -> object:
+def _find(kind: str, name: str, root: Path) -> object:
     """The object of a name; its module is imported."""
     if not isinstance(name, str):
         raise IfqaError(
@@ -196,12 +253,12 @@ def _find(kind: str, name: str) -> object:
         )
     target = name if ":" in name else names(kind).get(name)
     if target is None:
-        raise IfqaError(f"{unknown(kind, name, names(kind))}{_in_a_file_here(kind, name)}")
+        raise IfqaError(f"{unknown(kind, name, names(kind))}{_in_a_file_here(kind, name, root)}")
     module_name, _, attribute = target.partition(":")
     if not re.fullmatch(r"[\w.]*\w:\w+", target) or target.startswith("."):
         raise IfqaError(f"{kind} {name!r}: wanted a name, or my_module:{'MEASURE' if kind == 'measure' else 'Class'}")
-    if ":" in name and str(Path.cwd()) not in sys.path:
-        sys.path.append(str(Path.cwd()))  # a user's my_module.py lies in the working directory
+    if ":" in name and (place := str(root.absolute())) not in sys.path:
+        sys.path.append(place)  # where a user's my_module.py lies
     new = module_name not in sys.modules
     written = sys.dont_write_bytecode
     try:
@@ -227,10 +284,10 @@ def _find(kind: str, name: str) -> object:
     return vars(module)[attribute]
 
 
-def _in_a_file_here(kind: str, name: str) -> str:
-    """The hint for a module's name without a class: what its file in the working directory defines. It is not imported."""
+def _in_a_file_here(kind: str, name: str, root: Path) -> str:
+    """The hint for a module's name without a class: what its file below `root` defines. It is not imported."""
     module = name.removesuffix(".py")
-    path = Path(f"{module}.py")
+    path = root / f"{module}.py"
     if not re.fullmatch(r"\w+", module) or not path.is_file():
         return ""
     try:

@@ -260,7 +260,7 @@ class Benchmark(Plugin):
     """Questions, and how answers to them are scored."""
 
     name: str = ""
-    measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.declared.defaults`
+    measures: Sequence[AnyMeasure] = ()  # if empty: the measures and subsets of `ifqa.scoring.scheme.defaults`
     subsets: Sequence[Subset] = ()
     groups: str = ""  # what `Question.group` is ("dataset"); there are then scores for each group, and their mean
     folder: Path = Path()  # the folder of its files

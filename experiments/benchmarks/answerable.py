@@ -22,10 +22,10 @@ import numpy as np
 
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline.provenance import require_finished
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.stages import open_system
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.progress import bar
 from ifqa.records import Passage, Question
 from ifqa.scoring.columns import column_interval
@@ -33,6 +33,7 @@ from ifqa.scoring.measures.confidence import AUROC
 from ifqa.scoring.measures.covers import covers, overlaps
 from ifqa.scoring.measures.exact_match import exact_match
 from ifqa.scoring.statistics import mean_interval
+from ifqa.storage.artifacts import Artifact
 from ifqa.storage.files import write_jsonl
 
 PLAIN = Path(__file__).with_name("plain-questions.tsv")
@@ -101,8 +102,8 @@ def readings(system: System, experiment: Experiment, passages: int = 0) -> list[
     """
     if experiment.retriever is None or experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [retriever] or no [reader]; name one with both")
-    require_finished(experiment.folder / "retrieve", f"ifqa retrieve {experiment.name}")
-    questions, count = questions_of(experiment), passages or experiment.reader["passages"]
+    Artifact(experiment.folder / "retrieve").require(f"ifqa retrieve {experiment.name}")
+    questions, count = Run(experiment).questions, passages or experiment.reader["passages"]
     rankings = list(passages_of(experiment, rankings_of(experiment, questions)))
     found: list[Reading] = []
     with bar("reading twice", len(questions)) as advance:

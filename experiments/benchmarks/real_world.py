@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 import ifqa
 from ifqa.config.experiment import load_experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline.asking import PREDICTIONS
+from ifqa.pipeline.chunk_runner import PREDICTIONS
 from ifqa.pipeline.probe import FOLDER
-from ifqa.pipeline.upstream import read_predictions
+from ifqa.pipeline.stage_inputs import read_predictions
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.outcomes import outcome
 from ifqa.scoring.statistics import mean_interval

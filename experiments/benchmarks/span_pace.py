@@ -12,7 +12,8 @@ import time
 from statistics import median
 
 from ifqa.config.experiment import load_experiment
-from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.reading.span.reader import Extractive
 from ifqa.scoring.measures.normalize import normalize
 
@@ -29,7 +30,7 @@ def main() -> None:
     parser.add_argument("--weights", default="", help="a folder of weights to time beside the shipped ones")
     arguments = parser.parse_args()
     experiment = load_experiment(arguments.experiment)
-    questions = questions_of(experiment)
+    questions = Run(experiment).questions
     rankings = [ranking[: arguments.passages] for ranking in rankings_of(experiment, questions)]
     passages = list(passages_of(experiment, rankings))[: arguments.limit]
     questions = questions[: arguments.limit]

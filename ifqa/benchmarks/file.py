@@ -27,8 +27,8 @@ from ifqa.formats.rows import kind_of, read_rows, row_id
 from ifqa.progress import counted
 from ifqa.protocols import Benchmark, Subset
 from ifqa.records import Question
-from ifqa.scoring.declared import GOLD_READ, MACRO
 from ifqa.scoring.measures.numeric import NUMERIC, OTHER
+from ifqa.scoring.scheme import GOLD_READ, MACRO
 from ifqa.storage.files import create, json_line, text_field, texts_field, write
 
 LABEL = "label"  # the name of the labels; a question may have several

@@ -142,7 +142,7 @@ def run(
     """Run every stage of experiments that is not done, and show the scores."""
     chosen = [changed_experiment(name, changes) for name in experiments or ["sample"]]
     from ifqa.pipeline import stages
-    from ifqa.pipeline.opening import Session
+    from ifqa.pipeline.system import Session
     from ifqa.report.console import show_examples
 
     session = Session()  # one session, so that a cap holds for all experiments together

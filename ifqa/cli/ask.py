@@ -55,7 +55,6 @@ def ask(
     """Answer a question, and show the passages with the facts; or answer many."""
     _check(question, questions, out)
     chosen = experiment_over(experiment, changes, docs, include, exclude)
-    from ifqa.pipeline.searched import searched_by
     from ifqa.pipeline.stages import open_system
     from ifqa.pipeline.system import as_questions
     from ifqa.report.answers import answer_json, show_answer
@@ -76,7 +75,7 @@ def ask(
     if question:
         as_questions([question])
     with open_system(chosen) as system:
-        searched = searched_by(chosen)
+        searched = system.searched
 
         def show(answer: "Answer") -> int:
             if json:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_origin
 import typer
 
 from ifqa.errors import IfqaError
-from ifqa.progress import CONTROLS, be_quiet, printable_line, say
+from ifqa.progress import CONTROLS, be_quiet, printable_line
 
 if TYPE_CHECKING:
     from ifqa.config.experiment import Experiment
@@ -38,7 +38,7 @@ ExperimentName = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")]
 Given = dict[str, Any]  # options by name; typer has converted the values as their annotations say
-#: A flag -> its type and help; `config.variants.FLAGS` has the setting that it changes.
+#: A flag -> its type and help; `config.overrides.FLAGS` has the setting that it changes.
 _FLAGS: dict[str, object] = {
     "k": Annotated[int | None, typer.Option("--k", help="Passages to retrieve for each question.")],
     "retriever": Annotated[str | None, typer.Option("--retriever", help="Retriever: a name, or my_module:Class.")],
@@ -71,7 +71,7 @@ def changing(*flags: str) -> Callable[[Callable[..., None]], Callable[..., None]
     options = {name: _FLAGS[name] for name in flags} | {"settings": _SET}
 
     def changes(given: Given) -> dict[str, object]:
-        from ifqa.config.variants import FLAGS
+        from ifqa.config.overrides import FLAGS
 
         changed = {FLAGS[name]: value for name in flags if (value := given[name]) is not None}
         by_set = settings_of_flags(given["settings"])
@@ -173,17 +173,11 @@ def print_json(result: object) -> None:
 
 
 def changed_experiment(name: str, changes: Mapping[str, object]) -> "Experiment":
-    """The experiment of a name, changed by flags. If it is a variant whose base was edited since, a line says so."""
+    """The experiment of a name, changed by flags."""
     from ifqa.config.experiment import load_experiment
-    from ifqa.config.variants import changed_in_base, override
+    from ifqa.config.overrides import override
 
-    experiment = load_experiment(name)
-    if edited := changed_in_base(experiment):
-        say(
-            f"experiment {name} keeps the settings that its base had when it was made; the base has since changed "
-            f"{', '.join(edited)}; for the base's settings of today, name the base and give the flags again"
-        )
-    return override(experiment, changes)
+    return override(load_experiment(name), changes)
 
 
 Docs = Annotated[Path | None, typer.Option("--docs", help="A folder of your documents, or a file, to search instead.")]
@@ -210,7 +204,7 @@ def experiment_over(
     experiment = changed_experiment(name, changes)
     if docs is None:
         return experiment
-    from ifqa.config.variants import override
+    from ifqa.config.overrides import override
     from ifqa.pipeline.documents import corpus_of
 
     return override(experiment, {"corpus": corpus_of(docs, experiment, include or (), exclude or ())})

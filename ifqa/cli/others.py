@@ -26,7 +26,7 @@ def init(
 
     With --docs the corpus is that of your documents, and no articles are written.
     """
-    from ifqa.config.start import start
+    from ifqa.cli.init import start
 
     for path in start(name, docs):
         print_line(path)

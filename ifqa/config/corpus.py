@@ -4,7 +4,7 @@ A corpus is one whole file, without inheritance. Its passages and indexes are in
 directory.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, NotRequired, TypedDict, cast
 
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ifqa.corpus.sources import Source
 from ifqa.errors import IfqaError, unknown
-from ifqa.plugins import load
+from ifqa.plugins import Plugins
 from ifqa.protocols import Indexed
 from ifqa.settings import Natural, Table, Text, check_settings, check_table, with_fractions
 from ifqa.storage.files import read_toml
@@ -64,6 +64,7 @@ class Corpus:
     workers: int = 0
     root: Path = Path()
     about: str = ""
+    plugins: Plugins = field(default_factory=Plugins, compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -76,8 +77,10 @@ def build_settings(table: IndexSettings) -> dict[str, object]:
     return {key: value for key, value in table.items() if key != "retriever"}
 
 
-def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
+def load_corpus(name: str, root: Path = Path(), plugins: Plugins | None = None, **changes: object) -> Corpus:
     """The corpus of `indexes/NAME.toml`, checked. `changes` replace values of its [passages], unless they are None.
+
+    `plugins` are those that are loaded already.
 
     Raises:
         IfqaError: there is no such file, or a key is unknown, missing or of the wrong type.
@@ -92,10 +95,11 @@ def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
     passages = check_table(PassagesTable, file.passages, f"{where}: [passages]")
     changes = {key: value for key, value in changes.items() if value is not None}
     passages = check_table(PassagesTable, passages.model_dump() | changes, f"--{' --'.join(changes)}")
+    plugins = plugins or Plugins(root)
     for index, table in file.index.items():
         at = f"{where}: [index.{plain_name(index, 'index')}]"
         retriever = check_table(IndexTable, table, at).retriever
-        plugin = load("retriever", retriever)
+        plugin = plugins.retriever(retriever)
         if index == "passages":
             raise IfqaError(f"{at}: 'passages' is the folder of the passages; give the index another name")
         if not issubclass(plugin, Indexed):
@@ -104,4 +108,4 @@ def load_corpus(name: str, root: Path = Path(), **changes: object) -> Corpus:
         check_settings("build setting", plugin.build, own, ["passages", "folder"], at, beside=IndexTable.model_fields)
         table |= with_fractions(plugin.build, own)
     sources, indexes = cast(list[Source], passages.sources), cast(dict[str, IndexSettings], file.index)
-    return Corpus(name, tuple(sources), indexes, passages.engine, passages.workers, root, file.about)
+    return Corpus(name, tuple(sources), indexes, passages.engine, passages.workers, root, file.about, plugins)

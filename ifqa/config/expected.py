@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from ifqa.errors import IfqaError, unknown
-from ifqa.scoring.declared import GOLD_READ, MACRO, Declared
+from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
 from ifqa.scoring.summary import Content, Macro, Mean, Part
 from ifqa.settings import NotNegative, Table, check_table
 

@@ -4,20 +4,20 @@ An experiment is one whole file, without inheritance. Its results are in the fol
 directory.
 """
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
 from ifqa.config.expected import Expected, parse_expected
-from ifqa.config.names import bases, experiment_name
 from ifqa.errors import IfqaError, unknown
-from ifqa.plugins import load, takes
+from ifqa.plugins import Plugins
 from ifqa.protocols import GIVEN, Indexed, Plugin
 from ifqa.retrieval.queries import rewrite
-from ifqa.scoring.declared import declared
+from ifqa.scoring.scheme import Declared, declared
 from ifqa.settings import (
     Natural,
     NotNegative,
@@ -30,7 +30,10 @@ from ifqa.settings import (
     with_fractions,
 )
 from ifqa.storage.files import read_toml
-from ifqa.storage.resources import find_resource, list_resources
+from ifqa.storage.resources import find_resource, list_resources, plain_name
+
+_CHANGE = re.compile(r"[\w.]+=[\w.~-]*")  # as `overrides.override` writes it into a name
+_WRITTEN = ("RESULTS.md", "RESULTS.jsonl", "report.html")  # by `ifqa report`, into experiments/
 
 
 class ExperimentTable(Table):
@@ -108,7 +111,8 @@ class Experiment:
     `retriever` is None for a closed book. `reader` is None for an experiment that only retrieves. `llm` is the language model
     that either asks, or None. `limit` asks only the first questions, `questions` only those ids; 0 and empty ask all of the
     split. `table` is the heading under which a report lists the experiment. `measures` are names of measures beside those of
-    the benchmark. `root` is the folder that all paths count from.
+    the benchmark. `root` is the folder that all paths count from. `plugins` are those that its file names, and `scheme` is what
+    scores it; both are part of no comparison and no file.
     """
 
     name: str
@@ -126,6 +130,8 @@ class Experiment:
     questions: tuple[str, ...] = ()
     root: Path = Path()
     measures: tuple[str, ...] = ()
+    plugins: Plugins = field(kw_only=True, compare=False, repr=False)
+    scheme: Declared = field(kw_only=True, compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -147,10 +153,6 @@ class Experiment:
         """Whether flags made it from another experiment."""
         return bool(bases(self.name, self.root))
 
-    def relatives(self, stage: str) -> list[Path]:
-        """That stage's folders of the experiments that this one varies, the nearest first."""
-        return [self.root / "experiments" / name / stage for name in bases(self.name, self.root)]
-
     @property
     def indexes(self) -> list[str]:
         """Names of the corpus's indexes that the retriever and its parts search, each once."""
@@ -160,7 +162,7 @@ class Experiment:
     def asks_llm(self, kind: Literal["retriever", "reader"]) -> str:
         """The name of the first plugin of its retriever, or reader, that takes a language model; empty if none does."""
         tables = [self.reader] if kind == "reader" else retriever_tables(self.retriever) if self.retriever else []
-        return next((table["name"] for table in tables if table and takes(kind, table["name"], "llm")), "")
+        return next((table["name"] for table in tables if table and self.plugins.takes(kind, table["name"], "llm")), "")
 
     @property
     def reader_settings(self) -> dict[str, object]:
@@ -185,6 +187,36 @@ def retriever_tables(table: RetrieverSettings) -> Iterator[RetrieverSettings]:
         yield from retriever_tables(part)
 
 
+def bases(name: str, root: Path = Path()) -> list[str]:
+    """The experiments that a variant NAME+KEY=VALUE... varies, the nearest first; empty if it is no variant.
+
+    An experiment with a file of its own, experiments/NAME.toml, is no variant, whatever its name.
+    """
+    if find_resource(f"experiments/{name}.toml", root):
+        return []
+    parts = name.split("+")
+    first = len(parts)
+    while first > 1 and _CHANGE.fullmatch(parts[first - 1]):
+        first -= 1
+    return ["+".join(parts[:count]) for count in range(len(parts) - 1, first - 1, -1)]
+
+
+def experiment_name(name: str | Path, root: Path = Path()) -> str:
+    """The name itself, or that of a path experiments/NAME.toml, so that a shell's `experiments/*.toml` names several.
+
+    Raises:
+        IfqaError: it is no name, it leads to another folder, or `ifqa report` writes a file of that name.
+    """
+    if not isinstance(name, str | Path):
+        raise IfqaError(f"experiment {name!r}: wanted a name, as 'sample'")
+    path = Path(name)
+    if path.name != str(name) and path.resolve().parent == (root / "experiments").resolve():
+        name = path.name.removesuffix(".toml")
+    if name in _WRITTEN:
+        raise IfqaError(f"experiment {name!r}: `ifqa report` writes a file of that name; call the experiment otherwise")
+    return plain_name(str(name), "experiment")
+
+
 def load_experiment(name: str, root: Path = Path()) -> Experiment:
     """The experiment of `experiments/NAME.toml`, or of a variant's folder, checked and with all defaults.
 
@@ -201,44 +233,50 @@ def load_experiment(name: str, root: Path = Path()) -> Experiment:
     return parse_experiment(name, read_toml(file), str(file), root)
 
 
-def parse_experiment(name: str, tables: Mapping[str, object], where: str, root: Path = Path()) -> Experiment:
-    """An experiment from its tables; every error message starts with `where`."""
+def parse_experiment(
+    name: str, tables: Mapping[str, object], where: str, root: Path = Path(), plugins: Plugins | None = None
+) -> Experiment:
+    """An experiment from its tables; every error message starts with `where`. `plugins` are those that are loaded already."""
     table = check_table(ExperimentTable, tables, where)
     if table.retriever is None and table.reader is None:
         raise IfqaError(f"{where}: wanted a [retriever], a [reader] or both; found neither")
-    measures = tuple(table.measures)
-    by = declared(table.benchmark, measures, root, table.split)
+    plugins = plugins or Plugins(root)
+    scheme = declared(table.benchmark, table.measures, root, table.split, plugins)
     experiment = Experiment(
         name=name,
         benchmark=table.benchmark,
         split=table.split,
         corpus=table.corpus,
-        retriever=None if table.retriever is None else _retriever(table.retriever, where),
-        reader=None if table.reader is None else _reader(table.reader, table.retriever is not None, where),
-        llm=None if table.llm is None else _llm(table.llm, where),
+        retriever=None if table.retriever is None else _retriever(table.retriever, where, plugins),
+        reader=None if table.reader is None else _reader(table.reader, table.retriever is not None, where, plugins),
+        llm=None if table.llm is None else _llm(table.llm, where, plugins),
         seed=table.seed,
-        expected=parse_expected(table.expected, where, by),
+        expected=parse_expected(table.expected, where, scheme),
         limit=table.limit,
         about=table.about,
         table=table.table,
         questions=tuple(table.questions),
         root=root,
-        measures=measures,
+        measures=tuple(table.measures),
+        plugins=plugins,
+        scheme=scheme,
     )
     if experiment.llm is None and (asking := experiment.asks_llm("retriever") or experiment.asks_llm("reader")):
         raise IfqaError(f"{where}: {asking!r} asks a language model; name one: [llm] model, or --model NAME")
     if experiment.retriever and not experiment.corpus:
-        for one in retriever_tables(experiment.retriever):
-            if "index" in one or takes("retriever", one["name"], "corpus"):
-                raise IfqaError(f"{where}: retriever {one['name']!r} searches passages; name the corpus that has them")
+        for part in retriever_tables(experiment.retriever):
+            if "index" in part or plugins.takes("retriever", part["name"], "corpus"):
+                raise IfqaError(f"{where}: retriever {part['name']!r} searches passages; name the corpus that has them")
     return experiment
 
 
-def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]", k: int = 100) -> RetrieverSettings:
+def _retriever(
+    table: Mapping[str, object], where: str, plugins: Plugins, at: str = "[retriever]", k: int = 100
+) -> RetrieverSettings:
     """A retriever's table, checked, with all defaults; `k` is the default of its key k."""
     common = check_table(RetrieverTable, table, f"{where}: {at}")
     name, own = common.name, search_settings(table)
-    plugin = load("retriever", name)
+    plugin = plugins.retriever(name)
     check_settings(
         f"setting of retriever {name!r}", plugin.__init__, own, GIVEN, where, beside=RetrieverTable.model_fields
     )
@@ -263,13 +301,13 @@ def _retriever(table: Mapping[str, object], where: str, at: str = "[retriever]",
         if not isinstance(parts, list) or not parts:
             raise IfqaError(f"{where}: {name!r} wants [[{at.strip('[]')}.parts]], found {parts!r}")
         inner = f"[[{at.strip('[]')}.parts]]"
-        filled["parts"] = [_retriever(one, where, inner, filled["k"]) for one in parts]
+        filled["parts"] = [_retriever(part, where, plugins, inner, filled["k"]) for part in parts]
     elif "parts" in table:
         raise IfqaError(f"{where}: retriever {name!r} has no parts; take them out")
     return filled
 
 
-def _reader(table: Mapping[str, object], retrieves: bool, where: str) -> ReaderSettings:
+def _reader(table: Mapping[str, object], retrieves: bool, where: str, plugins: Plugins) -> ReaderSettings:
     if not retrieves:
         if table.get("passages"):
             raise IfqaError(
@@ -279,15 +317,15 @@ def _reader(table: Mapping[str, object], retrieves: bool, where: str) -> ReaderS
         table = {key: value for key, value in table.items() if key != "passages"}  # 0 in a resolved file
     common = check_table(ReaderTable, table, f"{where}: [reader]")
     name = common.name
-    plugin = load("reader", name)
+    plugin = plugins.reader(name)
     own = {key: value for key, value in table.items() if key not in ReaderTable.model_fields}
     check_settings(f"setting of reader {name!r}", plugin.__init__, own, GIVEN, where, beside=ReaderTable.model_fields)
     return cast(ReaderSettings, {"name": name, "passages": common.passages if retrieves else 0, **_filled(plugin, own)})
 
 
-def _llm(table: Mapping[str, object], where: str) -> ModelSettings:
+def _llm(table: Mapping[str, object], where: str, plugins: Plugins) -> ModelSettings:
     name = check_table(LanguageModelTable, table, f"{where}: [llm]").name
-    plugin = load("llm", name)
+    plugin = plugins.llm(name)
     own = {key: value for key, value in table.items() if key != "name"}
     beside = LanguageModelTable.model_fields
     check_settings(f"setting of llm {name!r}", plugin.__init__, own, GIVEN, where, beside=beside)

@@ -5,23 +5,20 @@ on two cores. They tell minutes from days; every estimate is printed with "about
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from ifqa.config.corpus import Corpus, load_corpus
-from ifqa.config.experiment import Experiment, load_experiment, retriever_tables, search_settings
-from ifqa.config.variants import override
+from ifqa.config.corpus import load_corpus
+from ifqa.config.experiment import load_experiment, retriever_tables, search_settings
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError, unknown
 from ifqa.pipeline.corpus_check import check_corpus
 from ifqa.pipeline.findings import Finding, all_of, forecasted, found_needs
-from ifqa.pipeline.opening import opened, refuse_other_families
-from ifqa.pipeline.provenance import fingerprint, is_made, will_ask
 from ifqa.pipeline.ready import needs, needs_of_corpus
-from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
+from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.stage_inputs import passages_of, rankings_of
+from ifqa.pipeline.system import System, opened, refuse_other_families
 from ifqa.pipeline.verify import verify
-from ifqa.plugins import load, takes
 from ifqa.progress import counted, duration
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, Request
@@ -46,9 +43,10 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thoro
             raise IfqaError(
                 f"{min(changes)} belongs to an experiment, and {name} is a corpus; change its indexes/{name}.toml"
             )
-        corpus = load_corpus(name)
-        parts = [lambda: check_corpus(corpus), lambda: found_needs(needs_of_corpus(corpus, corpus.indexes))]
-        yield from all_of(*parts, *([lambda: _verified(corpus)] if thorough else []))
+        build = CorpusBuild(load_corpus(name))
+        indexes = build.corpus.indexes
+        parts = [lambda: check_corpus(build, indexes), lambda: found_needs(needs_of_corpus(build, indexes))]
+        yield from all_of(*parts, *([lambda: _verified(build)] if thorough else []))
         return
     try:
         experiment = load_experiment(name)
@@ -58,74 +56,70 @@ def check(name: str, changes: Mapping[str, object] = MappingProxyType({}), thoro
             raise
         known = {*list_resources("experiments", ".toml"), *list_resources("indexes", ".toml")}
         raise unknown("experiment or corpus", name, known) from error
-    changed = override(experiment, changes)
+    changed = Run(override(experiment, changes))
     yield from all_of(lambda: _experiment(changed), *([lambda: _verified(changed)] if thorough else []))
 
 
-def _verified(of: Experiment | Corpus) -> Iterator[Finding]:
+def _verified(of: Run | CorpusBuild) -> Iterator[Finding]:
     for line, fields in verify(of):
         yield Finding(line, "verified", fields)
 
 
-def _experiment(experiment: Experiment) -> Iterator[Finding]:
+def _experiment(run: Run) -> Iterator[Finding]:
+    experiment = run.experiment
     what, questions, problems = f"{experiment.benchmark} {experiment.split}", list[Question](), []
     try:
-        questions = questions_of(experiment)
+        questions = run.questions
         yield Finding(f"experiment {experiment.name}: {counted(len(questions), 'question')} of {what}")
     except IfqaError as error:  # the other parts are still checked
         problems.append(str(error))
         yield Finding(f"experiment {experiment.name}: questions of {what}, which cannot be read")
-    system = System(experiment)
-    parts = [partial(part, system, questions) for part in (_its_corpus, _its_retriever, _its_reader, _its_models)]
+    system = System(run)
+    parts = [partial(part, run, system, questions) for part in (_its_corpus, _its_retriever, _its_reader, _its_models)]
     try:
         yield from all_of(*parts)
     except IfqaError as error:
         problems.append(str(error))
     for stage in (*experiment.stages, "score"):
-        made = is_made(experiment, stage)
+        made = run.is_made(stage)
         yield Finding(f"  {stage}: {'made' if made else 'to do'}", "stages", {"stage": stage, "made": made})
-    yield from found_needs(needs(experiment))
+    yield from found_needs(needs(run))
     if problems:
         raise IfqaError("; ".join(dict.fromkeys(problems)))
 
 
-def _its_corpus(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
-    experiment = system.experiment
-    if not experiment.corpus:
+def _its_corpus(run: Run, system: System, questions: Sequence[Question]) -> Iterator[Finding]:
+    experiment = run.experiment
+    if not run.corpus:
         return
-    corpus = load_corpus(experiment.corpus, experiment.root)
     for index in experiment.indexes:
-        if index not in corpus.indexes:
-            raise IfqaError(
-                f"corpus {corpus.name} has no [index.{index}]; it has: {', '.join(corpus.indexes) or 'none'}"
-            )
-    needed = replace(corpus, indexes={index: corpus.indexes[index] for index in experiment.indexes})
-    for found in check_corpus(needed):
+        run.corpus.require_index(index)
+    for found in check_corpus(run.corpus, experiment.indexes):
         yield found._replace(line=f"  {found.line}")
 
 
-def _its_retriever(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
-    experiment = system.experiment
+def _its_retriever(run: Run, system: System, questions: Sequence[Question]) -> Iterator[Finding]:
+    experiment = run.experiment
     if not experiment.retriever:
         return
     name, k = experiment.retriever["name"], experiment.retriever["k"]
     line, what = f"  retriever {name}, {counted(k, 'passage')} a question", f"retriever {name}"
-    if is_made(experiment, "retrieve"):
+    if run.is_made("retrieve"):
         yield forecasted(f"{line}: done", what, made=True)
         return
     yield forecasted(line, what)
-    fingerprint("retriever", experiment)
+    run.fingerprint("retriever")
     if experiment.asks_llm("retriever"):
-        yield asked_of_model(system, _to_retrieve(system, questions) if questions else None, "retriever")
+        yield asked_of_model(system, _to_retrieve(run, system, questions) if questions else None, "retriever")
 
 
-def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
-    experiment = system.experiment
+def _its_reader(run: Run, system: System, questions: Sequence[Question]) -> Iterator[Finding]:
+    experiment = run.experiment
     if not experiment.reader:
         return
     name, each = experiment.reader["name"], counted(experiment.reader["passages"], "passage")
     line, what = f"  reader {name}, {each} a question", f"reader {name}"
-    if is_made(experiment, "read"):
+    if run.is_made("read"):
         yield forecasted(f"{line}: done", what, made=True)
         return
     try:
@@ -139,44 +133,43 @@ def _its_reader(system: System, questions: Sequence[Question]) -> Iterator[Findi
     known = {"seconds": passages / rate, "cost": 0.0} if rate else {}
     yield forecasted(line + taken, what, **known)
     if experiment.asks_llm("reader"):
-        requests = reader.requests(questions, _to_read(system, questions)) if questions else None
+        requests = reader.requests(questions, _to_read(run, questions)) if questions else None
         yield asked_of_model(system, requests, "reader")
 
 
-def _its_models(system: System, questions: Sequence[Question]) -> Iterator[Finding]:
-    experiment = system.experiment
-    refuse_other_families(experiment)
-    if will_ask(experiment):
-        system.session.llm(experiment).ready()
+def _its_models(run: Run, system: System, questions: Sequence[Question]) -> Iterator[Finding]:
+    refuse_other_families(run)
+    if run.will_ask():
+        system.session.llm(run).ready()
     return iter(())
 
 
-def _to_retrieve(system: System, questions: Sequence[Question]) -> list[Request]:
+def _to_retrieve(run: Run, system: System, questions: Sequence[Question]) -> list[Request]:
     """The requests that the retriever and its parts will send to a language model; no index is opened."""
-    experiment = system.experiment
+    experiment = run.experiment
     assert experiment.retriever is not None
     requests: list[Request] = []
     for table in retriever_tables(experiment.retriever):
-        if takes("retriever", table["name"], "llm"):
-            llm = system.session.llm(experiment)
+        if run.plugins.takes("retriever", table["name"], "llm"):
+            llm = system.session.llm(run)
             given = {
                 "llm": llm,
                 "parts": [Part(Retriever(), one["k"]) for one in table.get("parts", ())],
                 "passages": list,
             }
-            part = opened(load("retriever", table["name"]), search_settings(table), experiment.root, **given)
+            part = opened(run.plugins.retriever(table["name"]), search_settings(table), experiment.root, **given)
             requests += part.requests(rewrite(questions, table.get("query", "question")), table["k"])
     return requests
 
 
-def _to_read(system: System, questions: Sequence[Question]) -> list[list[Passage]]:
+def _to_read(run: Run, questions: Sequence[Question]) -> list[list[Passage]]:
     """The passages of each question for the reader; before retrieval, as many stand-ins of the usual length."""
-    experiment = system.experiment
+    experiment = run.experiment
     assert experiment.reader is not None
     if not experiment.retriever:
         return [[] for _ in questions]
     count = experiment.reader["passages"]
-    if is_made(experiment, "retrieve"):
+    if run.is_made("retrieve"):
         return list(passages_of(experiment, (ranking[:count] for ranking in rankings_of(experiment, questions))))
     return [[Passage("", "Some title", "passage " * 100)] * count for _ in questions]
 

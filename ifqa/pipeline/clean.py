@@ -4,7 +4,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ifqa.config.names import bases
+from ifqa.config.experiment import bases
 from ifqa.pipeline.probe import FOLDER as PROBED
 from ifqa.pipeline.probe import LOSSES, PROBES, SCORE
 from ifqa.storage.artifacts import MANIFEST, lock

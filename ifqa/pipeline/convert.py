@@ -20,18 +20,20 @@ from ifqa.corpus.store import PassageStore, fetch
 from ifqa.errors import IfqaError, unknown
 from ifqa.formats.annotated import VERIFYING, read_annotated, verification_tasks
 from ifqa.formats.ctxs import is_ctxs, read_ctxs, refuse_pickle, write_ctxs
-from ifqa.formats.qrels import read_qrels
+from ifqa.formats.qrels import read_qrels, write_qrels
 from ifqa.formats.questions import WRITERS as OF_TOOLS
 from ifqa.formats.questions import read_questions
 from ifqa.formats.runs import read_run, write_run
 from ifqa.formats.tasks import are_tasks, write_tasks
-from ifqa.pipeline.judging import judge_corpus, judge_run, with_gold
-from ifqa.pipeline.provenance import inputs_of_score, up_to_date_passages
-from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.identities import gold_id
+from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.plugins import names, open_benchmark
-from ifqa.progress import say
+from ifqa.progress import bar, say
 from ifqa.records import Hit, Question
-from ifqa.retrieval.run import Run
+from ifqa.retrieval.run import Run as RunFile
+from ifqa.scoring.coverage import GoldGrams
+from ifqa.scoring.measures.covers import COVERED_SHARE, covers
 from ifqa.storage.files import require
 
 WRITERS = {**OF_TOOLS, "file": write_file}
@@ -113,13 +115,13 @@ def convert(
                 f"qrels of {source}: wanted --corpus, whose passages are judged, or an experiment with a run"
             )
         experiment, questions, rankings = _run_of(source)
-        say(judge_run(experiment, questions, [ranking[:k] for ranking in rankings], to))
+        say(_judge_run(experiment, questions, [ranking[:k] for ranking in rankings], to))
     elif form == "qrels":
-        say(judge_corpus(corpus, _questions(source, is_file), to))
+        say(_judge_corpus(corpus, _questions(source, is_file), to))
     else:
         questions = _questions(source, is_file)
         if qrels:
-            questions = with_gold(questions, read_qrels(qrels), corpus)
+            questions = _with_gold(questions, read_qrels(qrels), corpus)
         written = WRITERS[form](to, questions)
         left_out = f"; {len(questions) - written:,} left out: {_WHY_LEFT_OUT[form]}" if written < len(questions) else ""
         say(f"{to}: {written:,} questions{left_out}")
@@ -171,7 +173,7 @@ def _questions(source: str, is_file: bool) -> list[Question]:
     if is_file:
         return read_questions(Path(source))
     if ":" not in source:
-        return questions_of(load_experiment(source))
+        return Run(load_experiment(source)).questions
     benchmark, _, split = source.partition(":")  # a path may hold more of them
     if benchmark not in names("benchmark"):
         benchmark, _, split = source.rpartition(":")  # of a plugin, my_module:Class:SPLIT
@@ -183,8 +185,9 @@ def _run_of(name: str) -> tuple[Experiment, list[Question], list[list[Hit]]]:
     experiment = replace(load_experiment(name), reader=None)
     if experiment.retriever is None:
         raise IfqaError(f"experiment {name} has no [retriever], so no run to convert")
-    inputs_of_score(experiment)  # raises if the run or the passages are older than the experiment's settings
-    questions = questions_of(experiment)
+    run = Run(experiment)
+    run.inputs("score")  # raises if the run or the passages are older than the experiment's settings
+    questions = run.questions
     return experiment, questions, list(rankings_of(experiment, questions))
 
 
@@ -196,7 +199,7 @@ def _from_run(name: str, to: Path, form: str, k: int | None, scores: str) -> int
     experiment, questions, rankings = _run_of(name)
     if scores == "reader":
         experiment = load_experiment(name)
-        inputs_of_score(experiment)
+        Run(experiment).inputs("score")
         rankings = _rankings_of_reader(experiment, questions)
     rankings = [ranking[:k] for ranking in rankings]
     if form == "ctxs":
@@ -232,11 +235,10 @@ def _ctxs_of_trec(path: Path, to: Path, k: int | None, benchmark: str, split: st
             f"{path}: a TREC run names questions and passages by id alone; wanted --benchmark NAME --split SPLIT for its "
             "questions, and --corpus NAME for its passages"
         )
-    questions, known = open_benchmark(benchmark).questions(split), load_corpus(corpus)
+    questions, build = open_benchmark(benchmark).questions(split), CorpusBuild(load_corpus(corpus))
     if strange := rankings.keys() - {question.id for question in questions}:
         raise IfqaError(f"{path} ranks {min(strange)}, and {benchmark} {split} has ids like {questions[0].id}")
-    up_to_date_passages(known)
-    stores = [PassageStore(known.folder / "passages")]
+    stores = [build.store]
     cut = [rankings.get(question.id, [])[:k] for question in questions]
     write_ctxs(to, questions, cut, (fetch(stores, [hit.passage_id for hit in ranking]) for ranking in cut))
     without = len(questions) - len(rankings)
@@ -248,13 +250,13 @@ def _trec_of_ctxs(path: Path, to: Path, k: int | None, benchmark: str, split: st
         raise IfqaError(f"{path}: wanted an experiment, or a ctxs JSON ([{{...}}, ...]); found neither")
     if split is not None:
         questions = open_benchmark(benchmark).questions(split)
-        run = Run(str(path))
-        rankings = [
+        run = RunFile(str(path))
+        ranked = [
             list(run.search([question], k or sys.maxsize)[0]) for question in questions
         ]  # the texts of one at a time
-        return _write_trec(to, questions, rankings, "ctxs")
+        return _write_trec(to, questions, ranked, "ctxs")
     asked: dict[str, Question] = {}
-    rankings = []
+    rankings: list[list[Hit]] = []
     for number, (question, ranking) in enumerate(read_ctxs(path), start=1):
         if question.id.split() != [question.id] or question.id in asked:
             raise IfqaError(
@@ -269,3 +271,76 @@ def _trec_of_ctxs(path: Path, to: Path, k: int | None, benchmark: str, split: st
 def _write_trec(to: Path, questions: Sequence[Question], rankings: Sequence[list[Hit]], tag: str) -> int:
     write_run(to, dict(zip((question.id for question in questions), rankings, strict=True)), tag)
     return len(questions)
+
+
+def _judge_run(
+    experiment: Experiment, questions: Sequence[Question], rankings: Sequence[Sequence[Hit]], to: Path
+) -> str:
+    """Write qrels of a run: a retrieved passage that covers a gold passage is relevant (1), any other is not (0).
+
+    Passages that were not retrieved are not judged, except gold passages that the corpus holds under their ids `gold/…`:
+    they are relevant whether retrieved or not. Returns what was written, as text.
+    """
+    judged: dict[str, dict[str, int]] = {}
+    held = set[str]()
+    if experiment.corpus:
+        golds = {gold_id(text) for question in questions for text in question.gold_passages}
+        held = set(CorpusBuild(load_corpus(experiment.corpus, experiment.root)).store.find(golds))
+    for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
+        if question.gold_passages:
+            judged[question.id] = {
+                one.id: int(any(covers(one.text, gold) for gold in question.gold_passages)) for one in passages
+            } | {name: 1 for text in question.gold_passages if (name := gold_id(text)) in held}
+    but = ", except gold passages of the corpus" if held else ""
+    return _write_judged(to, questions, judged) + f"; passages that the run did not find are not judged{but}"
+
+
+def _judge_corpus(name: str, questions: Sequence[Question], to: Path) -> str:
+    """Write qrels over a whole corpus: passages that cover a gold passage (1); passages not listed are not relevant."""
+    asking: dict[str, list[str]] = {}
+    for question in questions:
+        for text in dict.fromkeys(question.gold_passages):
+            asking.setdefault(text, []).append(question.id)
+    judged: dict[str, dict[str, int]] = {question.id: {} for question in questions if question.gold_passages}
+    grams, golds, store = GoldGrams(list(asking)), list(asking), _store_of(name)
+    with bar(f"judging {name}", len(store)) as advance:
+        for number, passage in enumerate(store, start=1):
+            for gold, share in grams.shares(passage.text).items():
+                for question_id in asking[golds[gold]] if share >= COVERED_SHARE else []:
+                    judged[question_id][passage.id] = 1
+            if number % 1_000 == 0:
+                advance(1_000)
+    return _write_judged(to, questions, judged) + f"; every other passage of {name} is not relevant"
+
+
+def _store_of(corpus: str) -> PassageStore:
+    """The passages of a corpus, which must be built from its file as it is."""
+    return CorpusBuild(load_corpus(corpus)).store
+
+
+def _write_judged(to: Path, questions: Sequence[Question], judged: dict[str, dict[str, int]]) -> str:
+    # Tools average over the questions that qrels name, so a question without a line would silently not be counted.
+    for question in questions:
+        if question.id in judged and not judged[question.id]:
+            judged[question.id] = {gold_id(question.gold_passages[0]): 0}
+    if not judged:
+        raise IfqaError(f"qrels judge by gold passages, and none of the {len(questions):,} questions has one")
+    lines = write_qrels(to, judged)
+    relevant = sum(sum(one.values()) for one in judged.values())
+    without = sum(not any(one.values()) for one in judged.values())
+    left_out = f"; {len(questions) - len(judged):,} left out: no gold passage" if len(judged) < len(questions) else ""
+    return (
+        f"{to}: {lines:,} judgements, {relevant:,} relevant, of {len(judged):,} questions, {without:,} of them without a "
+        f"relevant passage{left_out}"
+    )
+
+
+def _with_gold(questions: Sequence[Question], judged: dict[str, dict[str, int]], corpus: str) -> list[Question]:
+    """The questions with the texts of their relevant passages, in the judgements' order, as their gold passages."""
+    if questions and not judged.keys() & {question.id for question in questions}:
+        found = next(iter(judged), "nothing")
+        raise IfqaError(f"--qrels judges other questions: wanted ids like {questions[0].id}, found {found}")
+    stores = [_store_of(corpus)]
+    relevant = [[name for name, rel in judged.get(one.id, {}).items() if rel > 0] for one in questions]
+    texts = [tuple(passage.text for passage in fetch(stores, names)) for names in relevant]
+    return [replace(one, gold_passages=gold) for one, gold in zip(questions, texts, strict=True)]

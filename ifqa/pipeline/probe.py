@@ -15,28 +15,25 @@ loses nothing by the third.
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline.asking import PREDICTIONS, Given, ask
 from ifqa.pipeline.check import asked_of_model
-from ifqa.pipeline.opening import Session
-from ifqa.pipeline.provenance import inputs_of_read, inputs_of_score
-from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, read_predictions
+from ifqa.pipeline.chunk_runner import PREDICTIONS, Given, ask
+from ifqa.pipeline.run import Run, as_run
+from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, read_predictions
+from ifqa.pipeline.system import Session, System
 from ifqa.progress import counted, say
 from ifqa.protocols import Measure
 from ifqa.records import Hit, Prediction, Question
 from ifqa.retrieval.clauses import Clauses, split_question
-from ifqa.scoring.declared import Declared, strata, units
+from ifqa.scoring.scheme import Declared, strata, units
 from ifqa.scoring.statistics import mean_interval, paired_randomization
 from ifqa.scoring.summary import reading
 from ifqa.settings import Natural, Share, Stored, check_stored
-from ifqa.storage.artifacts import identity, is_made, lock, make, read_manifest
+from ifqa.storage.artifacts import Artifact, identity, lock, make, read_manifest
 from ifqa.storage.files import read_json, write_json
 from ifqa.workers.tasks import Workers
 
@@ -110,40 +107,40 @@ def probe(experiment: Experiment, session: Session | None = None, workers: Worke
     """
     if experiment.reader is None:
         raise IfqaError(f"experiment {experiment.name} has no [reader] to probe")
-    inputs_of_score(experiment)  # raises if a stage before is missing or stale
-    session, by = (
-        session or Session(),
-        declared_for(experiment),
-    )
+    run = Run(experiment)
+    run.inputs("score")  # raises if a stage before is missing or stale
+    session = session or Session()
     with lock(experiment.folder):
-        asked = _asked(experiment)
+        asked = _asked(run)
         for name in PROBES:
             changed = PROBES[name](asked, experiment.seed)
             if changed:
-                _read(experiment, name, changed, session, workers or Workers())
+                _read(run, name, changed, session, workers or Workers())
             else:
                 say(f"{experiment.name}: no question can be changed by the probe {name}")
         folder = experiment.folder / FOLDER / SCORE
-        with make(folder, lambda: inputs_of_losses(experiment)) as work:
+        with make(folder, lambda: inputs_of_losses(Run(experiment))) as work:
             if work is not None:
-                found = list(chain.from_iterable(_losses(experiment, name, asked, by) for name in PROBES))
+                found = list(chain.from_iterable(_losses(experiment, name, asked) for name in PROBES))
                 if not found:
                     raise IfqaError(f"experiment {experiment.name}: no probe changes one of its questions")
                 write_json(work.folder / LOSSES, [asdict(one) for one in found])
-    return losses_of(experiment)
+    return losses_of(run)
 
 
-def losses_of(experiment: Experiment) -> list[Loss]:
+def losses_of(experiment: Experiment | Run) -> list[Loss]:
     """The losses of an experiment that was probed; empty if it was not, or if it was run again since.
 
     Raises:
         IfqaError: the file is not as `probe` writes it.
     """
-    folder = experiment.folder / FOLDER / SCORE
-    if experiment.reader is None or read_manifest(folder) is None:
+    run = as_run(experiment)
+    folder = run.experiment.folder / FOLDER / SCORE
+    losses = Artifact(folder)
+    if run.experiment.reader is None or losses.manifest is None:
         return []
     try:
-        if not is_made(folder, inputs_of_losses(experiment)):
+        if not losses.is_made_from(inputs_of_losses(run)):
             return []
     except IfqaError:  # an earlier stage is gone
         return []
@@ -153,43 +150,45 @@ def losses_of(experiment: Experiment) -> list[Loss]:
     return [Loss(**one) for one in found]
 
 
-def inputs_of_losses(experiment: Experiment) -> dict[str, object]:
+def inputs_of_losses(run: Run) -> dict[str, object]:
     """What the losses are made of: the scores' inputs, and the files of every probe that was read."""
-    found = {name: read_manifest(experiment.folder / FOLDER / name) for name in PROBES}
+    found = {name: read_manifest(run.experiment.folder / FOLDER / name) for name in PROBES}
     files = {name: dict(one["record"]["files"]) for name, one in found.items() if one}
-    return {"stage": "probe score", "version": VERSION, "score": identity(inputs_of_score(experiment)), "files": files}
+    return {"stage": "probe score", "version": VERSION, "score": identity(run.inputs("score")), "files": files}
 
 
-def _inputs(experiment: Experiment, name: str) -> dict[str, object]:
-    return {"stage": "probe", "probe": name, "version": VERSION, "seed": experiment.seed,
-            "read": identity(inputs_of_read(experiment))}  # fmt: skip
+def _inputs(run: Run, name: str) -> dict[str, object]:
+    read = identity(run.inputs("read"))
+    return {"stage": "probe", "probe": name, "version": VERSION, "seed": run.experiment.seed, "read": read}
 
 
-def _asked(experiment: Experiment) -> Pairs:
+def _asked(run: Run) -> Pairs:
     """The questions with the hits that the reader was given."""
+    experiment, questions = run.experiment, run.questions
     assert experiment.reader is not None  # `probe` has checked that
-    questions, depth = questions_of(experiment), experiment.reader["passages"]
+    depth = experiment.reader["passages"]
     rankings = rankings_of(experiment, questions)
     return [(one, ranking[:depth]) for one, ranking in zip(questions, rankings, strict=True)]
 
 
-def _read(experiment: Experiment, name: str, changed: Pairs, session: Session, workers: Workers) -> None:
+def _read(run: Run, name: str, changed: Pairs, session: Session, workers: Workers) -> None:
+    experiment = run.experiment
     folder = experiment.folder / FOLDER / name
-    with make(folder, partial(_inputs, experiment, name), resume="same") as work:
+    with make(folder, lambda: _inputs(Run(experiment), name), resume="same") as work:
         if work is None:
             return
         questions = [one for one, _ in changed]
         if experiment.asks_llm("reader"):
-            system = System(experiment, session)
+            system = System(run, session)
             passages = list(passages_of(experiment, [hits for _, hits in changed]))
             say(asked_of_model(system, system.reader.requests(questions, passages), f"probe {name}").line.strip())
-        ask(work, experiment, "read", session, workers, Given(folder, questions, [hits for _, hits in changed]))
+        ask(work, run, "read", session, workers, Given(folder, questions, [hits for _, hits in changed]))
     say(f"{folder}: {counted(len(changed), 'question')} read")
 
 
-def _losses(experiment: Experiment, name: str, asked: Pairs, by: Declared) -> Iterator[Loss]:
+def _losses(experiment: Experiment, name: str, asked: Pairs) -> Iterator[Loss]:
     """The loss in each measure of answers that tables show."""
-    folder = experiment.folder / FOLDER / name
+    folder, by = experiment.folder / FOLDER / name, experiment.scheme
     changed = [one.id for one, _ in PROBES[name](asked, experiment.seed)]
     if not changed or read_manifest(folder) is None:
         return

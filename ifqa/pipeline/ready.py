@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import Experiment, retriever_tables
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import CompletionCache
@@ -16,8 +15,8 @@ from ifqa.llms.replay import recording
 from ifqa.models import causal
 from ifqa.models.encoders import SHORT, is_found, is_mpnet
 from ifqa.models.hub import FETCHED, is_here, is_packaged, partner
-from ifqa.pipeline.upstream import sources_of
-from ifqa.plugins import load_indexed, open_benchmark
+from ifqa.pipeline.run import CorpusBuild, Run, as_run
+from ifqa.plugins import Plugins
 from ifqa.progress import say
 from ifqa.reading.span.reader import SHIPPED
 from ifqa.reading.span.weights import manifest_of
@@ -41,14 +40,14 @@ class Need:
         return not self.how
 
 
-def needs(experiment: Experiment) -> list[Need]:
+def needs(experiment: Experiment | Run) -> list[Need]:
     """All that an experiment needs, each thing once."""
-    return list(dict.fromkeys(_needs(experiment)))
+    return list(dict.fromkeys(_needs(as_run(experiment))))
 
 
-def needs_of_corpus(corpus: Corpus, indexes: Collection[str]) -> list[Need]:
+def needs_of_corpus(build: CorpusBuild, indexes: Collection[str]) -> list[Need]:
     """All that a corpus needs with these of its indexes, each thing once."""
-    return list(dict.fromkeys([*_sources(corpus), *_encoders(corpus, indexes), *_prebuilt(corpus, indexes)]))
+    return list(dict.fromkeys([*_sources(build), *_encoders(build, indexes), *_prebuilt(build, indexes)]))
 
 
 def missing(experiment: Experiment) -> list[str]:
@@ -79,33 +78,35 @@ def require_key(experiment: Experiment) -> None:
         say(f"{error}; what is kept in {store} needs no key")
 
 
-def _needs(experiment: Experiment) -> Iterator[Need]:
-    yield _split(experiment.benchmark, experiment.split, experiment.root)
-    if experiment.corpus:
-        yield from needs_of_corpus(load_corpus(experiment.corpus, experiment.root), experiment.indexes)
+def _needs(run: Run) -> Iterator[Need]:
+    experiment = run.experiment
+    yield _split(experiment.benchmark, experiment.split, run.plugins)
+    if run.corpus:
+        yield from needs_of_corpus(run.corpus, experiment.indexes)
     tables: list[Mapping[str, object]] = [*retriever_tables(experiment.retriever)] if experiment.retriever else []
     for table in (*tables, experiment.reader or {}, experiment.llm or {}):
         yield from _named(table, experiment.root)
 
 
-def _split(benchmark: str, split: str, root: Path) -> Need:
+def _split(benchmark: str, split: str, plugins: Plugins) -> Need:
     what = f"{benchmark} {split}"
     try:
-        files = open_benchmark(benchmark, root).files(split)
+        files = plugins.benchmark(benchmark).files(split)
     except IfqaError as error:
         return Need(what, str(error).removeprefix(f"{what}: "))
     lacking = [str(path) for path in files if not path.exists()]
     return Need(what, f"{', '.join(lacking)} is not there; put it there" if lacking else "")
 
 
-def _sources(corpus: Corpus) -> Iterator[Need]:
+def _sources(build: CorpusBuild) -> Iterator[Need]:
+    corpus = build.corpus
     for source in corpus.sources:
         if source.get("format") == "gold" and source.get("splits"):
-            yield from (_split(source["benchmark"], split, corpus.root) for split in source["splits"])
+            yield from (_split(source["benchmark"], split, corpus.plugins) for split in source["splits"])
             continue
         what = str(source.get("path", f"a source of {corpus.name}"))
         try:
-            sources_of(replace(corpus, sources=(source,)))
+            _ = CorpusBuild(replace(corpus, sources=(source,))).sources
         except IfqaError as error:
             about = f" ({corpus.about.rstrip('.')})" if corpus.about else ""
             yield Need(what, str(error).removeprefix("passage source not found: ").removeprefix(f"{what} ") + about)
@@ -113,15 +114,17 @@ def _sources(corpus: Corpus) -> Iterator[Need]:
             yield Need(what)
 
 
-def _encoders(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
+def _encoders(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Need]:
+    corpus = build.corpus
     for table in (corpus.indexes[name] for name in indexes if name in corpus.indexes):
-        settings = settings_of(load_indexed(table["retriever"]).build) | table
+        settings = settings_of(corpus.plugins.indexed(table["retriever"]).build) | table
         if model := str(settings.get("model", "")):
             yield _model(model, corpus.root)
             yield _model(str(settings.get("query_model") or partner(model)), corpus.root)
 
 
-def _prebuilt(corpus: Corpus, indexes: Collection[str]) -> Iterator[Need]:
+def _prebuilt(build: CorpusBuild, indexes: Collection[str]) -> Iterator[Need]:
+    corpus = build.corpus
     for index in indexes:
         table = corpus.indexes.get(index)
         if table and (name := table.get("prebuilt")):

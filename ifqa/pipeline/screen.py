@@ -10,7 +10,7 @@ from ifqa.corpus.store import shards_of
 from ifqa.errors import IfqaError
 from ifqa.formats.annotated import WRITING
 from ifqa.formats.tasks import write_tasks
-from ifqa.pipeline.provenance import up_to_date_passages
+from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import Passage, Question
 from ifqa.workers.tasks import run
@@ -45,7 +45,7 @@ def screen_corpus(corpus: Corpus, number: int, examples: int, seed: int, workers
     """
     if number < 1:
         raise IfqaError(f"--number, the passages to write questions about, must be at least 1; found {number}")
-    up_to_date_passages(corpus)
+    _ = CorpusBuild(corpus).passages  # raises if they are not there
     tasks = [ShardTask(path, number, examples, seed) for path in shards_of(corpus.folder / "passages").values()]
 
     def parts() -> Iterator[Drawn]:

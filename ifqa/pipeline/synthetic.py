@@ -17,7 +17,7 @@ from typing import Any
 
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.corpus.store import PassageStore, id_bytes
-from ifqa.pipeline.provenance import up_to_date_passages
+from ifqa.pipeline.run import CorpusBuild
 from ifqa.plugins import load
 from ifqa.progress import bar, counted, say
 from ifqa.protocols import Advance, Reader
@@ -50,7 +50,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
         IfqaError: the corpus's passages are not built, or are out of date.
     """
     corpus = load_corpus(corpus_name, root)
-    total = up_to_date_passages(corpus)["record"]["passages"]
+    total = CorpusBuild(corpus).passages["record"]["passages"]
     number = min(most, total) if most else total
     folder = root / "data" / "synthetic" / f"{corpus.name}-{seed}"
     with artifacts.make(folder, lambda: _inputs(corpus, seed, most, check), resume="same") as draft:
@@ -82,7 +82,7 @@ def make_synthetic(root: Path, corpus_name: str, seed: int, most: int = 0, check
 
 
 def _inputs(corpus: Corpus, seed: int, most: int, check: bool) -> dict[str, object]:
-    passages = artifacts.identity(up_to_date_passages(corpus)["inputs"])
+    passages = CorpusBuild(corpus).identity
     reader = load("reader", _READER).fingerprint() if check else ""
     return {
         "stage": "synthetic",

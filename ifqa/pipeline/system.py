@@ -1,23 +1,91 @@
-"""`System`: an experiment's retriever and reader, held in memory to answer questions one after another."""
+"""`System`: an experiment's retriever and reader, opened and held in memory to answer questions one after another."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
-from functools import cached_property
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
 
-from ifqa.config.experiment import Experiment
-from ifqa.corpus.store import PassageStore, fetch
+from ifqa.config.corpus import build_settings
+from ifqa.config.experiment import Experiment, RetrieverSettings, retriever_tables, search_settings
+from ifqa.corpus.store import PassageStore, Store, fetch
 from ifqa.errors import IfqaError
+from ifqa.llms.budget import Budget
 from ifqa.llms.streaming import TextCallback, streaming
-from ifqa.pipeline.opening import Session, open_reader, open_retriever
-from ifqa.pipeline.returned import check_predictions, check_rankings
-from ifqa.pipeline.upstream import answer_of, queries_of
-from ifqa.protocols import Advance, Reader, Retriever, silent
+from ifqa.pipeline.run import Run, as_run
+from ifqa.pipeline.stage_inputs import answer_of
+from ifqa.pipeline.validation import check_predictions, check_rankings
+from ifqa.plugins import accepted_arguments, settings_at
+from ifqa.progress import counted, say
+from ifqa.protocols import Advance, Indexed, LanguageModel, Learned, Plugin, Reader, Retriever, silent
 from ifqa.records import Answer, Passage, Prediction, Question, Ranking, SearchResult
+from ifqa.retrieval.queries import Part, rewrite
 from ifqa.settings import is_share
-from ifqa.storage.files import unicode_text
+from ifqa.storage.files import json_line, sha256, unicode_text
+
+_P = TypeVar("_P", bound=Plugin)
+
+
+class Session:
+    """The budget and the opened language models that the experiments of a command share, or the calls of an opened system.
+
+    Stages and experiments that name a model with the same settings share it. The caps of the budget hold for all models
+    together.
+    """
+
+    def __init__(self) -> None:
+        self.budget = Budget()
+        self._lock = threading.Lock()
+        self._models: dict[bytes, LanguageModel] = {}
+
+    def llm(self, experiment: Experiment | Run) -> LanguageModel:
+        """The experiment's language model.
+
+        Raises:
+            IfqaError: a setting is out of range, the model cannot be opened, or it was tuned on another split family of the
+                benchmark.
+        """
+        run = as_run(experiment)
+        experiment = run.experiment
+        assert experiment.llm is not None
+        with self._lock:
+            key = json_line({"root": str(experiment.root.absolute()), **experiment.llm})
+            if key not in self._models:
+                plugin = run.plugins.llm(experiment.llm["name"])
+                self._models[key] = opened(plugin, experiment.llm_settings, experiment.root, budget=self.budget)
+            model = self._models[key]
+        _refuse(f"language model {experiment.llm['name']!r} {model.learnt}", model.family, run)
+        return model
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was searched.
+
+    Attributes:
+        corpus: its name; empty if the experiment retrieves nothing.
+        passages: how many it has.
+        folders: the folders of documents that it was made from.
+        files: the files among them that were read; 0 for another corpus.
+        left_out: the files and folders that were not read.
+    """
+
+    corpus: str
+    passages: int = 0
+    folders: tuple[str, ...] = ()
+    files: int = 0
+    left_out: int = 0
+
+    def __str__(self) -> str:
+        if not self.corpus:
+            return "nothing: the experiment retrieves no passages"
+        if not self.folders:
+            return f"{counted(self.passages, 'passage')} of the corpus {self.corpus}"
+        left = f"; {counted(self.left_out, 'file')} left out" if self.left_out else ""
+        read = f"{counted(self.files, 'file')}, {counted(self.passages, 'passage')}"
+        return f"{read} in {', '.join(self.folders)}{left} (corpus {self.corpus})"
 
 
 class System:
@@ -31,8 +99,9 @@ class System:
         session: the budget and the language models; shared by the experiments of a command.
     """
 
-    def __init__(self, experiment: Experiment, session: Session | None = None) -> None:
-        self.experiment = experiment
+    def __init__(self, experiment: Experiment | Run, session: Session | None = None) -> None:
+        self._run = as_run(experiment)
+        self.experiment = self._run.experiment
         self.session = session or Session()
         self._searching, self._reading = threading.RLock(), threading.RLock()
 
@@ -56,7 +125,7 @@ class System:
         """
         if self.experiment.retriever is None:
             raise IfqaError(f"experiment {self.experiment.name} has no [retriever]")
-        return open_retriever(self.experiment, self.session)
+        return _open_retriever(self.experiment.retriever, self._run, self.session)
 
     @cached_property
     def reader(self) -> Reader:
@@ -67,7 +136,7 @@ class System:
         """
         if self.experiment.reader is None:
             raise IfqaError(f"experiment {self.experiment.name} has no [reader]")
-        return open_reader(self.experiment, self.session)
+        return _open_reader(self._run, self.session)
 
     @cached_property
     def _store(self) -> list[PassageStore]:
@@ -90,10 +159,11 @@ class System:
             raise IfqaError(f"k: wanted a whole number of passages, or 0 for the experiment's k; found {k!r:.80}")
         with self._searching:
             retriever = self.retriever
-            assert self.experiment.retriever is not None  # self.retriever has checked that
-            depth = k or self.experiment.retriever["k"]
-            rankings = retriever.search(queries_of(self.experiment, questions), depth)
-            check_rankings(self.experiment.retriever["name"], questions, depth, rankings)
+            table = self.experiment.retriever
+            assert table is not None  # self.retriever has checked that
+            depth = k or table["k"]
+            rankings = retriever.search(rewrite(questions, table.get("query", "question")), depth)
+            check_rankings(table["name"], questions, depth, rankings)
         return rankings
 
     def read(
@@ -147,18 +217,17 @@ class System:
         asked = as_questions(questions)
         reader = self.experiment.reader or {"passages": 0}
         top = [SearchResult(()) for _ in asked]
+        passages: list[list[Passage]] = [[] for _ in asked]
         if self.experiment.retriever:
             with self._searching:
                 top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
                 passages = self._passages(top)
-        else:
-            passages = [[] for _ in asked]
         with streaming(heard):
             predictions = self.read(asked, passages, [[hit.score for hit in ranking] for ranking in top])
         least = self.reader.doubtful if threshold is None else threshold
         predictions = [one.below(least) for one in predictions]
         answers = [_answer(*one) for one in zip(asked, predictions, passages, strict=True)]
-        return [replace(one, steps=tuple(own.steps or ())) for one, own in zip(answers, top, strict=True)]
+        return [replace(answer, steps=tuple(result.steps or ())) for answer, result in zip(answers, top, strict=True)]
 
     def ask(
         self, question: str | Question, threshold: float | None = None, heard: TextCallback | None = None
@@ -171,6 +240,20 @@ class System:
         with self._searching:
             found = [store.find([passage_id]) for store in self._store]
         return next((one[passage_id] for one in found if passage_id in one), None)
+
+    @cached_property
+    def searched(self) -> Searched:
+        """What the system searches, and how much of it."""
+        build = self._run.corpus
+        if not (self.experiment.retriever and build):
+            return Searched("")
+        manifest = build.artifact("passages").manifest
+        record = dict(manifest["record"]) if manifest else {}
+        counts = [count if isinstance(count := record.get(key), int) else 0 for key in ("passages", "pages", "bad")]
+        folders = [source["path"] for source in build.corpus.sources if source["format"] == "documents"]
+        if not folders:
+            return Searched(build.corpus.name, counts[0])
+        return Searched(build.corpus.name, counts[0], tuple(str(Path(folder)) for folder in folders), *counts[1:])
 
     @property
     def size(self) -> int:
@@ -212,3 +295,106 @@ def as_questions(asked: Iterable[str | Question]) -> list[Question]:
 def _answer(question: Question, prediction: Prediction, passages: Sequence[Passage]) -> Answer:
     by_id = {passage.id: passage for passage in passages}
     return answer_of(question, prediction, (by_id[passage_id] for passage_id in prediction.passage_ids))
+
+
+def opened(plugin: type[_P], settings: Mapping[str, object], root: Path, **given: object) -> _P:
+    """Construct a plugin with its settings, and with those of the objects `given` that its constructor takes."""
+    taken = accepted_arguments(plugin.__init__, root=root, **given)
+    return plugin(**taken, **settings_at(plugin.__init__, settings, root))
+
+
+def _open_retriever(table: RetrieverSettings, run: Run, session: Session) -> Retriever:
+    """Open a retriever with its index and its parts."""
+    name, experiment = table["name"], run.experiment
+    corpus, given = experiment.corpus_folder, dict[str, object]()
+    if "parts" in table:
+        given["parts"] = [
+            Part(_open_retriever(part, run, session), part["k"], part["weight"], part.get("query", "question"))
+            for part in table["parts"]
+        ]
+    if run.plugins.takes("retriever", name, "passages"):
+        stores: list[Store] = [PassageStore(corpus / "passages")] if experiment.corpus else []
+        given["passages"] = partial(fetch, stores)
+    if run.plugins.takes("retriever", name, "corpus"):
+        given["corpus"] = PassageStore(corpus / "passages")
+    if run.plugins.takes("retriever", name, "llm"):
+        given["llm"] = session.llm(run)
+    if "index" in table:
+        given["index"] = corpus / table["index"]
+    retriever = opened(run.plugins.retriever(name), search_settings(table), experiment.root, **given)
+    _refuse(f"retriever {name!r} {retriever.learnt}", retriever.family, run)
+    _refuse_strange(table, retriever, run)
+    return retriever
+
+
+def _open_reader(run: Run, session: Session) -> Reader:
+    table = run.experiment.reader
+    assert table is not None
+    name = table["name"]
+    llm = {"llm": session.llm(run)} if run.plugins.takes("reader", name, "llm") else {}
+    reader = opened(run.plugins.reader(name), run.experiment.reader_settings, run.experiment.root, **llm)
+    _refuse(f"reader {name!r} {reader.learnt}", reader.family, run)
+    _refuse_strange(table, reader, run)
+    say_label(name, reader.label)
+    return reader
+
+
+def _refuse_strange(table: Mapping[str, object], plugin: Learned, run: Run) -> None:
+    """Refuse a file of another split, and one that has questions beside those of the split."""
+    if not plugin.question_ids:
+        return
+    experiment, known = run.experiment, dict.fromkeys(question.id for question in run.split)
+    if strange := [question_id for question_id in plugin.question_ids if question_id not in known]:
+        raise IfqaError(
+            f"{table.get('path', table['name'])} has {counted(len(strange), 'question')}, of {len(plugin.question_ids):,}, that "
+            f"{experiment.benchmark} {experiment.split} does not have: {', '.join(strange[:3])}{', …' if strange[3:] else ''}; "
+            f"wanted ids as {next(iter(known))}"
+        )
+
+
+def say_label(reader: str, label: str) -> None:
+    """Say a reader's label, if it has one."""
+    if label:
+        say(f"reader {reader!r}: {label}")
+
+
+def refuse_other_families(run: Run) -> None:
+    """Check the split families of all weights before anything is built; a `System` checks them again as it opens them.
+
+    Raises:
+        IfqaError: a retriever's or the reader's weights were trained on another split family of the same benchmark.
+    """
+    experiment = run.experiment
+    plugins: list[tuple[Literal["retriever", "reader", "llm"], str, dict[str, object], bool]] = []
+    if experiment.llm:
+        plugins.append(("llm", experiment.llm["name"], experiment.llm_settings, False))
+    if experiment.reader:
+        plugins.append(("reader", experiment.reader["name"], experiment.reader_settings, False))
+    indexes = run.corpus.corpus.indexes if run.corpus else {}
+    for table in retriever_tables(experiment.retriever) if experiment.retriever else ():
+        built = build_settings(indexes[table["index"]]) if table.get("index") in indexes else {}
+        plugins.append(("retriever", table["name"], built or search_settings(table), bool(built)))
+    for kind, name, settings, builds in plugins:
+        plugin = run.plugins.load(kind, name)
+        what = f"{'language model' if kind == 'llm' else kind} {name!r} {plugin.learnt}"
+        function = plugin.build if builds and issubclass(plugin, Indexed) else plugin.__init__
+        named = settings_at(function, settings, experiment.root)
+        _refuse(what, plugin.trained(**accepted_arguments(plugin.trained, root=experiment.root), **named), run)
+
+
+def _refuse(what: str, trained: str, run: Run) -> None:
+    """IfQA's split families divide the same questions, so a model of one family has seen test questions of the other."""
+    known_benchmark = trained.partition("/")[0] == run.experiment.benchmark
+    tested = run.benchmark.family(run.experiment.split) if known_benchmark else ""
+    if tested and trained != tested:
+        raise IfqaError(
+            f"{what} {trained} and may not be tested on {tested}, "
+            "which holds the same questions; take that family's training split"
+        )
+
+
+def was_trained_on(plugin: Learned, run: Run) -> bool:
+    """Whether a plugin's weights were trained on the experiment's own questions; its scores then mean little."""
+    if not plugin.trained_on:
+        return False
+    return any(sha256(path) in plugin.trained_on for path in run.benchmark.files(run.experiment.split))

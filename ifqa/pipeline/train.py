@@ -9,12 +9,13 @@ from pathlib import Path
 
 from ifqa.config.corpus import Corpus, load_corpus
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.models.devices import resolve_device
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.pipeline.stages import build_index, build_passages, prepare, retrieve
-from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import complain, say
 from ifqa.protocols import Benchmark
@@ -165,9 +166,10 @@ def _by_experiment(name: str, benchmark: str) -> Retrieve:
     def search(split: str, depth: int) -> Ranked:
         variant = replace(override(experiment, {"split": split}), reader=None)
         with _lock(variant.folder):
-            prepare(variant)
-            retrieve(variant)
-        top = [ranking[:depth] for ranking in rankings_of(variant, questions_of(variant))]
+            run = Run(variant)
+            prepare(run)
+            retrieve(run)
+        top = [ranking[:depth] for ranking in rankings_of(variant, run.questions)]
         return list(passages_of(variant, top)), _scores(top)
 
     return search

@@ -3,16 +3,14 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ifqa.config.corpus import Corpus, load_corpus
-from ifqa.config.experiment import Experiment
 from ifqa.corpus.sources import files_of
 from ifqa.errors import IfqaError
-from ifqa.pipeline.upstream import sources_of
-from ifqa.storage.artifacts import damaged, read_manifest, strangers
+from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.storage.artifacts import Artifact, damaged, strangers
 from ifqa.storage.files import cached_sha256
 
 
-def verify(of: Experiment | Corpus) -> Iterator[tuple[str, dict[str, object]]]:
+def verify(of: Run | CorpusBuild) -> Iterator[tuple[str, dict[str, object]]]:
     """Hash every file of an experiment and its corpus, or of a corpus with its sources; a line and fields for each artifact.
 
     Raises:
@@ -21,8 +19,9 @@ def verify(of: Experiment | Corpus) -> Iterator[tuple[str, dict[str, object]]]:
     """
     wrong: list[Path] = []
     errors: list[str] = []
-    for folder in _folders(of):
-        if (manifest := read_manifest(folder)) is None:
+    for artifact in _artifacts(of):
+        folder = artifact.folder
+        if (manifest := artifact.manifest) is None:
             continue
         found = list(damaged(folder, manifest, thorough=True))
         wrong += [folder / name for name in found]
@@ -33,11 +32,11 @@ def verify(of: Experiment | Corpus) -> Iterator[tuple[str, dict[str, object]]]:
         yield line, {"what": str(folder), "files": count, "damaged": found, "strangers": others}
     if wrong:
         errors.append(f"not as they were written: {_few(wrong)}; remove their folders, and run the same command again")
-    corpus = of if isinstance(of, Corpus) else load_corpus(of.corpus, of.root) if of.corpus else None
-    manifest = read_manifest(corpus.folder / "passages") if corpus else None
-    if corpus and manifest:
+    build = of if isinstance(of, CorpusBuild) else of.corpus
+    if build and (manifest := build.artifact("passages").manifest):
+        corpus = build.corpus
         read = {str(facts[2]) for facts in manifest["record"].get("sources", {}).values()}
-        paths = [path for source in sources_of(corpus) for path in files_of(source)]
+        paths = [path for source in build.sources for path in files_of(source)]
         changed = [path for path in paths if cached_sha256(path) not in read]
         what = f"sources of {corpus.folder / 'passages'}"
         line = f"  {what}: {len(changed) or 'none'} of {len(paths):,} files changed"
@@ -55,11 +54,9 @@ def _few(paths: Sequence[Path]) -> str:
     return ", ".join(map(str, paths[:5])) + (" …" if len(paths) > 5 else "")
 
 
-def _folders(of: Experiment | Corpus) -> Iterator[Path]:
-    if isinstance(of, Corpus):
-        yield from (of.folder / name for name in ("passages", *of.indexes))
-        return
-    if of.corpus:
-        corpus = load_corpus(of.corpus, of.root)
-        yield from (corpus.folder / name for name in ("passages", *of.indexes))
-    yield from (of.folder / stage for stage in (*of.stages, "score"))
+def _artifacts(of: Run | CorpusBuild) -> Iterator[Artifact]:
+    build = of if isinstance(of, CorpusBuild) else of.corpus
+    if build:
+        yield from map(build.artifact, ("passages", *build.corpus.indexes))
+    if isinstance(of, Run):
+        yield from map(of.artifact, (*of.experiment.stages, "score"))

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ifqa.corpus.documents.places import place_of
 from ifqa.corpus.sentences import sentence_at, sentences
-from ifqa.pipeline.searched import Searched
+from ifqa.pipeline.system import Searched
 from ifqa.progress import counted
 from ifqa.records import Answer, Passage
 from ifqa.report.sanitize import mark_parts, plain

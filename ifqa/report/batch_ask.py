@@ -11,8 +11,7 @@ from filelock import FileLock, Timeout
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.identities import questions_identity
-from ifqa.pipeline.provenance import fingerprint
-from ifqa.pipeline.searched import searched_by
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
 from ifqa.progress import bar, counted, say
 from ifqa.records import Answer, Question
@@ -77,7 +76,7 @@ def _fill(place: Path, out: Path, questions: Sequence[Question], system: System,
     done = sum(facts["questions"] for facts in log.kept)
     if done:
         say(f"{out}: going on after {done:,} of {counted(len(questions), 'question')}")
-    searched = searched_by(system.experiment)
+    searched = system.searched
     with bar("answering", len(questions)) as advance:
         advance(done)
         for start in range(done, len(questions), _AT_ONCE):
@@ -108,9 +107,9 @@ def _inputs(questions: Sequence[Question], system: System, threshold: float | No
     experiment = system.experiment
     made: dict[str, object] = {"questions": questions_identity(list(questions)), "threshold": threshold}
     if experiment.retriever:
-        made["retriever"] = fingerprint("retriever", experiment)
+        made["retriever"] = Run(experiment).fingerprint("retriever")
     if experiment.reader:
-        made["reader"] = fingerprint("reader", experiment)
+        made["reader"] = Run(experiment).fingerprint("reader")
     manifest = read_manifest(experiment.corpus_folder / "passages") if experiment.corpus else None
     return made | ({"passages": identity(manifest["inputs"])} if manifest else {})
 

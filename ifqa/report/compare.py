@@ -7,23 +7,21 @@ from string import ascii_uppercase
 
 from rich.console import Console
 
-from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
-from ifqa.pipeline.provenance import inputs_of_score, require_finished
-from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.protocols import ColumnMeasure, SetMeasure
 from ifqa.records import Prediction, Question
 from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
 from ifqa.scoring.columns import column_difference
-from ifqa.scoring.declared import Declared, strata, units
 from ifqa.scoring.measures.gold_recall import first_rank
+from ifqa.scoring.scheme import Declared, strata, units
 from ifqa.scoring.sets import SetDifference, set_difference
 from ifqa.scoring.statistics import holm, mean_interval, paired_randomization, won_lost_tied
 from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
-from ifqa.storage.artifacts import is_made
 
 
 @dataclass(frozen=True)
@@ -218,7 +216,7 @@ def comparisons(
             differences.setdefault(difference.measure, {})[other.name] = difference
     if measure and measure not in differences:
         raise unknown("measure of these experiments", measure, [*differences])
-    by = declared_for(first)
+    by = first.scheme
     wanted = [measure] if measure else by.keys([*differences])
     return Comparisons(first.name, by, {key: _corrected(differences[key]) for key in wanted})
 
@@ -242,7 +240,7 @@ class _Pair:
     def differences(self) -> list[Difference]:
         """The difference in every measure that both have, in the order in which they are shown."""
         differences = [self._in_rows(key) for key in self._keys()]
-        other = declared_for(self.second)
+        other = self.second.scheme
         for measure in self.by.sets if self.first.reader and self.second.reader else ():
             differences += self._in_sets(measure) if measure in other.sets else ()
         for column in self.by.columns:
@@ -287,7 +285,7 @@ class _Pair:
         yield from _over_many(measure.name, set_difference(measure, self.questions, first, second, self.first.seed))
 
     def _predictions(self, experiment: Experiment) -> list[Prediction]:
-        predictions = predictions_of(experiment, questions_of(experiment))
+        predictions = predictions_of(experiment, Run(experiment).questions)
         of = {prediction.question_id: prediction for prediction in predictions}
         return [of[question.id] for question in self.questions]
 
@@ -319,8 +317,8 @@ def _difference(
 def _pair(first: Experiment, second: Experiment, common: bool) -> _Pair:
     """The questions of both experiments, in the first's order, and each one's rows; two of one id may be different questions."""
     rows, others = _rows(first), _rows(second)
-    there = {question.id: question for question in questions_of(second)}
-    every = questions_of(first)
+    there = {question.id: question for question in Run(second).questions}
+    every = Run(first).questions
     same = [question for question in every if there.get(question.id) == question]
     if not same or not (common or len(same) == len(rows) == len(others)):
         few = ", or those that both have: --common" if same else ""
@@ -329,7 +327,7 @@ def _pair(first: Experiment, second: Experiment, common: bool) -> _Pair:
             f"compare two experiments over the same questions{few}"
         )
     pairs = [(rows[question.id], others[question.id]) for question in same]
-    return _Pair(first, second, declared_for(first), same, pairs, (len(every), len(there)))
+    return _Pair(first, second, first.scheme, same, pairs, (len(every), len(there)))
 
 
 def _rows(experiment: Experiment) -> dict[str, Row]:
@@ -338,20 +336,21 @@ def _rows(experiment: Experiment) -> dict[str, Row]:
     Raises:
         IfqaError: the experiment is not scored, or its settings or an earlier stage changed since it was.
     """
-    folder, command = experiment.folder / "score", f"ifqa run {experiment.name}"
-    require_finished(folder, command)
-    if not is_made(folder, inputs_of_score(experiment)):
+    run, command = Run(experiment), f"ifqa run {experiment.name}"
+    scores = run.artifact("score")
+    scores.require(command)
+    if not scores.is_made_from(run.inputs("score")):
         raise IfqaError(
-            f"{folder} was made from something else than {experiment.name} says now; run it again: {command}"
+            f"{scores.folder} was made from something else than {experiment.name} says now; run it again: {command}"
         )
-    return {row["id"]: row for row in read_rows(folder)}
+    return {row["id"]: row for row in read_rows(scores.folder)}
 
 
 def _gold_ranks(experiment: Experiment, questions: Sequence[Question]) -> list[int | None]:
     """The rank of each question's first gold passage in the experiment's run."""
     if not experiment.retriever or not questions:
         return [None for _ in questions]
-    every = questions_of(experiment)
+    every = Run(experiment).questions
     of = dict(zip([question.id for question in every], rankings_of(experiment, every), strict=True))
     rankings = passages_of(experiment, (of[question.id] for question in questions))
     return [

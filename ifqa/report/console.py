@@ -7,15 +7,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Drawing
 
-from ifqa.config.declared import declared_for
 from ifqa.config.expected import NEAR, OFF, measured, verdict
 from ifqa.config.experiment import Experiment, load_experiment
 from ifqa.corpus.screening import KEYWORDS, Drawn
 from ifqa.errors import IfqaError
 from ifqa.pipeline.clean import Variant
 from ifqa.pipeline.ready import is_scored, missing
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.screen import GoldScreened
-from ifqa.pipeline.upstream import answers_of, predictions_of, questions_of
+from ifqa.pipeline.stage_inputs import answers_of, predictions_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import complain, printable
 from ifqa.report.answers import print_answer
@@ -23,7 +23,7 @@ from ifqa.report.results_log import stage_record
 from ifqa.report.sanitize import plain
 from ifqa.report.scores import Scores, value_of
 from ifqa.report.table import Table
-from ifqa.scoring.declared import GOLD_READ, Declared
+from ifqa.scoring.scheme import GOLD_READ, Declared
 from ifqa.scoring.stored import read_rows, read_scores
 from ifqa.scoring.summary import Content, Row, partial, score_in
 from ifqa.spending import Usage
@@ -50,7 +50,7 @@ def show_scores(experiment: Experiment, folder: Path) -> int:
     console = Console(highlight=False)
     title = f"{experiment.name}: {experiment.benchmark} {experiment.split}  {partial(scores)}"
     console.print(plain(title.rstrip()), soft_wrap=True)
-    by = declared_for(experiment)
+    by = experiment.scheme
     for number, table in enumerate(Scores(experiment.name, by, scores).tables()):
         if number:
             console.print()
@@ -153,11 +153,12 @@ def show_examples(experiment: Experiment, folder: Path, count: int) -> None:
         folder: its score folder.
         count: from 1; fewer are printed if the experiment has fewer questions.
     """
-    said = predictions_of(experiment, questions_of(experiment))
+    questions = Run(experiment).questions
+    said = predictions_of(experiment, questions)
     computed = {one.question_id for one in said if one.how and one.how.calculation}
-    by = declared_for(experiment)
+    by = experiment.scheme
     kinds = choose(read_rows(folder), by, count, computed)
-    answers = {one.question.id: one for one in answers_of(experiment, kinds)}
+    answers = {one.question.id: one for one in answers_of(experiment, questions, kinds)}
     for question_id, kind in kinds.items():
         answer = answers[question_id]
         print_answer(answer, answer.evidence[:1], kind, " / ".join(answer.question.answers))

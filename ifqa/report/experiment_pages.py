@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ifqa.config.declared import declared_for
 from ifqa.errors import IfqaError
 from ifqa.formats.qrels import read_qrels
 from ifqa.pipeline.convert import convert
@@ -181,7 +180,7 @@ def _scores(one: Result) -> str:
     assert one.scores is not None
     parts: list[tuple[str, Content | Part]] = [("all", one.scores), *one.scores["subsets"].items()]
     parts += one.scores.get("groups", {}).items()
-    keys = declared_for(one.experiment).keys(one.scores["measures"])
+    keys = one.experiment.scheme.keys(one.scores["measures"])
     columns = ("measure", *(f"{name.replace('_', ' ')} ({part['questions']:,})" for name, part in parts))
     rows = []
     for key in keys:
@@ -234,7 +233,7 @@ def _circumstances(one: Result) -> str:
 
 
 def _files(one: Result, run: str, qrels: str) -> str:
-    by = declared_for(one.experiment)
+    by = one.experiment.scheme
     depths = next((each.tables for each in by.rankings if each.name == "gold_any"), ())
     assert one.scores is not None
     known = [k for k in depths if f"gold_any@{k}" in one.scores["measures"]]

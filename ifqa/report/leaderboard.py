@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ifqa.config.declared import declared_for
 from ifqa.config.expected import Expected, measured
 from ifqa.report.result_tables import verdict_of
 from ifqa.report.results import Result
@@ -37,7 +36,7 @@ class _Row(NamedTuple):
 
     @property
     def worth(self) -> float:
-        best = declared_for(self.result.experiment).best(self.key)
+        best = self.result.experiment.scheme.best(self.key)
         return self.mean["value"] if best else -self.mean["value"]
 
     @property
@@ -52,7 +51,7 @@ class _Row(NamedTuple):
 def _rows(results: Sequence[Result]) -> Iterator[_Row]:
     """The results that have a score in the headline measure of answers, without those trained on their questions."""
     for result in results:
-        by = declared_for(result.experiment)
+        by = result.experiment.scheme
         if not result.scores or not result.experiment.reader or "trained_on_them" in result.made:
             continue
         key = by.headline(by.shown(result.scores["measures"]))
@@ -83,7 +82,7 @@ def _best(rows: Sequence[_Row], results: Sequence[Result]) -> tuple[str, ...]:
         told.append(
             f"{theirs.expected.value:g} {theirs.result.experiment.name} ({theirs.result.experiment.split}{model})"
         )
-    score = f"{declared_for(experiment).marked(best.key)} {best}"
+    score = f"{experiment.scheme.marked(best.key)} {best}"
     names = (f"{experiment.benchmark} {experiment.split}", experiment.name)
     return (*names, score, "; ".join(dict.fromkeys(told)), _verdict(best, published))
 

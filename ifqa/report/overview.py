@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ifqa.config.declared import declared_for
 from ifqa.pipeline.probe import losses_of
 from ifqa.report.html_page import Section, page_text
 from ifqa.report.leaderboard import readers, summary
@@ -12,7 +11,7 @@ from ifqa.report.result_tables import by_title, how_made, legend, losses_table, 
 from ifqa.report.results import Result, gather
 from ifqa.report.results_log import read_records
 from ifqa.report.svg import RECALL, RELIABILITY, RISK, Curve, Interval, curves_svg, intervals_svg
-from ifqa.scoring.declared import joined
+from ifqa.scoring.scheme import joined
 from ifqa.scoring.summary import Mean, Means, Sureness, partial
 
 _MEASURES = 3  # in one figure of scores
@@ -81,7 +80,7 @@ def figures(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _of_scores(over: str, results: Sequence[Result]) -> Iterator[str]:
-    by = joined(declared_for(result.experiment) for result in results)
+    by = joined(result.experiment.scheme for result in results)
     measures = [key for key in by.shown([measure.name for measure in by.answers]) if by.best(key)][:_MEASURES]
     every = {result.experiment.name: _measures(result) for result in results}
     rows = {
@@ -109,7 +108,7 @@ def _of_recall(over: str, results: Sequence[Result]) -> Iterator[str]:
             passages = f"{result.made['passages']:,} passages of {result.experiment.corpus}"
             together.setdefault(passages, []).append(result)
     for passages, some in together.items():
-        by = joined(declared_for(result.experiment) for result in some)
+        by = joined(result.experiment.scheme for result in some)
         for measure in (measure for measure in by.rankings if measure.tables):
             if curves := [
                 curve for one in some for curve in recall_curve(one.experiment.name, _measures(one), measure.name)

@@ -31,17 +31,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import TypedDict, cast
 
-from ifqa.config.declared import declared_for
 from ifqa.config.experiment import Experiment
 from ifqa.how import How, parted
-from ifqa.pipeline.upstream import passages_of, predictions_of, questions_of, rankings_of, steps_of
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of, steps_of
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage, Prediction, Question, Step
 from ifqa.retrieval.clauses import split_question
-from ifqa.scoring.declared import Declared, joined
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.measures.gold_recall import GOLD_ANY
 from ifqa.scoring.measures.has_answer import has_answer
+from ifqa.scoring.scheme import Declared, joined
 from ifqa.scoring.stored import read_rows
 from ifqa.scoring.summary import Row, score_in
 from ifqa.storage.artifacts import read_manifest
@@ -103,7 +103,7 @@ def browse(experiments: Sequence[Experiment]) -> dict[str, list[dict[str, object
 
 
 def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
-    asked = [questions_of(experiment) for experiment in experiments]
+    asked = [Run(experiment).questions for experiment in experiments]
     longest_first = sorted(asked, key=len, reverse=True)
     by = _declared(experiments)
     drawn = open_benchmark(experiments[0].benchmark, experiments[0].root).figure
@@ -143,7 +143,7 @@ def _split(name: str, experiments: Sequence[Experiment]) -> dict[str, object]:
 
 
 def _declared(experiments: Sequence[Experiment]) -> Declared:
-    return joined(declared_for(one) for one in experiments)
+    return joined(one.scheme for one in experiments)
 
 
 def _shown(by: Declared) -> list[str]:
@@ -163,7 +163,7 @@ def _measures(by: Declared, entries: Sequence[_Entry]) -> list[dict[str, object]
 
 def _about(experiment: Experiment) -> dict[str, object]:
     read, depth = _read(experiment), experiment.retriever["k"] if experiment.retriever else 0
-    by = declared_for(experiment)
+    by = experiment.scheme
     depths = [one for one in GOLD_ANY.depths if one <= depth] if GOLD_ANY in by.rankings else []
     return {
         "name": experiment.name,

@@ -4,16 +4,15 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from ifqa.config.declared import declared_for
 from ifqa.config.expected import NEAR, OFF, OK, RETIRED, measured, part_of, verdict
-from ifqa.config.names import bases
+from ifqa.config.experiment import bases
 from ifqa.pipeline.probe import Loss
 from ifqa.progress import duration
 from ifqa.protocols import RankingMeasure
 from ifqa.report.results import Result
 from ifqa.report.table import NOT_RUN, STALE, Table
 from ifqa.scoring import summary
-from ifqa.scoring.declared import GOLD_READ, MACRO, Declared
+from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared
 
 Cell = Callable[[Result], str]
 
@@ -107,7 +106,7 @@ def _by_group(title: str, results: Sequence[Result]) -> Iterator[Table]:
         return
     rows = []
     for result in results:
-        by, name = declared_for(result.experiment), result.experiment.name
+        by, name = result.experiment.scheme, result.experiment.name
         for key in by.shown([measure.name for measure in by.measures]):
             rows.append((name, by.marked(key), *(_of_group(result, group, key) for group in groups)))
         for depths, ranking in _depth_columns([by]):
@@ -119,7 +118,7 @@ def _by_group(title: str, results: Sequence[Result]) -> Iterator[Table]:
 
 def _groups(result: Result) -> list[str]:
     """The groups of an experiment: of its scores, or without any of its expected values."""
-    by = declared_for(result.experiment)
+    by = result.experiment.scheme
     if not by.groups:
         return []
     if result.scores:
@@ -192,7 +191,7 @@ def _passages(result: Result) -> str:
 def _declared(results: Iterable[Result]) -> list[Declared]:
     """The measures and subsets of the experiments' benchmarks, without duplicates."""
     named = {(e.benchmark, e.measures, e.root, e.split): e for e in (result.experiment for result in results)}
-    return [declared_for(experiment) for experiment in named.values()]
+    return [experiment.scheme for experiment in named.values()]
 
 
 def _answers(results: Sequence[Result]) -> dict[str, Cell]:

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, RetrieverSettings, load_experiment, parse_experiment
-from ifqa.config.names import bases
-from ifqa.config.variants import as_tables
+from ifqa.config.experiment import Experiment, RetrieverSettings, bases, load_experiment, parse_experiment
+from ifqa.config.overrides import as_tables
 from ifqa.errors import IfqaError
 from ifqa.models import smollm2
 from ifqa.models.hub import is_packaged
-from ifqa.pipeline.provenance import identifying, inputs_of_score
+from ifqa.pipeline.run import Run, identifying
 from ifqa.plugins import load
 from ifqa.progress import say
 from ifqa.report.results_log import RECORDS, How, Record, identities, made, outside_plugins, sealed
@@ -202,7 +201,7 @@ def _measured_here(experiment: Experiment) -> Result | None:
     if read_manifest(folder) is None:
         return None
     try:
-        inputs = inputs_of_score(experiment)
+        inputs = Run(experiment).inputs("score")
     except IfqaError as error:
         return Result(experiment, stale=str(error))
     if not is_made(folder, inputs):

@@ -15,8 +15,7 @@ from ifqa.corpus import blocks
 from ifqa.corpus.sources import FORMATS, Known
 from ifqa.errors import IfqaError
 from ifqa.identities import questions_identity
-from ifqa.pipeline.provenance import fingerprint, identifying
-from ifqa.pipeline.upstream import questions_of
+from ifqa.pipeline.run import Run, identifying
 from ifqa.plugins import Kind, code_of, file_of, load, load_indexed, open_benchmark
 from ifqa.retrieval import queries
 from ifqa.scoring.stored import scores_in
@@ -194,7 +193,7 @@ def _inputs(experiment: Experiment, sources: Known) -> dict[str, str]:
     files = [path for name, split in splits for path in open_benchmark(name, experiment.root).files(split)]
     hashes = {_within(path): sha256(path) for path in files}
     hashes |= {_within(Path(path)): str(facts[2]) for path, facts in sources.items()}
-    weights = fingerprint("reader", experiment).get("files") if experiment.reader else None
+    weights = Run(experiment).fingerprint("reader").get("files") if experiment.reader else None
     return dict(sorted(hashes.items())) | ({"the reader's weights": str(weights)} if weights else {})
 
 
@@ -217,14 +216,14 @@ def identities(experiment: Experiment) -> dict[str, str]:
     """
     found = {"code": identity(_code(experiment))}
     with suppress(IfqaError):
-        found["questions"] = questions_identity(questions_of(experiment))
+        found["questions"] = questions_identity(Run(experiment).questions)
     with suppress(IfqaError):
         benchmark = open_benchmark(experiment.benchmark, experiment.root)
         if split := benchmark.training(experiment.split):
             found["training"] = questions_identity(benchmark.questions(split))
     with suppress(IfqaError):
-        prints = {"retriever": fingerprint("retriever", experiment)} if experiment.retriever else {}
-        prints |= {"reader": fingerprint("reader", experiment)} if experiment.reader else {}
+        prints = {"retriever": Run(experiment).fingerprint("retriever")} if experiment.retriever else {}
+        prints |= {"reader": Run(experiment).fingerprint("reader")} if experiment.reader else {}
         found["files"] = identity({kind: _files(one) for kind, one in prints.items()})
     if experiment.corpus:
         found["corpus"] = identity(_corpus(experiment))

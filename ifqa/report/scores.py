@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from ifqa.config.declared import declared_for
 from ifqa.config.expected import measured
 from ifqa.config.experiment import Experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.report.sanitize import drawn, plain
 from ifqa.report.table import Table
-from ifqa.scoring.declared import Declared
 from ifqa.scoring.outcomes import outcome
+from ifqa.scoring.scheme import Declared
 from ifqa.scoring.stored import read_rows, read_scores
 from ifqa.scoring.summary import Content, Mean, Means, Part, Row, partial
 
@@ -150,7 +149,7 @@ class Scores:
 
 def scores_of(experiment: Experiment, folder: Path) -> Scores:
     """The scores of an experiment, from its score folder."""
-    by = declared_for(experiment)
+    by = experiment.scheme
     return Scores(experiment.name, by, read_scores(folder), read_rows(folder))
 
 

@@ -14,9 +14,9 @@ from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure
 from ifqa.records import Prediction, Question
 from ifqa.scoring.columns import column_interval, column_macro
-from ifqa.scoring.declared import GOLD_READ, MACRO, Declared, keys, unit_of, within_groups, without_unit
 from ifqa.scoring.measures.answer_recall import ANSWER, ceiling, chance_floor
 from ifqa.scoring.measures.confidence import RIGHT
+from ifqa.scoring.scheme import GOLD_READ, MACRO, Declared, keys, unit_of, within_groups, without_unit
 from ifqa.scoring.sets import places_of, set_interval, set_macro
 from ifqa.scoring.statistics import Interval, macro_interval, mean_interval
 from ifqa.scoring.summary import Content, Mean, Means, Part, Row, score_in

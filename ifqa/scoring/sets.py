@@ -12,7 +12,7 @@ from numbers import Real
 from ifqa.errors import IfqaError
 from ifqa.protocols import SetMeasure
 from ifqa.records import Prediction, Question
-from ifqa.scoring.declared import units
+from ifqa.scoring.scheme import units
 from ifqa.scoring.statistics import Interval, mean_interval
 
 RESAMPLES = 1_000  # of a set measure; also the rounds of its randomisation test

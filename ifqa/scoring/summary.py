@@ -7,9 +7,9 @@ from typing import NotRequired, TypedDict, cast, final
 from ifqa.errors import IfqaError
 from ifqa.protocols import AnyMeasure, RankingMeasure
 from ifqa.records import Prediction, Question
-from ifqa.scoring.declared import GOLD_READ, Declared
 from ifqa.scoring.measures.answer_recall import ANSWER
 from ifqa.scoring.measures.gold_recall import GOLD_ALL, GOLD_ANY
+from ifqa.scoring.scheme import GOLD_READ, Declared
 
 VERSION = 5  # raise it when a measure changes, so that experiments are scored again
 

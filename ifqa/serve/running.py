@@ -14,7 +14,7 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from ifqa.config.experiment import Experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.progress import say
 from ifqa.serve.limits import QUESTIONS, Limits

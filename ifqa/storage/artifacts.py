@@ -11,9 +11,10 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
@@ -25,7 +26,15 @@ from ifqa.spending import Usage
 from ifqa.storage.circumstances import circumstances
 from ifqa.storage.files import cached_sha256, read_json, sha256, write_json
 from ifqa.storage.manifests import check_manifest
-from ifqa.storage.replacing import ONLY_THERE, partial, prepare, publish, refuse_links, room_for
+from ifqa.storage.replacing import (
+    ONLY_THERE,
+    discard_empty,
+    partial,
+    prepare,
+    publish,
+    refuse_links,
+    room_for,
+)
 
 MANIFEST = "manifest.json"
 _SMALL = 64_000_000  # bytes
@@ -103,15 +112,171 @@ def read_manifest(folder: Path) -> Manifest | None:
     return cast(Manifest, manifest)
 
 
-def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) -> bool:
-    """Whether the folder holds an artifact made from exactly these inputs, with no damaged file (see `damaged`).
+class Artifact:
+    """The folder of an artifact: its manifest is read once, and its files are checked once, until it is made again.
 
-    False if its `record` says "retry": a language model left questions unanswered, and the artifact is to be made again.
+    Attributes:
+        folder: the artifact's place.
+        copied: whether `make` copied it from another folder.
     """
-    manifest = read_manifest(folder)
-    if manifest is None or manifest["record"].get("retry"):
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.copied = False
+
+    @cached_property
+    def manifest(self) -> Manifest | None:
+        """The manifest; None if the artifact is not finished. Raises as `read_manifest`."""
+        return read_manifest(self.folder)
+
+    @cached_property
+    def damage(self) -> str:
+        """A file that is missing or damaged; empty if there is none (see `damaged`)."""
+        return next(damaged(self.folder, self.manifest), "") if self.manifest else ""
+
+    def reread(self) -> None:
+        """Read manifest and files again where they are needed next: they may have changed."""
+        vars(self).pop("manifest", None)
+        vars(self).pop("damage", None)
+
+    def is_made_from(self, inputs: Mapping[str, object]) -> bool:
+        """Whether the artifact was made from exactly these inputs and has no damaged file.
+
+        False if its `record` says "retry": a language model left questions unanswered, and the artifact is to be made again.
+        """
+        if self.manifest is None or self.manifest["record"].get("retry"):
+            return False
+        return identity(self.manifest["inputs"]) == identity(inputs) and not self.damage
+
+    def require(self, command: str) -> Manifest:
+        """The manifest of an artifact that another stage needs.
+
+        Raises:
+            IfqaError: the artifact is not there, or a file of it is damaged; the message names the `command` that makes it.
+        """
+        if self.manifest is None:
+            raise IfqaError(f"{self.folder} is not there yet; make it with: {command}")
+        if self.damage:
+            raise IfqaError(
+                f"{self.folder} is damaged: {self.damage} is missing, or not as it was written; make it again: {command}"
+            )
+        return self.manifest
+
+    def require_from(self, inputs: Mapping[str, object], command: str) -> Manifest:
+        """The manifest of an artifact that must have been made from these inputs.
+
+        Raises:
+            IfqaError: as `require`; or it was made from something else.
+        """
+        manifest = self.require(command)
+        before = manifest["inputs"]
+        if identity(before) != identity(inputs):
+            changed = sorted(key for key in before.keys() | inputs.keys() if before.get(key) != inputs.get(key))
+            raise IfqaError(
+                f"{self.folder} was made from something else (changed: {', '.join(changed)}); make it again: {command}"
+            )
+        return manifest
+
+    @contextmanager
+    def make(
+        self,
+        inputs_of: Callable[[], dict[str, object]],
+        again: Callable[[], dict[str, object]] | None = None,
+        others: Iterable[Path] = (),
+        resume: Literal["", "same", "any"] = "",
+    ) -> Iterator[Draft | None]:
+        """Make the artifact, all or nothing; yields `None` if there is nothing to do.
+
+        An artifact that is there is replaced once the new one is complete. A failure leaves no draft without a result.
+
+        Args:
+            inputs_of: gives the artifact's inputs.
+            again: gives them at the end from the files of then, to see that no input changed meanwhile.
+            others: folders of the same artifact elsewhere; one with the same inputs is copied.
+            resume: whether to keep what a killed attempt left in the temporary folder. "same": if its inputs were the same;
+                "any": always, if the caller can tell which parts are reusable; "": never.
+
+        Raises:
+            IfqaError: the disk is full, another process is at work here, an input changed meanwhile, the folder is a link, or
+                it holds a file that is in no manifest.
+        """
+        folder = self.folder
+        with lock(folder.parent), room_for(folder):
+            if folder.is_symlink():
+                raise IfqaError(
+                    f"{folder} is a link, and would be replaced by a folder; make {folder.parent} the link instead"
+                )
+            refuse_links(folder)
+            inputs = inputs_of()
+            if self.is_made_from(inputs):
+                say(f"{folder}: nothing to do, made from exactly this before")
+                yield None
+                return
+            _refuse_strangers(folder)
+            if self.copy(inputs, others):
+                yield None
+            elif Artifact(partial(folder)).is_made_from(inputs):  # killed after the manifest, before the rename
+                publish(folder)
+                self.reread()
+                yield None
+            else:
+                if self.damage and self.manifest and identity(self.manifest["inputs"]) == identity(inputs):
+                    say(f"{folder}: {self.damage} is not as it was written; it is made again")
+                started = time.monotonic()
+                draft = Draft(prepare(folder, inputs, resume), inputs)
+                (draft.folder / MANIFEST).unlink(missing_ok=True)
+                with ExitStack() as failure:
+                    failure.callback(discard_empty, folder)
+                    yield draft
+                    if identity((again or inputs_of)()) != identity(inputs):
+                        raise IfqaError(
+                            f"what {folder} is made from changed while it was being made; run the same command again"
+                        )
+                    failure.pop_all()
+                record = {"files": _facts(draft.folder), **circumstances(time.monotonic() - started), **draft.record}
+                write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
+                _refuse_strangers(folder)  # a file may have come during the work
+                publish(folder)
+                self.reread()
+
+    def copy(self, inputs: Mapping[str, object], others: Iterable[Path]) -> bool:
+        """Copy the artifact from the first of other folders that holds it with the same inputs; whether there is one.
+
+        The other folders are not locked, because a process may work there for hours; the copy is verified instead. A folder
+        with an unreadable manifest is skipped.
+        """
+        folder = self.folder
+        for other in others:
+            try:
+                if not is_made(other, inputs):
+                    continue
+            except IfqaError as error:
+                say(f"{folder}: not taken over from {other.parent.name}: {error}")
+                continue
+            with lock(folder.parent):
+                refuse_links(folder)
+                if _copy(other, partial(folder), inputs):
+                    publish(folder)
+                    self.reread()
+                    self.copied = True
+                    say(f"{folder}: taken over from {other.parent.name}")
+                    return True
         return False
-    return identity(manifest["inputs"]) == identity(inputs) and not any(damaged(folder, manifest, thorough))
+
+
+def is_made(folder: Path, inputs: Mapping[str, object], thorough: bool = False) -> bool:
+    """Whether a folder holds an artifact made from exactly these inputs (`Artifact.is_made_from`)."""
+    artifact = Artifact(folder)
+    if not artifact.is_made_from(inputs) or artifact.manifest is None:
+        return False
+    return not (thorough and any(damaged(folder, artifact.manifest, thorough)))
+
+
+def make(
+    folder: Path, inputs_of: Callable[[], dict[str, object]], resume: Literal["", "same", "any"] = ""
+) -> AbstractContextManager[Draft | None]:
+    """Make the artifact of a folder (`Artifact.make`); `inputs_of` is called before and after the work."""
+    return Artifact(folder).make(inputs_of, resume=resume)
 
 
 @contextmanager
@@ -143,88 +308,6 @@ def lock(folder: Path, wait: bool = False) -> Iterator[None]:
         yield
     finally:
         guard.release()
-
-
-@contextmanager
-def make(
-    folder: Path,
-    inputs_of: Callable[[], dict[str, object]],
-    others: Sequence[Path] = (),
-    resume: Literal["", "same", "any"] = "",
-) -> Iterator[Draft | None]:
-    """Make an artifact, all or nothing; yields `None` if there is nothing to do.
-
-    Args:
-        folder: the artifact's place. An artifact that is there is replaced once the new one is complete.
-        inputs_of: gives the artifact's inputs; called again at the end, to see that no input changed meanwhile.
-        others: folders of the same artifact elsewhere; one with the same inputs is copied.
-        resume: whether to keep what a killed attempt left in the temporary folder. "same": if its inputs were the same;
-            "any": always, if the caller can tell which parts are reusable; "": never.
-
-    Raises:
-        IfqaError: the disk is full, another process is at work here, an input changed meanwhile, the folder is a link, or
-            it holds a file that is in no manifest.
-    """
-    with lock(folder.parent), room_for(folder):
-        if folder.is_symlink():
-            raise IfqaError(
-                f"{folder} is a link, and would be replaced by a folder; make {folder.parent} the link instead"
-            )
-        refuse_links(folder)
-        inputs = inputs_of()
-        if is_made(folder, inputs):
-            say(f"{folder}: nothing to do, made from exactly this before")
-            yield None
-            return
-        _refuse_strangers(folder)
-        if take_over(folder, inputs, others):
-            yield None
-        elif is_made(partial(folder), inputs):  # killed after the manifest, before the rename
-            publish(folder)
-            yield None
-        else:
-            _say_damage(folder, inputs)
-            started = time.monotonic()
-            draft = Draft(prepare(folder, inputs, resume), inputs)
-            (draft.folder / MANIFEST).unlink(missing_ok=True)
-            yield draft
-            if identity(inputs_of()) != identity(inputs):
-                raise IfqaError(
-                    f"what {folder} is made from changed while it was being made; run the same command again"
-                )
-            record = {"files": _facts(draft.folder), **circumstances(time.monotonic() - started), **draft.record}
-            write_json(draft.folder / MANIFEST, {"inputs": draft.inputs, "record": record})
-            _refuse_strangers(folder)  # a file may have come during the work
-            publish(folder)
-
-
-def _say_damage(folder: Path, inputs: Mapping[str, object]) -> None:
-    """Say which file is the reason that an artifact with the right inputs is made again."""
-    manifest = read_manifest(folder)
-    if manifest and identity(manifest["inputs"]) == identity(inputs) and (name := next(damaged(folder, manifest), "")):
-        say(f"{folder}: {name} is not as it was written; it is made again")
-
-
-def take_over(folder: Path, inputs: Mapping[str, object], others: Sequence[Path]) -> bool:
-    """Copy an artifact from the first of other folders that holds it with the same inputs; whether one was found.
-
-    The other folders are not locked, because a process may work there for hours; the copy is verified instead. A folder with
-    an unreadable manifest is skipped.
-    """
-    for other in others:
-        try:
-            if not is_made(other, inputs):
-                continue
-        except IfqaError as error:
-            say(f"{folder}: not taken over from {other.parent.name}: {error}")
-            continue
-        with lock(folder.parent):
-            refuse_links(folder)
-            if _copy(other, partial(folder), inputs):
-                publish(folder)
-                say(f"{folder}: taken over from {other.parent.name}")
-                return True
-    return False
 
 
 def _copy(artifact: Path, to: Path, inputs: Mapping[str, object]) -> bool:

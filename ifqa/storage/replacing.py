@@ -67,6 +67,15 @@ def prepare(folder: Path, inputs: dict[str, object], resume: str) -> Path:
     return place
 
 
+def discard_empty(folder: Path) -> None:
+    """Remove the temporary folder if it holds no result: only `INPUTS` and empty files."""
+    place = partial(folder)
+    if place.is_dir() and not any(
+        path.is_dir() or path.is_symlink() or (path.name != INPUTS and path.stat().st_size) for path in place.iterdir()
+    ):
+        shutil.rmtree(place)
+
+
 def publish(folder: Path) -> None:
     """Move the old folder aside, rename the new one into place, remove the old: a kill leaves the old, the new or none."""
     aside = _aside(folder)

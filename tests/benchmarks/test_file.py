@@ -16,7 +16,7 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.plugins import open_benchmark
 from ifqa.records import Question
-from ifqa.scoring.declared import declared
+from ifqa.scoring.scheme import declared
 from ifqa.scoring.stored import read_scores
 
 CSV = """\ufeffid,question,answers,passages,group,label

@@ -11,7 +11,7 @@ from ifqa.benchmarks import ifqa
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.benchmarks.sample import Sample
 from ifqa.errors import IfqaError
-from ifqa.scoring.declared import declared
+from ifqa.scoring.scheme import declared
 
 RECORD = {"question": "If Ann had won, who would lead?", "answers": ["Bo"], "context": ["Bo came second."]}
 FILE = Path("data/ifqa/full_split/dev.json")

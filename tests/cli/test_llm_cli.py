@@ -7,7 +7,7 @@ from openai_server import Reply, error, serving
 
 from ifqa.cli import app
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.llms.replay import Replay
 from ifqa.pipeline import stages

@@ -16,7 +16,7 @@ from ifqa.config.expected import (
     verdict,
 )
 from ifqa.errors import IfqaError
-from ifqa.scoring.declared import defaults
+from ifqa.scoring.scheme import defaults
 
 EM = {"value": 36.0, "low": 32.0, "high": 40.0}
 BY = defaults()

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ifqa.config.corpus import load_corpus
-from ifqa.config.experiment import Experiment, load_experiment, parse_experiment, search_settings
-from ifqa.config.variants import as_tables, override, write_resolved
+from ifqa.config.experiment import Experiment, bases, load_experiment, parse_experiment, search_settings
+from ifqa.config.overrides import as_tables, override, write_resolved
 from ifqa.errors import IfqaError
-from ifqa.pipeline.upstream import questions_of
+from ifqa.pipeline.run import Run
 
 SAMPLE = {
     "benchmark": "sample",
@@ -45,7 +45,6 @@ def test_a_flag_makes_a_variant_that_runs_again_by_its_name():
     variant = override(load_experiment("sample"), {"k": 5})
     assert variant.name == "sample+k=5"
     assert variant.retriever["k"] == 5
-    assert variant.relatives("read") == [Path("experiments/sample/read")]
     write_resolved(variant)
     assert load_experiment("sample+k=5") == variant
 
@@ -63,11 +62,9 @@ def test_another_plugin_does_not_get_the_old_ones_settings():
     assert changed.name == "sample+retriever=gold"
 
 
-def test_a_variant_of_a_variant_takes_over_from_both():
-    first = override(load_experiment("sample"), {"k": 5})
-    second = override(first, {"limit": 3})
+def test_a_variant_of_a_variant_names_all_changes():
+    second = override(override(load_experiment("sample"), {"k": 5}), {"limit": 3})
     assert second.name == "sample+k=5+limit=3"
-    assert second.relatives("read") == [Path("experiments/sample+k=5/read"), Path("experiments/sample/read")]
 
 
 def test_the_same_setting_given_twice_is_refused():
@@ -125,9 +122,9 @@ def test_a_retired_models_scores_are_kept_only_for_another_model():
 
 def test_an_experiment_may_ask_some_of_the_questions_only():
     some = SAMPLE | {"questions": ["sample/dev/7", "sample/dev/2"]}
-    assert [one.id for one in questions_of(parse_experiment("x", some, "x.toml"))] == ["sample/dev/2", "sample/dev/7"]
+    assert [one.id for one in Run(parse_experiment("x", some, "x.toml")).questions] == ["sample/dev/2", "sample/dev/7"]
     with pytest.raises(IfqaError, match="no question 'sample/dev/999'"):
-        questions_of(parse_experiment("x", SAMPLE | {"questions": ["sample/dev/999"]}, "x.toml"))
+        _ = Run(parse_experiment("x", SAMPLE | {"questions": ["sample/dev/999"]}, "x.toml")).questions
 
 
 def test_an_experiment_may_name_measures_and_keeps_them_through_a_flag():
@@ -234,3 +231,43 @@ def test_a_wrong_corpus_is_refused_by_name(tmp_path, text, complaint):
 def test_an_unknown_experiment_gets_the_nearest_known_one():
     with pytest.raises(IfqaError, match="unknown experiment 'sampel'; did you mean 'sample'"):
         load_experiment("sampel")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("x", []),
+        ("x+k=5", ["x"]),
+        ("x+k=5+retriever.k1=1.5", ["x+k=5", "x"]),
+        ("x+reader=my_reader.Mine", ["x"]),
+        ("x+reader.path=a_b~0123abcd", ["x"]),
+        ("bm25+llm", []),
+        ("bm25+llm+k=5", ["bm25+llm"]),
+        ("c++", []),
+    ],
+)
+def test_a_variant_is_an_experiment_and_settings(name, found):
+    assert bases(name) == found
+
+
+def test_an_experiment_with_a_file_of_its_own_is_no_variant(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("experiments").mkdir()
+    Path("experiments/x+k=5.toml").touch()
+    assert bases("x+k=5") == []
+    assert bases("x+k=5+limit=3") == ["x+k=5", "x"]
+
+
+@pytest.mark.parametrize("name", ["report.html", "RESULTS.md", "RESULTS.jsonl"])
+def test_an_experiment_is_not_called_as_a_file_that_the_report_writes(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("experiments").mkdir()
+    Path(f"experiments/{name}.toml").write_text('benchmark = "sample"\nsplit = "dev"\n[retriever]\nname = "gold"\n')
+    with pytest.raises(IfqaError, match="`ifqa report` writes a file of that name"):
+        load_experiment(name)
+
+
+@pytest.mark.parametrize("name", [5, None, ["sample"], b"sample"])
+def test_a_name_that_is_no_text_is_refused(name):
+    with pytest.raises(IfqaError, match="wanted a name, as 'sample'"):
+        load_experiment(name)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override, write_resolved
+from ifqa.config.overrides import override, write_resolved
 from ifqa.report import plots
 
 nbformat = pytest.importorskip("nbformat")

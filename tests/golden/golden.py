@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent / "stand_ins"))
 EXPERIMENTS = ("sample", "sample-hard", "sample-hybrid", "sample-llm")
 LARGE = {"ifqa-dev-gold": 0, "ifqa-dev-bm25": 100}  # experiment -> --limit
 STEPS = 20
-SINCE = ("root", "measures")  # keys of an experiment added after the golden files were made; no file sets them
+SINCE = ("root", "measures", "plugins", "scheme")  # fields added after the golden files were made; no file sets them
 
 
 def sha(data: bytes) -> str:
@@ -53,7 +53,7 @@ def as_before(scores: dict[str, Any]) -> dict[str, Any]:
 def run_experiment(name: str, out: Path, limit: int = 0) -> None:
     """The run, predictions and scores of an experiment, and the identity of each stage."""
     from ifqa.config.experiment import load_experiment
-    from ifqa.config.variants import override
+    from ifqa.config.overrides import override
     from ifqa.pipeline import stages
     from ifqa.storage.artifacts import identity, read_manifest
     from ifqa.storage.files import read_json
@@ -87,19 +87,19 @@ def identities(out: Path) -> None:
     """Identities of the sample's corpus, fingerprints of plugins, and the resolved settings of each experiment file."""
     from ifqa.config.corpus import load_corpus
     from ifqa.config.experiment import load_experiment
-    from ifqa.pipeline.provenance import fingerprint, inputs_of_index, inputs_of_passages
+    from ifqa.pipeline.run import CorpusBuild, Run
     from ifqa.pipeline.stages import build_passages
     from ifqa.storage.artifacts import identity
 
     corpus = load_corpus("sample")
     build_passages(corpus)
-    made = {"passages": identity(inputs_of_passages(corpus))}
+    made = {"passages": identity(CorpusBuild(corpus).inputs("passages"))}
     for index in corpus.indexes:
-        made[index] = identity(inputs_of_index(corpus, index))
+        made[index] = identity(CorpusBuild(corpus).inputs(index))
     plugins: dict[str, dict[str, Any]] = {}
     for name in EXPERIMENTS:
         experiment = load_experiment(name)
-        plugins[name] = {kind: fingerprint(kind, experiment) for kind in ("retriever", "reader")}
+        plugins[name] = {kind: Run(experiment).fingerprint(kind) for kind in ("retriever", "reader")}
     write_json(out / "corpus.json", made)
     write_json(out / "fingerprints.json", plugins)
     settings = {}

@@ -19,7 +19,8 @@ from ifqa.formats.runs import read_run
 from ifqa.identities import gold_id
 from ifqa.pipeline import stages
 from ifqa.pipeline.convert import convert
-from ifqa.pipeline.upstream import passages_of, questions_of
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import passages_of
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.summary import score_ranking
 from ifqa.storage.resources import BUNDLED
@@ -44,7 +45,7 @@ def done(work):
 
 def test_a_run_becomes_ctxs_with_its_texts(done):
     assert convert("mine", done / "out/x.json") == done / "out/x.json"
-    questions = questions_of(load_experiment("mine"))
+    questions = Run(load_experiment("mine")).questions
     entries = json.loads((done / "out/x.json").read_text())
     assert [(one["id"], one["question"], tuple(one["answers"])) for one in entries] == [
         (question.id, question.text, question.answers) for question in questions
@@ -259,7 +260,7 @@ def without_gold(questions):
     [("x.tsv", "", without_gold), ("x.jsonl", "", list), ("x.json", "ifqa", list), ("x.any.json", "squad", None)],
 )
 def test_the_questions_of_a_split_and_of_an_experiment_come_back(work, to, form, keeps):
-    questions = questions_of(load_experiment("mine"))
+    questions = Run(load_experiment("mine")).questions
     convert("sample:dev", work / to, form=form)
     again = {one.id: one for one in read_questions(work / to)}
     for question in questions:
@@ -281,7 +282,7 @@ def test_the_questions_of_a_split_and_of_an_experiment_come_back(work, to, form,
 
 
 def test_questions_squad_cannot_express_are_left_out_and_counted(work, capsys):
-    questions = questions_of(load_experiment("mine"))
+    questions = Run(load_experiment("mine")).questions
     convert("mine", work / "x.json", form="squad")
     written = len(read_questions(work / "x.json"))
     assert 0 < written < len(questions)
@@ -302,7 +303,7 @@ def test_ctxs_are_questions_too(done):
     convert("mine", done / "x.json")
     convert("x.json", done / "x.tsv")
     assert [one.id for one in read_questions(done / "x.tsv")] == [
-        one.id for one in questions_of(load_experiment("mine"))
+        one.id for one in Run(load_experiment("mine")).questions
     ]
 
 
@@ -314,7 +315,7 @@ def searched(work):
     stages.build_passages(load_corpus("gold"))
     ids = [passage.id for passage in PassageStore(work / "indexes/gold/passages")]
     lines = []
-    for number, question in enumerate(questions_of(load_experiment("mine"))):
+    for number, question in enumerate(Run(load_experiment("mine")).questions):
         found = dict.fromkeys([ids[(number + step) % len(ids)] for step in range(0, 12, 3)])
         lines += [f"{question.id} Q0 {name} 1 {-rank} t\n" for rank, name in enumerate(found)]
     (work / "other.trec").write_text("".join(lines))
@@ -332,7 +333,7 @@ def test_qrels_judge_the_run_and_the_corpus_gold_passages(searched, capsys):
         in capsys.readouterr().err
     )
     experiment = load_experiment("searched")
-    questions, run = questions_of(experiment), read_run(searched / "experiments/searched/retrieve/run.trec")
+    questions, run = Run(experiment).questions, read_run(searched / "experiments/searched/retrieve/run.trec")
     rankings = [run[one.id] for one in questions]
     judged = read_qrels(searched / "x.qrels")
     for question, passages in zip(questions, passages_of(experiment, rankings), strict=True):
@@ -351,7 +352,7 @@ def test_ir_measures_finds_our_gold_recall_in_our_run_and_qrels(searched, name):
     qrels = list(ir_measures.read_trec_qrels(str(searched / "x.qrels")))
     run = list(ir_measures.read_trec_run(str(searched / "x.trec")))
     experiment = load_experiment(name)
-    questions = questions_of(experiment)
+    questions = Run(experiment).questions
     rankings = [read_run(searched / "x.trec")[one.id] for one in questions]
     texts = [[one.text for one in several] for several in passages_of(experiment, rankings)]
     for k in (1, 3):
@@ -367,7 +368,7 @@ def test_a_question_without_a_relevant_passage_stays_in_the_average(searched):
     (searched / "indexes/train.toml").write_text(CORPUS)
     stages.build_passages(load_corpus("train"))
     convert("sample:dev", searched / "x.qrels", corpus="train")
-    questions = questions_of(load_experiment("mine"))
+    questions = Run(load_experiment("mine")).questions
     judged = read_qrels(searched / "x.qrels")
     store = list(PassageStore(searched / "indexes/train/passages"))
     for question in questions:
@@ -384,7 +385,7 @@ def test_topics_and_qrels_become_questions_with_gold_passages(searched):
     convert("x.tsv", searched / "x.jsonl", corpus="gold", qrels=Path("x.qrels"))
     again = {one.id: set(one.gold_passages) for one in read_questions(searched / "x.jsonl")}
     store = list(PassageStore(searched / "indexes/gold/passages"))
-    for question in questions_of(load_experiment("mine")):
+    for question in Run(load_experiment("mine")).questions:
         assert set(question.gold_passages) <= again[question.id]
         assert again[question.id] == {
             one.text for one in store if any(covers(one.text, gold) for gold in question.gold_passages)

@@ -4,7 +4,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.how import Calculation, How, Term
-from ifqa.pipeline.returned import check_predictions, check_rankings
+from ifqa.pipeline.validation import check_predictions, check_rankings
 from ifqa.records import Hit, Passage, Prediction, Question
 
 QUESTIONS = [Question("q/1", "If so?"), Question("q/2", "If not?")]

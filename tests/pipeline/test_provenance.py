@@ -17,24 +17,14 @@ from ifqa.config.experiment import parse_experiment
 from ifqa.corpus import blocks
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.provenance import (
-    fingerprint,
-    identifying,
-    inputs_of_index,
-    inputs_of_passages,
-    inputs_of_read,
-    inputs_of_retrieve,
-    inputs_of_score,
-    require_finished,
-    up_to_date_passages,
-)
+from ifqa.pipeline.run import CorpusBuild, Run, identifying
 from ifqa.plugins import load
 from ifqa.protocols import Plugin
 from ifqa.reading.predictions import Predictions
 from ifqa.retrieval import queries
 from ifqa.retrieval.gold import Gold
 from ifqa.scoring import summary
-from ifqa.storage.artifacts import identity, read_manifest
+from ifqa.storage.artifacts import Artifact, identity, read_manifest
 
 GOLD = {"name": "gold"}
 BM25 = {"name": "bm25"}
@@ -161,7 +151,7 @@ def searching(**tables):
 
 def of(kind, **tables):
     """The fingerprint of the retriever or the reader of an experiment."""
-    return fingerprint(kind, experiment(**tables))
+    return Run(experiment(**tables)).fingerprint(kind)
 
 
 def changes(*inputs):
@@ -278,8 +268,8 @@ def test_the_version_of_queries_counts_only_where_queries_are_rewritten(monkeypa
 def test_a_language_model_counts_only_for_the_stage_that_asks_it():
     tables = {"retriever": GOLD, "reader": {"name": "llm"}}
     one, other = (experiment(**tables, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1"))
-    assert fingerprint("reader", one) != fingerprint("reader", other)
-    assert fingerprint("retriever", one) == fingerprint("retriever", other)
+    assert Run(one).fingerprint("reader") != Run(other).fingerprint("reader")
+    assert Run(one).fingerprint("retriever") == Run(other).fingerprint("retriever")
     generated = [of("retriever", retriever={"name": "genread"}, llm={"model": model}) for model in ("gpt-4o", "gpt-4.1")]  # fmt: skip
     assert generated[0] != generated[1]
 
@@ -298,30 +288,30 @@ def test_a_language_models_files_count():
 
 
 def test_changed_bytes_change_the_passages_identity():
-    before = identity(inputs_of_passages(load_corpus("few")))
+    before = identity(CorpusBuild(load_corpus("few")).inputs("passages"))
     passages("text 0", "another text")
-    assert identity(inputs_of_passages(load_corpus("few"))) != before
+    assert identity(CorpusBuild(load_corpus("few")).inputs("passages")) != before
     passages("text 0", "text 1")
-    assert identity(inputs_of_passages(load_corpus("few"))) == before
+    assert identity(CorpusBuild(load_corpus("few")).inputs("passages")) == before
 
 
 def test_a_sources_path_and_the_engine_change_no_identity():
-    before = inputs_of_passages(load_corpus("few"))
+    before = CorpusBuild(load_corpus("few")).inputs("passages")
     Path("elsewhere").mkdir()
     Path("few.jsonl").rename("elsewhere/other.jsonl")
     os.utime("elsewhere/other.jsonl", (1, 1))
     moved = corpus('path = "elsewhere/other.jsonl"', top='[passages]\nworkers = 1\nengine = "ray"\n')
-    assert inputs_of_passages(moved) == before
+    assert CorpusBuild(moved).inputs("passages") == before
 
 
 def test_the_training_split_counts_where_a_subset_depends_on_it():
     made = experiment(reader=FILE)
     stages.read(made)
-    scores = [inputs_of_score(made)]
+    scores = [Run(made).inputs("score")]
     for passage in ("one", "two"):
         record = {"idx": 1, "question": "If?", "answers": ["x"], "context": [passage]}
         write("data/ifqa/full_split/train.json", json.dumps([record]))
-        scores.append(inputs_of_score(made))
+        scores.append(Run(made).inputs("score"))
     assert changes(*scores) == [{"training"}, {"training"}]
 
 
@@ -329,7 +319,7 @@ def test_a_sources_settings_count_with_their_defaults():
     write("articles.jsonl", '{"id": "1", "title": "A", "text": "some words"}\n')
 
     def cut(more=""):
-        return inputs_of_passages(corpus(f'path = "articles.jsonl"\n{more}', form="articles"))
+        return CorpusBuild(corpus(f'path = "articles.jsonl"\n{more}', form="articles")).inputs("passages")
 
     assert cut("words = 100\nwrap = true\nshare = 1.0") == cut()
     assert len({identity(cut(more)) for more in ("", "words = 50", "wrap = false", "share = 0.5")}) == 4
@@ -338,14 +328,14 @@ def test_a_sources_settings_count_with_their_defaults():
 def test_a_share_of_1_equals_1_0():
     write("articles.jsonl", '{"id": "1", "title": "T", "text": "one two"}\n')
     whole, fraction = (corpus(f'path = "articles.jsonl"\nshare = {one}', form="articles") for one in ("1", "1.0"))
-    assert identity(inputs_of_passages(whole)) == identity(inputs_of_passages(fraction))
+    assert identity(CorpusBuild(whole).inputs("passages")) == identity(CorpusBuild(fraction).inputs("passages"))
 
 
 def test_an_integer_equals_the_same_float_in_settings():
     whole, fraction = (of("retriever", retriever=BM25 | {"b": one}, corpus="few") for one in (1, 1.0))
     assert identity(whole) == identity(fraction)
     stages.build_passages(load_corpus("few"))
-    whole, fraction = (inputs_of_index(corpus(index=f"least = {one}"), "first") for one in ("1", "1.0"))
+    whole, fraction = (CorpusBuild(corpus(index=f"least = {one}")).inputs("first") for one in ("1", "1.0"))
     assert identity(whole) == identity(fraction)
 
 
@@ -353,24 +343,24 @@ def test_the_order_of_sources_counts():
     passages("more", path="more.jsonl")
     both = ['path = "few.jsonl"', 'path = "more.jsonl"']
     one, other = (
-        inputs_of_passages(corpus(first, more=f'[[passages.sources]]\nformat = "passages"\n{second}\n'))
+        CorpusBuild(corpus(first, more=f'[[passages.sources]]\nformat = "passages"\n{second}\n')).inputs("passages")
         for first, second in (both, reversed(both))
     )
     assert identity(one) != identity(other)
 
 
 def test_the_version_of_passages_counts(monkeypatch):
-    before = identity(inputs_of_passages(load_corpus("few")))
+    before = identity(CorpusBuild(load_corpus("few")).inputs("passages"))
     monkeypatch.setattr(blocks, "VERSION", blocks.VERSION + 1)
-    assert identity(inputs_of_passages(load_corpus("few"))) != before
+    assert identity(CorpusBuild(load_corpus("few")).inputs("passages")) != before
 
 
 def test_gold_passages_are_known_by_their_questions():
     few = corpus('benchmark = "ifqa"\nsplits = ["full-dev"]', form="gold")
-    before = inputs_of_passages(few)
-    assert inputs_of_passages(few) == before
+    before = CorpusBuild(few).inputs("passages")
+    assert CorpusBuild(few).inputs("passages") == before
     questions("captain0", "captain2")
-    assert inputs_of_passages(few) != before
+    assert CorpusBuild(few).inputs("passages") != before
 
 
 def test_a_large_source_is_hashed_again_only_if_size_or_time_changed(monkeypatch):
@@ -382,8 +372,8 @@ def test_a_large_source_is_hashed_again_only_if_size_or_time_changed(monkeypatch
         {str(path): [size, time - 1, "f" * 64]},
         {str(path): [size - 1, time, "f" * 64]},
     ]
-    files = [inputs_of_passages(few, one)["sources"][0]["files"] for one in known]
-    real = inputs_of_passages(few, {})["sources"][0]["files"]
+    files = [CorpusBuild(few).inputs_of_passages(one)["sources"][0]["files"] for one in known]
+    real = CorpusBuild(few).inputs("passages")["sources"][0]["files"]
     assert files == [["f" * 64], real, real]
 
 
@@ -392,41 +382,41 @@ def test_a_large_source_is_hashed_again_only_if_size_or_time_changed(monkeypatch
 
 def test_inputs_of_an_index_name_the_present_passages():
     with pytest.raises(IfqaError, match="indexes/few/passages is not there yet; make it with: ifqa passages few"):
-        inputs_of_index(load_corpus("few"), "first")
+        CorpusBuild(load_corpus("few")).inputs("first")
     stages.build_passages(load_corpus("few"))
-    before = inputs_of_index(load_corpus("few"), "first")
-    assert before["passages"] == identity(inputs_of_passages(load_corpus("few")))
+    before = CorpusBuild(load_corpus("few")).inputs("first")
+    assert before["passages"] == identity(CorpusBuild(load_corpus("few")).inputs("passages"))
     passages("text 0", "another text")
     complaint = r"passages was made from something else \(changed: sources\); make it again: ifqa passages few"
     with pytest.raises(IfqaError, match=complaint):
-        inputs_of_index(load_corpus("few"), "first")
+        CorpusBuild(load_corpus("few")).inputs("first")
     stages.build_passages(load_corpus("few"))
-    assert changes(before, inputs_of_index(load_corpus("few"), "first")) == [{"passages"}]
+    assert changes(before, CorpusBuild(load_corpus("few")).inputs("first")) == [{"passages"}]
 
 
 @pytest.mark.parametrize(("setting", "counts"), [("most = 100", False), ("threads = 4", False), ("most = 9", True)])
 def test_a_build_setting_counts_unless_it_only_changes_speed(setting, counts):
     stages.build_passages(load_corpus("few"))
-    before = inputs_of_index(load_corpus("few"), "first")
-    assert (inputs_of_index(corpus(index=setting), "first") != before) is counts
+    before = CorpusBuild(load_corpus("few")).inputs("first")
+    assert (CorpusBuild(corpus(index=setting)).inputs("first") != before) is counts
 
 
 def test_inputs_of_an_index_name_its_plugins_code_and_model():
     stages.build_passages(load_corpus("few"))
-    inputs = [inputs_of_index(load_corpus("few"), "first")]
+    inputs = [CorpusBuild(load_corpus("few")).inputs("first")]
     write("model", "weights")
-    inputs.append(inputs_of_index(load_corpus("few"), "first"))
+    inputs.append(CorpusBuild(load_corpus("few")).inputs("first"))
     edit()
-    inputs.append(inputs_of_index(load_corpus("few"), "first"))
+    inputs.append(CorpusBuild(load_corpus("few")).inputs("first"))
     assert changes(*inputs) == [{"files"}, {"code"}]
 
 
 def test_an_index_that_the_corpus_does_not_have_is_refused():
     with pytest.raises(IfqaError, match=r"corpus few has no \[index.bm25\]; it has: first"):
-        inputs_of_index(load_corpus("few"), "bm25")
+        CorpusBuild(load_corpus("few")).inputs("bm25")
     write("indexes/few.toml", '[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
     with pytest.raises(IfqaError, match=r"it has: none"):
-        inputs_of_index(load_corpus("few"), "bm25")
+        CorpusBuild(load_corpus("few")).inputs("bm25")
 
 
 # Artifacts that others need
@@ -434,15 +424,15 @@ def test_an_index_that_the_corpus_does_not_have_is_refused():
 
 def test_a_damaged_artifact_is_refused_with_the_command_to_remake_it():
     folder = stages.build_passages(load_corpus("few"))
-    assert up_to_date_passages(load_corpus("few")) == read_manifest(folder)
+    assert CorpusBuild(load_corpus("few")).passages == read_manifest(folder)
     shard = folder / "passages-00000.jsonl"
     shard.write_bytes(shard.read_bytes()[:-1])
     complaint = "passages is damaged: passages-00000.jsonl is missing, or not as it was written; make it again: ifqa passages few"
     with pytest.raises(IfqaError, match=complaint):
-        up_to_date_passages(load_corpus("few"))
+        _ = CorpusBuild(load_corpus("few")).passages
     shard.unlink()
     with pytest.raises(IfqaError, match=complaint):
-        require_finished(folder, "ifqa passages few")
+        Artifact(folder).require("ifqa passages few")
 
 
 @pytest.mark.parametrize(
@@ -460,16 +450,16 @@ def test_a_damaged_artifact_is_refused_with_the_command_to_remake_it():
 def test_a_retrieval_needs_an_index_of_the_present_passages(broken, complaint):
     broken()
     with pytest.raises(IfqaError, match=complaint):
-        inputs_of_retrieve(searching())
+        Run(searching()).inputs("retrieve")
 
 
 def test_inputs_of_retrieve_are_settings_questions_and_indexes():
     built()
-    before = inputs_of_retrieve(searching())
-    assert before["indexes"] == {"first": identity(inputs_of_index(load_corpus("few"), "first"))}
+    before = Run(searching()).inputs("retrieve")
+    assert before["indexes"] == {"first": identity(CorpusBuild(load_corpus("few")).inputs("first"))}
 
     def changed(**tables):
-        after = inputs_of_retrieve(experiment(**{"corpus": "few", "retriever": FIRST, **tables}))
+        after = Run(experiment(**{"corpus": "few", "retriever": FIRST, **tables})).inputs("retrieve")
         return changes(before, after)[0]
 
     assert changed(about="Another.", seed=3, reader=READER, expected={"EM": {"value": 1.0}}) == set()
@@ -484,62 +474,64 @@ def test_passages_are_inputs_of_a_retriever_that_reads_them():
     built()
     looking = experiment(corpus="few", retriever={"name": "outside_of_provenance:Looking"})
     fused = experiment(corpus="few", retriever={"name": "fusion", "parts": [GOLD, {"name": "outside_of_provenance:Looking"}]})  # fmt: skip
-    inputs = identity(inputs_of_passages(load_corpus("few")))
-    assert inputs_of_retrieve(looking)["passages"] == inputs_of_retrieve(fused)["passages"] == inputs
-    assert "passages" not in inputs_of_retrieve(searching())
-    assert "passages" not in inputs_of_retrieve(experiment(retriever=GOLD))
-    assert "passages" not in inputs_of_retrieve(experiment(retriever={"name": "rerank", "parts": [GOLD]})), "no corpus"
+    inputs = identity(CorpusBuild(load_corpus("few")).inputs("passages"))
+    assert Run(looking).inputs("retrieve")["passages"] == Run(fused).inputs("retrieve")["passages"] == inputs
+    assert "passages" not in Run(searching()).inputs("retrieve")
+    assert "passages" not in Run(experiment(retriever=GOLD)).inputs("retrieve")
+    assert "passages" not in Run(experiment(retriever={"name": "rerank", "parts": [GOLD]})).inputs("retrieve"), (
+        "no corpus"
+    )
 
 
 @pytest.mark.parametrize(
-    ("done", "inputs_of", "missing"),
+    ("done", "stage", "missing"),
     [
-        ([], inputs_of_read, "retrieve"),
-        ([], inputs_of_score, "retrieve"),
-        ([stages.retrieve], inputs_of_score, "read"),
+        ([], "read", "retrieve"),
+        ([], "score", "retrieve"),
+        ([stages.retrieve], "score", "read"),
     ],
 )
-def test_a_missing_stage_is_named_with_its_command(done, inputs_of, missing):
+def test_a_missing_stage_is_named_with_its_command(done, stage, missing):
     mine = experiment(retriever=GOLD, reader=FILE)
-    for stage in done:
-        stage(mine)
+    for make in done:
+        make(mine)
     complaint = f"experiments/mine/{missing} is not there yet; make it with: ifqa {missing} mine"
     with pytest.raises(IfqaError, match=complaint):
-        inputs_of(mine)
+        Run(mine).inputs(stage)
 
 
 @pytest.mark.parametrize(
-    ("change", "inputs_of", "complaint"),
+    ("change", "stage", "complaint"),
     [
-        ({"retriever": GOLD | {"k": 3}}, inputs_of_read, r"mine/retrieve .* \(changed: retriever\); make it again: ifqa retrieve mine"),
-        ({"limit": 1}, inputs_of_score, r"mine/retrieve .* \(changed: questions\)"),
-        ({"reader": FILE | {"passages": 9}}, inputs_of_score, r"mine/read .* \(changed: reader\); make it again: ifqa read mine"),
-        ({"retriever": GOLD | {"k": 3}, "limit": 1}, inputs_of_read, r"mine/retrieve .* \(changed: questions, retriever\)"),
+        ({"retriever": GOLD | {"k": 3}}, "read", r"mine/retrieve .* \(changed: retriever\); make it again: ifqa retrieve mine"),
+        ({"limit": 1}, "score", r"mine/retrieve .* \(changed: questions\)"),
+        ({"reader": FILE | {"passages": 9}}, "score", r"mine/read .* \(changed: reader\); make it again: ifqa read mine"),
+        ({"retriever": GOLD | {"k": 3}, "limit": 1}, "read", r"mine/retrieve .* \(changed: questions, retriever\)"),
     ],
     ids=["retriever", "questions", "reader", "both"],
 )  # fmt: skip
-def test_a_stage_made_from_something_else_is_refused_with_what_changed(change, inputs_of, complaint):
+def test_a_stage_made_from_something_else_is_refused_with_what_changed(change, stage, complaint):
     tables = {"retriever": GOLD, "reader": FILE}
     stages.run(experiment(**tables))
     with pytest.raises(IfqaError, match=complaint):
-        inputs_of(experiment(**tables | change))
+        Run(experiment(**tables | change)).inputs(stage)
 
 
 def test_an_added_or_removed_stage_shows_as_a_change():
     open_book, closed_book = experiment(retriever=GOLD, reader=FILE), experiment(reader=FILE)
     stages.run(open_book)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
-        inputs_of_score(closed_book)
+        Run(closed_book).inputs("score")
     stages.read(closed_book)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader, run\)"):
-        inputs_of_score(open_book)
+        Run(open_book).inputs("score")
 
 
 def test_a_change_shows_in_everything_after_it():
     def inputs(**tables):
         mine = experiment(**{"retriever": GOLD, "reader": FILE, **tables})
         stages.run(mine)
-        return [identity(one(mine)) for one in (inputs_of_retrieve, inputs_of_read, inputs_of_score)]
+        return [identity(Run(mine).inputs(stage)) for stage in ("retrieve", "read", "score")]
 
     before = inputs()
     assert [old == new for old, new in zip(before, inputs(seed=3), strict=True)] == [True, True, False]
@@ -552,7 +544,7 @@ def test_every_artifact_names_its_stage_and_its_inputs():
     built()
     few, mine = load_corpus("few"), searching(reader=FILE)
     stages.run(mine)
-    inputs = [inputs_of_passages(few), inputs_of_index(few, "first"), inputs_of_retrieve(mine), inputs_of_read(mine), inputs_of_score(mine)]  # fmt: skip
+    inputs = [CorpusBuild(few).inputs("passages"), CorpusBuild(few).inputs("first"), Run(mine).inputs("retrieve"), Run(mine).inputs("read"), Run(mine).inputs("score")]  # fmt: skip
     assert [(one["stage"], sorted(one.keys() - {"stage"})) for one in inputs] == [
         ("passages", ["sources", "version"]),
         ("index", ["code", "files", "passages", "settings"]),
@@ -564,24 +556,24 @@ def test_every_artifact_names_its_stage_and_its_inputs():
 
 
 def test_a_closed_book_is_read_from_its_questions_alone():
-    assert set(inputs_of_read(experiment(reader=FILE))) == {"stage", "reader", "questions"}
+    assert set(Run(experiment(reader=FILE)).inputs("read")) == {"stage", "reader", "questions"}
     built()
-    with_corpus = inputs_of_read(experiment(reader=FILE, corpus="few"))
-    assert with_corpus["passages"] == identity(inputs_of_passages(load_corpus("few")))
+    with_corpus = Run(experiment(reader=FILE, corpus="few")).inputs("read")
+    assert with_corpus["passages"] == identity(CorpusBuild(load_corpus("few")).inputs("passages"))
 
 
 def test_scores_are_made_from_the_scorer_and_the_benchmark(monkeypatch):
     mine = experiment(reader=FILE)
     stages.run(mine)
-    inputs = [inputs_of_score(mine)]
+    inputs = [Run(mine).inputs("score")]
     monkeypatch.setattr(summary, "VERSION", summary.VERSION + 1)
-    inputs.append(inputs_of_score(mine))
+    inputs.append(Run(mine).inputs("score"))
     monkeypatch.setattr(IfQA, "version", IfQA.version + 1)
-    inputs.append(inputs_of_score(mine))
+    inputs.append(Run(mine).inputs("score"))
     assert changes(*inputs) == [{"version"}, {"benchmark"}]
     monkeypatch.setattr(Predictions, "version", Predictions.version + 1)
     with pytest.raises(IfqaError, match=r"mine/read .* \(changed: reader\)"):
-        inputs_of_score(mine)
+        Run(mine).inputs("score")
 
 
 MINE = """
@@ -598,13 +590,13 @@ def test_scores_are_made_from_the_measures_that_an_experiment_names(monkeypatch)
     write("mine_of_tests.py", MINE.format(best="high"))
     monkeypatch.delitem(sys.modules, "mine_of_tests", raising=False)
     ours, theirs = (
-        inputs_of_score(experiment(reader=FILE, measures=[one])) for one in ("accuracy", "mine_of_tests:OURS")
+        Run(experiment(reader=FILE, measures=[one])).inputs("score") for one in ("accuracy", "mine_of_tests:OURS")
     )
-    assert changes(inputs_of_score(plain), ours) == [{"measures"}]
+    assert changes(Run(plain).inputs("score"), ours) == [{"measures"}]
     assert (ours["measures"], "measured_by" in ours) == (["accuracy"], False)
     assert list(theirs["measured_by"]) == ["mine_of_tests"]
     write("mine_of_tests.py", MINE.format(best="low"))
-    edited = inputs_of_score(experiment(reader=FILE, measures=["mine_of_tests:OURS"]))
+    edited = Run(experiment(reader=FILE, measures=["mine_of_tests:OURS"])).inputs("score")
     assert changes(theirs, edited) == [{"measured_by"}]
 
 
@@ -612,13 +604,13 @@ def test_scores_of_an_incomplete_reading_name_its_answers():
     mine = experiment(reader=READER)
     write("down", "")
     stages.read(mine)
-    half = inputs_of_score(mine)
-    assert inputs_of_score(mine) == half
+    half = Run(mine).inputs("score")
+    assert Run(mine).inputs("score") == half
     Path("down").unlink()
     stages.read(mine)
-    whole = inputs_of_score(mine)
+    whole = Run(mine).inputs("score")
     assert changes(half, whole) == [{"predictions"}]
-    assert whole["predictions"] == identity(inputs_of_read(mine))
+    assert whole["predictions"] == identity(Run(mine).inputs("read"))
 
 
 def test_computing_inputs_writes_nothing():
@@ -626,7 +618,7 @@ def test_computing_inputs_writes_nothing():
     mine = searching(reader=FILE)
     stages.run(mine)
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    for inputs_of in (inputs_of_retrieve, inputs_of_read, inputs_of_score):
-        inputs_of(mine)
-    inputs_of_index(load_corpus("few"), "first")
+    for stage in ("retrieve", "read", "score"):
+        Run(mine).inputs(stage)
+    CorpusBuild(load_corpus("few")).inputs("first")
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before

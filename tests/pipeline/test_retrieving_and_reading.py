@@ -20,9 +20,9 @@ from outside_plugins import (
 from scored_experiments import write
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline import asking, stages
+from ifqa.pipeline import chunk_runner, stages
+from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import questions_of
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256, write_jsonl
 
@@ -38,7 +38,7 @@ def test_a_retriever_is_given_some_questions_at_a_time_and_its_depth(monkeypatch
     at_once = run.read_text()
     assert [len(line) - 1 for line in rows(searched)] == [5]
     searched.unlink()
-    monkeypatch.setattr(asking, "SEARCHED", 2)
+    monkeypatch.setattr(chunk_runner, "SEARCHED", 2)
     stages.run(experiment("parts", corpus="few", retriever=WORDS))
     assert [(line[0], len(line) - 1) for line in rows(searched)] == [(3, 2), (3, 2), (3, 1)]
     assert Path("experiments/parts/retrieve/run.trec").read_text() == at_once
@@ -110,7 +110,7 @@ def test_a_reader_that_takes_scores_gets_the_retrievers_in_a_run_and_when_asked(
     assert [one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")] == expected
     assert set(expected) == {"[1.0, 0.0]"}
     with System(mine) as system:
-        assert [one.text for one in system.answer(questions_of(mine))] == expected
+        assert [one.text for one in system.answer(Run(mine).questions)] == expected
     stages.run(experiment(reader={"name": "outside_of_stages:Weighs"}))
     assert [one["answer"] for one in rows("experiments/mine/read/predictions.jsonl")] == ["[]"] * 5
 

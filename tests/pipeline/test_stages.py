@@ -25,9 +25,9 @@ from outside_plugins import (
 from scored_experiments import benchmark, write
 
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
-from ifqa.pipeline import asking, stages
+from ifqa.pipeline import chunk_runner, stages
 from ifqa.storage.artifacts import read_manifest
 
 
@@ -148,7 +148,7 @@ def test_progress_counts_all_that_there_is_to_do_and_no_more(monkeypatch):
     def bar(label, total, unit=""):
         yield lambda count=1: done.setdefault((label, total), []).append(count)
 
-    for module in (asking, stages):
+    for module in (chunk_runner, stages):
         monkeypatch.setattr(module, "bar", bar)
     stages.run(searching(name="whole", reader=LAST))
     stages.read(interrupted())
@@ -267,3 +267,17 @@ def test_passages_that_no_manifest_lists_do_not_hide_those_of_the_corpus():
     shutil.rmtree("experiments/mine/score")
     stages.run(mine)
     assert scores() == before
+
+
+def test_a_stage_is_copied_from_any_experiment_of_the_family_with_the_same_inputs(capsys):
+    base = experiment(retriever=GOLD, reader=FILE)
+    variant = override(base, {"reader.passages": 1})
+    stages.run(variant)
+    stages.run(override(variant, {"k": 1}))
+    other = experiment("mine-too", retriever=GOLD, reader=FILE)
+    stages.run(other)
+    capsys.readouterr()
+    stages.run(base)
+    said = capsys.readouterr().err
+    assert "experiments/mine/retrieve: taken over from mine+reader.passages=1" in said
+    assert "experiments/mine/read: 5 questions answered" in said, "no file of another experiment is looked at"

@@ -12,8 +12,9 @@ from ifqa.config.experiment import load_experiment
 from ifqa.corpus.store import PassageStore
 from ifqa.formats.runs import write_run
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import answers_of
 from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import answers_of
 from ifqa.plugins import open_benchmark
 from ifqa.records import Hit
 from ifqa.storage.files import read_json
@@ -72,7 +73,7 @@ def test_an_answer_tells_the_steps_to_its_passages(experiment):
     assert [one.steps[0].query for one in answers] == [one.text for one in QUESTIONS]
     assert [one.steps[0].passage_ids for one in answers] == [tuple(ids)] * 2
     stages.run(mine)
-    assert [one.steps for one in answers_of(mine)] == [one.steps for one in answers]
+    assert [one.steps for one in answers_of(mine, Run(mine).questions)] == [one.steps for one in answers]
 
 
 def test_a_models_queries_are_recorded_and_only_failed_ones_asked_again(experiment, monkeypatch, capsys):

@@ -6,7 +6,7 @@ import pytest
 from answered import write_answers
 
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 

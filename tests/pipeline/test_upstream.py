@@ -9,10 +9,11 @@ from ifqa.corpus.sources import Source
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import write_run
 from ifqa.how import Calculation, How, Term
-from ifqa.pipeline.opening import Session, open_reader, open_retriever, refuse_other_families, was_trained_on
-from ifqa.pipeline.returned import check_predictions
+from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.pipeline.stage_inputs import line_of, predictions_of, rankings_of
 from ifqa.pipeline.stages import build_passages
-from ifqa.pipeline.upstream import line_of, predictions_of, rankings_of, sources_of
+from ifqa.pipeline.system import System, refuse_other_families, was_trained_on
+from ifqa.pipeline.validation import check_predictions
 from ifqa.records import Hit, Prediction, Question
 from ifqa.storage.files import sha256, write_jsonl
 from ifqa.storage.resources import list_resources
@@ -54,9 +55,9 @@ def test_weights_of_a_family_are_refused_on_the_other(tmp_path, monkeypatch, tra
     experiment = parse_experiment("mine", tables, "mine.toml")
     if refused:
         with pytest.raises(IfqaError, match=f"was trained on {trained} and may not be tested on"):
-            open_reader(experiment, Session())
+            _ = System(experiment).reader
     else:
-        assert open_reader(experiment, Session())
+        assert System(experiment).reader
 
 
 def test_a_missing_ranking_is_empty_and_a_foreign_question_is_refused(experiment):
@@ -185,9 +186,9 @@ def test_a_reader_of_its_own_training_questions_is_known(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     tables = {"benchmark": "ifqa", "split": "full-train", "reader": {"name": "knows_it:Trained"}}
     experiment = parse_experiment("mine", tables, "mine.toml")
-    assert was_trained_on(open_reader(experiment, Session()), experiment)
+    assert was_trained_on(System(experiment).reader, Run(experiment))
     path.write_text("[1]")
-    assert not was_trained_on(open_reader(experiment, Session()), experiment)
+    assert not was_trained_on(System(experiment).reader, Run(experiment))
 
 
 @pytest.mark.parametrize(
@@ -227,13 +228,13 @@ def test_a_reader_is_held_to_its_protocol(predictions, complaint):
 def test_weights_of_the_other_family_are_refused_before_any_build(tables, split, refused):
     experiment = parse_experiment("mine", {"benchmark": "ifqa", "split": split, **tables}, "mine.toml")
     if not refused:
-        refuse_other_families(experiment)
+        refuse_other_families(Run(experiment))
         return
     with pytest.raises(
         IfqaError,
         match=f"{refused} (was trained on|shows demonstrations of) ifqa/full and may not be tested on ifqa/few",
     ):
-        refuse_other_families(experiment)
+        refuse_other_families(Run(experiment))
 
 
 def test_every_tracked_experiment_may_be_tested_on_its_split():
@@ -241,7 +242,7 @@ def test_every_tracked_experiment_may_be_tested_on_its_split():
     for name in list_resources("experiments", ".toml"):
         experiment = load_experiment(name)
         if not (experiment.reader or {}).get("checkpoint"):  # those are yet to be trained or fetched
-            refuse_other_families(experiment)
+            refuse_other_families(Run(experiment))
             tested.add(name)
     assert "sample" in tested
 
@@ -257,7 +258,7 @@ def test_a_retriever_may_look_through_the_whole_corpus(tmp_path, monkeypatch):
     (tmp_path / "indexes/few.toml").write_text('[[passages.sources]]\nformat = "passages"\npath = "few.jsonl"\n')
     build_passages(load_corpus("few"))
     tables = {"benchmark": "sample", "split": "dev", "corpus": "few", "retriever": {"name": "my_looking:All"}}
-    assert open_retriever(parse_experiment("mine", tables, "mine.toml"), Session()).ids == ["a", "b"]
+    assert System(parse_experiment("mine", tables, "mine.toml")).retriever.ids == ["a", "b"]
     with pytest.raises(IfqaError, match="name the corpus that has them"):
         parse_experiment("mine", tables | {"corpus": ""}, "mine.toml")
 
@@ -274,7 +275,7 @@ def test_a_dense_model_of_the_other_family_is_refused_before_indexing(tmp_path, 
     )
     tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "few", "retriever": {"name": "dense"}}
     with pytest.raises(IfqaError, match="retriever 'dense' was trained on ifqa/full and may not"):
-        refuse_other_families(parse_experiment("mine", tables, "mine.toml"))
+        refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))
 
 
 @pytest.mark.parametrize("key", ["answer", "factual", "completion", "error", "candidate"])
@@ -297,7 +298,7 @@ def test_gold_passages_of_questions_that_are_not_there_are_refused(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     source = {"format": "gold", "benchmark": benchmark, "splits": [split]}
     with pytest.raises(IfqaError, match=complaint):
-        sources_of(Corpus("mine", (source,), {}))
+        _ = CorpusBuild(Corpus("mine", (source,), {})).sources
 
 
 def test_gold_passages_of_no_split_are_refused_with_the_known_splits(tmp_path, monkeypatch):
@@ -305,5 +306,5 @@ def test_gold_passages_of_no_split_are_refused_with_the_known_splits(tmp_path, m
     source = Source(format="gold", benchmark="sample", splits=[])
     wanted = r"'splits': wanted at least one split of sample \(train, dev, hard\), found an empty list$"
     with pytest.raises(IfqaError, match=wanted) as caught:
-        sources_of(Corpus("none", (source,), {}))
+        _ = CorpusBuild(Corpus("none", (source,), {})).sources
     assert "\n" not in str(caught.value)

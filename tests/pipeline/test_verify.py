@@ -10,6 +10,7 @@ from ifqa.config.corpus import load_corpus
 from ifqa.corpus import sources
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import CorpusBuild
 from ifqa.pipeline.verify import verify
 from ifqa.storage import files
 
@@ -35,7 +36,7 @@ def change(path):
 
 
 def test_an_untouched_corpus_passes(corpus):
-    assert [line for line, _ in verify(corpus)] == [
+    assert [line for line, _ in verify(CorpusBuild(corpus))] == [
         "  indexes/c/passages: none of 4 files damaged",
         "  sources of indexes/c/passages: none of 1 files changed",
     ]
@@ -43,7 +44,7 @@ def test_an_untouched_corpus_passes(corpus):
 
 def test_a_source_with_a_hidden_change_is_named(corpus):
     change(Path("d.xml"))
-    found = verify(corpus)
+    found = verify(CorpusBuild(corpus))
     assert [next(found), next(found)][1][0] == "  sources of indexes/c/passages: 1 of 1 files changed"
     with pytest.raises(IfqaError, match=r"not as they were when the passages were built: .*d\.xml; .*ifqa passages c"):
         next(found)
@@ -52,7 +53,7 @@ def test_a_source_with_a_hidden_change_is_named(corpus):
 def test_a_small_source_with_a_hidden_change_is_read_again(corpus, capsys):
     change(Path("d.xml"))
     assert "Apollo 99" in (stages.build_passages(corpus) / "passages-00000.jsonl").read_text()
-    list(verify(corpus))
+    list(verify(CorpusBuild(corpus)))
 
 
 def test_a_large_source_with_a_hidden_change_is_read_again_once_touched(corpus, monkeypatch):
@@ -60,14 +61,14 @@ def test_a_large_source_with_a_hidden_change_is_read_again_once_touched(corpus, 
     change(Path("d.xml"))
     assert "Apollo 11" in (stages.build_passages(corpus) / "passages-00000.jsonl").read_text()
     with pytest.raises(IfqaError, match="not as they were when the passages were built"):
-        list(verify(corpus))
+        list(verify(CorpusBuild(corpus)))
     os.utime("d.xml")
     assert "Apollo 99" in (stages.build_passages(corpus) / "passages-00000.jsonl").read_text()
-    list(verify(corpus))
+    list(verify(CorpusBuild(corpus)))
 
 
 def test_damaged_passages_and_changed_sources_are_named_together(corpus):
     change(Path("d.xml"))
     change(Path("indexes/c/passages/passages-00000.jsonl"))
     with pytest.raises(IfqaError, match=r"as they were written: .*passages-00000\.jsonl; .*were built: .*d\.xml"):
-        list(verify(corpus))
+        list(verify(CorpusBuild(corpus)))

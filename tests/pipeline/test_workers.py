@@ -8,8 +8,8 @@ from outside_plugins import GOLD, PLUGINS, WORDS, corpus, experiment, five_quest
 from scored_experiments import benchmark
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline import asking, stages
-from ifqa.pipeline.counts import added, negated
+from ifqa.pipeline import chunk_runner, stages
+from ifqa.pipeline.chunk_runner import added, negated
 from ifqa.storage.artifacts import read_manifest
 from ifqa.workers.tasks import Workers
 
@@ -57,7 +57,7 @@ def _elsewhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def eleven(monkeypatch):
-    monkeypatch.setattr(asking, "SEARCHED", 2)
+    monkeypatch.setattr(chunk_runner, "SEARCHED", 2)
     benchmark(*map(question, range(11)))
     outside("import time\n", PLUGINS, MORE)
     corpus('retriever = "outside_of_stages:Slow"')

@@ -9,12 +9,12 @@ import pytest
 from openai_server import Reply, error, serving
 
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.llms.openai import OpenAI
 from ifqa.pipeline import stages
 from ifqa.pipeline.check import check
-from ifqa.pipeline.opening import Session, open_reader
+from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.reading.llm import Llm
 from ifqa.records import Passage, Question
@@ -285,7 +285,7 @@ def test_demonstrations_of_the_other_family_are_refused(tmp_path, monkeypatch):
         'benchmark = "ifqa"\nsplit = "full-dev"\n[reader]\nname = "llm"\ndemos = "sample"\n[llm]\nmodel = "gpt-4o-mini"\n'
     )
     with pytest.raises(IfqaError, match="shows demonstrations of ifqa/few and may not be tested on ifqa/full"):
-        open_reader(load_experiment("x"), Session())
+        _ = System(load_experiment("x")).reader
 
 
 def test_genread_is_retrieved_scored_and_read(tmp_path):

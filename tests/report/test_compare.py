@@ -7,10 +7,10 @@ from answered import run_answers, write_answers
 from scored_experiments import benchmark, ctxs, scored, write
 
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
-from ifqa.pipeline.upstream import questions_of
+from ifqa.pipeline.run import Run
 from ifqa.plugins import open_benchmark
 from ifqa.report.compare import comparison, comparisons
 from ifqa.report.sanitize import drawn
@@ -53,7 +53,7 @@ def test_an_experiment_differs_from_itself_in_nothing(two):
 
 def test_the_largest_differences_come_first_and_are_real(two):
     found = comparison(*two, "EM", 10).largest
-    assert [question for question, _, _ in found] == questions_of(two[0])[10:20]
+    assert [question for question, _, _ in found] == Run(two[0]).questions[10:20]
     assert all((row["EM"], other["EM"]) == (1.0, 0.0) for _, row, other in found)
 
 

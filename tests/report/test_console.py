@@ -16,7 +16,7 @@ from ifqa.report.answers import answer_json, show_answer
 from ifqa.report.console import list_json, show_list, show_scores, show_variants
 from ifqa.report.sanitize import mark_parts
 from ifqa.report.scores import Scores, interval_of, scores_of
-from ifqa.scoring.declared import Declared
+from ifqa.scoring.scheme import Declared
 
 
 def shown(markup):

@@ -4,11 +4,12 @@ import pytest
 from answered import run_answers
 
 from ifqa.benchmarks.sample import Sample
-from ifqa.pipeline.upstream import answers_of
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import answers_of
 from ifqa.protocols import Measure, SetMeasure
 from ifqa.report.console import choose, kind_of, show_examples
-from ifqa.scoring.declared import Declared
 from ifqa.scoring.measures.exact_match import EM
+from ifqa.scoring.scheme import Declared
 
 BY = Declared((EM,))
 
@@ -63,6 +64,6 @@ def test_examples_are_marked_and_wrapped_to_the_terminals_width(tmp_path, monkey
 def test_answers_of_some_questions_are_those_of_all(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     experiment = run_answers("some", range(20))
-    every = list(answers_of(experiment))
+    every = list(answers_of(experiment, Run(experiment).questions))
     chosen = {every[3].question.id: "", every[50].question.id: ""}
-    assert list(answers_of(experiment, chosen)) == [every[3], every[50]]
+    assert list(answers_of(experiment, Run(experiment).questions, chosen)) == [every[3], every[50]]

@@ -15,7 +15,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.qrels import read_qrels
 from ifqa.formats.runs import read_run
 from ifqa.pipeline import stages
-from ifqa.pipeline.upstream import questions_of
+from ifqa.pipeline.run import Run
 from ifqa.report.experiment_pages import export, exported, pages
 from ifqa.report.publish import publish
 from ifqa.report.results import Result, gather
@@ -162,7 +162,7 @@ def searched():
     stages.build_passages(load_corpus("gold"))
     ids = [passage.id for passage in PassageStore(Path("indexes/gold/passages"))]
     lines = []
-    for number, question in enumerate(questions_of(experiment)):
+    for number, question in enumerate(Run(experiment).questions):
         found = dict.fromkeys(ids[(number + step) % len(ids)] for step in range(0, 12, 3))
         lines += [f"{question.id} Q0 {name} 1 {-rank} t\n" for rank, name in enumerate(found)]
     Path("other.trec").write_text("".join(lines))

@@ -10,7 +10,7 @@ from answered import run_answers, write_answers
 from scored_experiments import benchmark, scored
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.report import results

@@ -10,11 +10,12 @@ from scored_experiments import benchmark, ctxs, scored, write
 
 from ifqa.benchmarks.ifqa import IfQA
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.how import Calculation, How, Term
 from ifqa.pipeline import stages
-from ifqa.pipeline.upstream import questions_of, steps_of
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.stage_inputs import steps_of
 from ifqa.report.question_browser import answer_spans, browse, cut
 from ifqa.scoring.measures.has_answer import has_answer
 from ifqa.storage.files import read_jsonl, write_jsonl
@@ -230,4 +231,4 @@ def test_searches_that_are_not_as_ifqa_writes_them_are_refused(line, tmp_path, m
     write("experiments/mine.toml", f'benchmark = "ifqa"\nsplit = "full-dev"\n[retriever]\n{found}\n')
     mine = load_experiment("mine")
     with pytest.raises(IfqaError, match=r"steps\.jsonl"):
-        list(steps_of(mine, questions_of(mine)))
+        list(steps_of(mine, Run(mine).questions))

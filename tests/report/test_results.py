@@ -8,7 +8,7 @@ import pytest
 from answered import run_answers, write_answers
 
 from ifqa.config.experiment import load_experiment
-from ifqa.config.variants import override
+from ifqa.config.overrides import override
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.plugins import load

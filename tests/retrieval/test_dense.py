@@ -15,7 +15,7 @@ from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run
 from ifqa.identities import gold_id
 from ifqa.pipeline import stages
-from ifqa.pipeline.opening import Session, open_retriever
+from ifqa.pipeline.system import System
 from ifqa.records import Passage, Question
 from ifqa.retrieval.dense import Dense
 from ifqa.retrieval.vectors import encode
@@ -112,7 +112,7 @@ def test_a_flat_faiss_index_ranks_alike_with_and_without_vectors():
 
 def test_a_search_uses_the_settings_of_the_build():
     build(query_prefix="other: ", passage_prefix="", max_tokens=6)
-    facts = open_retriever(experiment(), Session()).encoder.facts
+    facts = System(experiment()).retriever.encoder.facts
     assert (facts["query_prefix"], facts["passage_prefix"], facts["max_tokens"]) == ("other: ", "", 6)
     agree(found(), by_hand(query_prefix="other: ", passage_prefix="", max_tokens=6))
 
@@ -163,8 +163,8 @@ def test_a_model_of_one_family_is_refused_on_the_other(place):
     Path(place).write_text(json.dumps({"family": "ifqa/few", "sources": sources}))
     build(model="model" if place.startswith("model") else "dpr/ctx_encoder")
     with pytest.raises(IfqaError, match="'dense' was trained on ifqa/few and may not be tested on ifqa/full"):
-        open_retriever(experiment("full-dev"), Session())
-    assert open_retriever(experiment("few-dev"), Session()).family == "ifqa/few"
+        _ = System(experiment("full-dev")).retriever
+    assert System(experiment("few-dev")).retriever.family == "ifqa/few"
 
 
 @pytest.mark.parametrize("name", ["dense", "fusion"])

@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ifqa.config.experiment import load_experiment, parse_experiment, retriever_tables
-from ifqa.config.variants import override, write_resolved
+from ifqa.config.overrides import override, write_resolved
 from ifqa.errors import IfqaError
-from ifqa.pipeline.opening import Session, open_retriever
+from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval.fusing import best, by_rank, by_score
@@ -137,7 +137,7 @@ NESTED = tables(
 
 
 def test_each_part_is_asked_with_its_own_depth_and_query_in_order():
-    retriever = open_retriever(parse_experiment("x", NESTED, "x.toml"), Session())
+    retriever = System(parse_experiment("x", NESTED, "x.toml")).retriever
     ((*hits,),) = retriever.search([Question("q", "If it rained, who would come?")], 3)
     texts = [text.rstrip("?., ").lower() for text, _ in ASKED]
     assert texts == ["it rained", "if it rained, who would come", "who would come"]
@@ -205,5 +205,5 @@ def test_empty_rankings_fuse_to_nothing_and_k_zero_is_refused(method):
 )
 def test_wrong_fusion_settings_are_refused_in_one_line(retriever, message):
     with pytest.raises(IfqaError, match=message) as caught:
-        open_retriever(parse_experiment("x", tables(**retriever), "x.toml"), Session())
+        _ = System(parse_experiment("x", tables(**retriever), "x.toml")).retriever
     assert "\n" not in str(caught.value)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.models.hub import encoder_folder
-from ifqa.pipeline.opening import refuse_other_families
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.system import refuse_other_families
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.matching import FEATURES, asked, features, weigher, words
@@ -132,4 +133,4 @@ def test_the_shipped_weights_are_refused_on_the_other_family():
     assert Ranker.trained() == read_model("ifqa").family == "ifqa/full"
     tables = {"benchmark": "ifqa", "split": "few-dev", "corpus": "sample", "retriever": {"name": "ranker"}}
     with pytest.raises(IfqaError, match="was trained on ifqa/full"):
-        refuse_other_families(parse_experiment("mine", tables, "mine.toml"))
+        refuse_other_families(Run(parse_experiment("mine", tables, "mine.toml")))

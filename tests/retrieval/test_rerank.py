@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
-from ifqa.pipeline.opening import Session, open_retriever
+from ifqa.pipeline.system import System
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval import cross_encoder
@@ -164,11 +164,11 @@ def test_the_shipped_adapter_is_small_and_refuses_the_other_family(tmp_path, mon
     assert sum(path.stat().st_size for path in folder.iterdir()) < 4_000_000
     monkeypatch.chdir(tmp_path)
     tables = {"benchmark": "ifqa", "retriever": {"name": "rerank", "parts": [{"name": "gold"}], "device": "cpu"}}
-    assert open_retriever(parse_experiment("mine", tables | {"split": "full-dev"}, "mine.toml"), Session())
+    assert System(parse_experiment("mine", tables | {"split": "full-dev"}, "mine.toml")).retriever
     with pytest.raises(
         IfqaError, match="retriever 'rerank' was trained on ifqa/full and may not be tested on ifqa/few"
     ):
-        open_retriever(parse_experiment("mine", tables | {"split": "few-dev"}, "mine.toml"), Session())
+        _ = System(parse_experiment("mine", tables | {"split": "few-dev"}, "mine.toml")).retriever
 
 
 def test_a_pair_scores_the_same_alone_and_in_a_batch():

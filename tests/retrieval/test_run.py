@@ -9,8 +9,9 @@ import pytest
 from ifqa.config.experiment import parse_experiment
 from ifqa.errors import IfqaError
 from ifqa.formats.ctxs import write_ctxs
+from ifqa.pipeline import run as pipeline_run
 from ifqa.pipeline import stages
-from ifqa.pipeline.upstream import passages_of, questions_of, rankings_of
+from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.run import Run
 
@@ -90,7 +91,7 @@ def experiment(path, split="dev", k=2):
 
 def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    questions = questions_of(experiment("x.json"))
+    questions = pipeline_run.Run(experiment("x.json")).questions
     entries = [
         {
             "question": question.text,
@@ -117,7 +118,7 @@ def test_written_ctxs_are_retrieved_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gold = replace(experiment("x.json"), retriever={"name": "gold", "k": 2})
     stages.retrieve(gold)
-    questions = questions_of(gold)
+    questions = pipeline_run.Run(gold).questions
     rankings = list(rankings_of(gold, questions))
     write_ctxs(tmp_path / "x.json", questions, rankings, passages_of(gold, rankings))
     run = (gold.folder / "retrieve/run.trec").read_text()

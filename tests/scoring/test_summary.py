@@ -9,7 +9,7 @@ from ifqa.protocols import Measure, SetMeasure, Subset
 from ifqa.records import Prediction, Question
 from ifqa.scoring import summary
 from ifqa.scoring.collected import Collected, summarise
-from ifqa.scoring.declared import Declared, defaults
+from ifqa.scoring.scheme import Declared, defaults
 from ifqa.scoring.statistics import mean_interval
 
 QUESTIONS = [

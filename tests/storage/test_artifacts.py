@@ -144,11 +144,11 @@ def test_a_lock_may_be_taken_again_by_its_own_process(tmp_path):
 def test_only_an_artifact_of_the_same_inputs_is_taken_over(tmp_path):
     base, folder = tmp_path / "base" / "a", tmp_path / "variant" / "a"
     make(base)
-    with artifacts.make(folder, lambda: INPUTS, [base]) as draft:
+    with artifacts.Artifact(folder).make(lambda: INPUTS, others=[base]) as draft:
         assert draft is None
     assert artifacts.is_made(folder, INPUTS)
     assert (folder / "rows.jsonl").read_text() == (base / "rows.jsonl").read_text()
-    assert not artifacts.take_over(tmp_path / "variant" / "b", {"stage": "other"}, [base])
+    assert not artifacts.Artifact(tmp_path / "variant" / "b").copy({"stage": "other"}, [base])
 
 
 def test_a_whole_artifact_is_not_made_again(tmp_path):
@@ -350,7 +350,7 @@ def test_only_listed_files_are_an_artifacts_own(tmp_path):
 def test_foreign_files_are_not_taken_over(tmp_path):
     make(tmp_path / "base" / "a")
     (tmp_path / "base" / "a" / "notes.txt").write_text("mine")
-    assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+    assert artifacts.Artifact(tmp_path / "variant" / "a").copy(INPUTS, [tmp_path / "base" / "a"])
     assert {path.name for path in (tmp_path / "variant" / "a").iterdir()} == {"rows.jsonl", "manifest.json"}
 
 
@@ -364,7 +364,7 @@ def test_a_finished_stage_is_taken_over_from_a_locked_folder(tmp_path):
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "in\n"
-        assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+        assert artifacts.Artifact(tmp_path / "variant" / "a").copy(INPUTS, [tmp_path / "base" / "a"])
         other.kill()
     assert artifacts.is_made(tmp_path / "variant" / "a", INPUTS)
 
@@ -374,8 +374,8 @@ def test_an_artifact_with_a_broken_manifest_is_passed_over(tmp_path, capsys):
         make(tmp_path / name / "a")
     (tmp_path / "broken" / "a" / "manifest.json").write_text("{")
     others = [tmp_path / "broken" / "a", tmp_path / "whole" / "a"]
-    assert not artifacts.take_over(tmp_path / "variant" / "a", INPUTS, others[:1])
-    assert artifacts.take_over(tmp_path / "variant" / "a", INPUTS, others)
+    assert not artifacts.Artifact(tmp_path / "variant" / "a").copy(INPUTS, others[:1])
+    assert artifacts.Artifact(tmp_path / "variant" / "a").copy(INPUTS, others)
     assert "not taken over from broken: " in capsys.readouterr().err
 
 
@@ -389,5 +389,5 @@ def test_an_artifact_replaced_during_the_copy_is_not_taken_over(tmp_path, monkey
             make(tmp_path / "base" / "a", {"stage": "other"}, rows=4)
 
     monkeypatch.setattr(artifacts.shutil, "copy2", copy_and_replace)
-    assert not artifacts.take_over(tmp_path / "variant" / "a", INPUTS, [tmp_path / "base" / "a"])
+    assert not artifacts.Artifact(tmp_path / "variant" / "a").copy(INPUTS, [tmp_path / "base" / "a"])
     assert not (tmp_path / "variant" / "a").exists()

@@ -14,7 +14,7 @@ import torch
 
 from ifqa.errors import IfqaError
 from ifqa.identities import gold_id
-from ifqa.pipeline.opening import Session, open_reader
+from ifqa.pipeline.system import System
 from ifqa.plugins import open_benchmark
 from ifqa.reading.fid import Fid
 from ifqa.reading.t5.checkpoint import open_checkpoint
@@ -209,7 +209,7 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path
     reader = {"name": "fid", "checkpoint": str(tmp_path / "made")}
     experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "few-dev", "reader": reader}, "x")
     with pytest.raises(IfqaError, match="trained on ifqa/full and may not be tested on ifqa/few"):
-        open_reader(experiment, Session())
+        _ = System(experiment).reader
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import tiny_t5
 import torch
 
 from ifqa.errors import IfqaError
-from ifqa.pipeline.opening import Session, open_reader
+from ifqa.pipeline.system import System
 from ifqa.reading.rag import Rag, learnt
 from ifqa.reading.t5.checkpoint import open_checkpoint
 from ifqa.reading.t5.text import Conventions
@@ -168,7 +168,7 @@ def test_a_finished_training_is_kept_and_the_other_family_refused(tmp_path: Path
     reader = {"name": "rag", "checkpoint": str(made)}
     experiment = parse_experiment("x", {"benchmark": "ifqa", "split": "few-dev", "reader": reader}, "x")
     with pytest.raises(IfqaError, match="trained on ifqa/full and may not be tested on ifqa/few"):
-        open_reader(experiment, Session())
+        _ = System(experiment).reader
 
 
 def test_an_included_gold_passage_gets_the_score_of_the_one_it_replaces(start: str) -> None:

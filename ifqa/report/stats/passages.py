@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ifqa.config.corpus import Corpus
 from ifqa.corpus.store import shards_of
 from ifqa.errors import IfqaError
-from ifqa.pipeline.provenance import up_to_date_passages
+from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import Question
 from ifqa.report.plots import check_figure, save, without_formulas
@@ -41,7 +41,7 @@ def measure(corpus: Corpus, questions_by_split: Mapping[str, Sequence[Question]]
         IfqaError: the passages are not built, damaged or out of date, or a line is no passage (named as file:line).
     """
     folder, command = corpus.folder / "passages", f"ifqa passages {corpus.name}"
-    recorded = up_to_date_passages(corpus)["record"]["passages"]
+    recorded = CorpusBuild(corpus).passages["record"]["passages"]
     paths = list(shards_of(folder).values())
     texts = (text for split in questions_by_split.values() for question in split for text in question.gold_passages)
     golds = tuple(dict.fromkeys(texts))

@@ -11,7 +11,7 @@ from ifqa.errors import IfqaError
 from ifqa.plugins import open_benchmark
 from ifqa.records import Prediction
 from ifqa.scoring.collected import summarise
-from ifqa.scoring.declared import declared
+from ifqa.scoring.scheme import declared
 from ifqa.scoring.summary import row
 from ifqa.storage.resources import BUNDLED
 

@@ -14,8 +14,9 @@ from transformers import AutoModelForCausalLM
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
 from ifqa.models.causal import Found, find
-from ifqa.pipeline import opening
-from ifqa.pipeline.opening import Session, open_reader, refuse_other_families
+from ifqa.pipeline import system as opening
+from ifqa.pipeline.run import Run
+from ifqa.pipeline.system import System, refuse_other_families
 from ifqa.plugins import open_benchmark
 from ifqa.prompting.prompts import load_prompt
 from ifqa.reading.llm import Llm
@@ -258,14 +259,14 @@ def test_an_adapter_is_not_tested_or_tuned_on_the_other_family(
     few, full = (parse_experiment("x", tables | {"split": split}, "x", tmp_path) for split in ("few-dev", "full-dev"))
     said = "language model 'hf' was trained on ifqa/full and may not be tested on ifqa/few"
     with pytest.raises(IfqaError, match=said):
-        refuse_other_families(few)
+        refuse_other_families(Run(few))
     with pytest.raises(IfqaError, match=said):
-        open_reader(few, Session())
-    refuse_other_families(full)
-    assert open_reader(full, Session()).trained_on == {"ab"}
+        _ = System(few).reader
+    refuse_other_families(Run(full))
+    assert System(full).reader.trained_on == {"ab"}
     monkeypatch.setattr(opening, "sha256", lambda path: "ab")
     monkeypatch.setattr(type(open_benchmark("ifqa", tmp_path)), "files", lambda *_: [Path("train.json")])
-    assert opening.was_trained_on(open_reader(full, Session()), full)
+    assert opening.was_trained_on(System(full).reader, Run(full))
     with pytest.raises(IfqaError, match="was tuned on ifqa/full and may not be tuned further on ifqa/few"):
         trainer.train(Material(QUESTIONS, RANKINGS, "ifqa/few"), tmp_path / "new", model=str(whole["sft"]))
 

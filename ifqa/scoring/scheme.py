@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ifqa.errors import IfqaError
-from ifqa.plugins import load_measure, open_benchmark
+from ifqa.plugins import Plugins, load_measure
 from ifqa.protocols import AnyMeasure, ColumnMeasure, Measure, RankingMeasure, SetMeasure, Subset
 from ifqa.records import Question
 from ifqa.scoring.measures.answer_recall import ANSWER
@@ -135,20 +135,22 @@ def defaults() -> Declared:
     return Declared((EM, F1, CONTAINS, *CONFIDENCE, GOLD_ANY, GOLD_ALL, ANSWER), (NUMERIC, OTHER))
 
 
-def declared(benchmark: str, more: Sequence[str] = (), root: Path = Path(), split: str = "") -> Declared:
+def declared(
+    name: str, more: Sequence[str] = (), root: Path = Path(), split: str = "", plugins: Plugins | None = None
+) -> Declared:
     """What a benchmark declares for a split, and the measures `more`, named or as "my_module:MEASURE"; files lie below `root`.
 
     Raises:
         IfqaError: there is no such benchmark or measure, or two would have the same name.
     """
-    source = open_benchmark(benchmark, root)
-    own, usual = source.measures, defaults()
-    measures = (*(own or usual.measures), *map(load_measure, more))
-    own_subsets, groups = source.parts(split)
+    benchmark = (plugins or Plugins(root)).benchmark(name)
+    own, usual = benchmark.measures, defaults()
+    measures = (*(own or usual.measures), *(load_measure(measure, root) for measure in more))
+    own_subsets, groups = benchmark.parts(split)
     subsets = tuple(own_subsets if own or own_subsets else usual.subsets)
-    _check(benchmark, "measure", [one.name for one in measures])
-    _check(benchmark, "measure", [one.name for one in measures if not isinstance(one, RankingMeasure)], _TAKEN)
-    _check(benchmark, "subset", [one.name for one in subsets], {GOLD_READ, MACRO})
+    _check(name, "measure", [one.name for one in measures])
+    _check(name, "measure", [one.name for one in measures if not isinstance(one, RankingMeasure)], _TAKEN)
+    _check(name, "subset", [one.name for one in subsets], {GOLD_READ, MACRO})
     return Declared(measures, subsets, groups)
 
 

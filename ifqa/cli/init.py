@@ -4,7 +4,7 @@ from pathlib import Path
 
 import tomli_w
 
-from ifqa.config.names import bases, experiment_name
+from ifqa.config.experiment import bases, experiment_name
 from ifqa.corpus.documents.folder import existing
 from ifqa.errors import IfqaError
 from ifqa.storage.files import create, write

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from ifqa.cli.init import files_of, start
 from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import load_experiment
-from ifqa.config.start import files_of, start
 from ifqa.corpus.sources import blocks
 from ifqa.errors import IfqaError
-from ifqa.pipeline.upstream import questions_of, sources_of
-from ifqa.scoring.declared import declared
+from ifqa.pipeline.run import CorpusBuild, Run
+from ifqa.scoring.scheme import declared
 
 
 @pytest.fixture(autouse=True)
@@ -22,9 +22,9 @@ def test_what_is_written_fits_together():
     """docs/scoring.md runs it."""
     assert [str(path) for path in start("trial")] == list(files_of("trial"))
     experiment = load_experiment("trial")
-    questions = questions_of(experiment)
+    questions = Run(experiment).questions
     assert (len(questions), experiment.indexes) == (3, ["bm25"])
-    articles = [one.text for block in blocks(sources_of(load_corpus("trial"))[0]) for one in block.content]
+    articles = [one.text for block in blocks(CorpusBuild(load_corpus("trial")).sources[0]) for one in block.content]
     assert all(any(gold in text for text in articles) for one in questions for gold in one.gold_passages)
     by = declared("file", split=experiment.split)
     assert ({one.name for one in by.subsets} >= {"one passage", "computed"}, by.groups) == (True, "group")
@@ -36,8 +36,8 @@ def test_a_folder_of_documents_becomes_the_corpus():
     docs = Path('a "b" NAME')
     assert [str(path) for path in start("trial", docs)] == list(files_of("trial", docs))
     experiment = load_experiment("trial")
-    assert (len(questions_of(experiment)), experiment.indexes) == (1, ["bm25"])
-    [block] = blocks(sources_of(load_corpus("trial"))[0])
+    assert (len(Run(experiment).questions), experiment.indexes) == (1, ["bm25"])
+    [block] = blocks(CorpusBuild(load_corpus("trial")).sources[0])
     assert [file.name for file in block.content.files] == ["mill.md"]
 
 

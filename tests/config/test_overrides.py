@@ -6,12 +6,11 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ifqa.config.experiment import load_experiment, parse_experiment
-from ifqa.config.variants import as_tables, changed_in_base, override, write_resolved
+from ifqa.config.overrides import as_tables, override, write_resolved
 from ifqa.errors import IfqaError
 from ifqa.storage.resources import list_resources
 
@@ -94,24 +93,12 @@ def test_only_what_makes_a_difference_is_in_the_name():
     assert override(base(), {"limit": 3, "split": "dev", "reader.passages": 7}).name == "x+limit=3"
 
 
-def test_a_variant_changed_back_has_the_settings_and_relatives_of_its_base():
+def test_a_variant_changed_back_has_the_settings_of_its_base():
     there = override(base(), {"k": 5, "retriever.query": "question"})
     back = override(there, {"k": 20, "retriever.query": "names"})
     assert "query" not in there.retriever
     assert replace(back, name="x") == base()
     assert back.name == "x+k=5+retriever.query=question+k=20+retriever.query=names"
-    assert base().folder / "retrieve" in back.relatives("retrieve")
-
-
-def test_relatives_are_the_nearest_first_and_a_base_has_none():
-    variant = override(override(base(), {"k": 5, "limit": 3}), {"seed": 7})
-    assert [path.as_posix() for path in variant.relatives("score")] == [
-        "experiments/x+k=5+limit=3/score",
-        "experiments/x+k=5/score",
-        "experiments/x/score",
-    ]
-    assert base().relatives("score") == []
-    assert (variant.variant, base().variant) == (True, False)
 
 
 def test_another_retriever_keeps_only_the_number_of_passages():
@@ -247,8 +234,7 @@ def test_a_variant_that_is_written_is_loaded_by_its_name_as_it_is(changes):
     else:
         write_resolved(variant)
         assert load_experiment(variant.name) == variant
-        assert variant.relatives("read")[-1] == Path("experiments/x/read")
-        assert len(variant.relatives("read")) <= len(changes)
+        assert variant.variant
 
 
 @given(names, names)
@@ -291,38 +277,6 @@ def test_a_variant_is_written_again_only_if_it_differs():
     file.write_text(written.replace("k = 5", "k = 6"))
     write_resolved(override(base(), {"k": 5}))
     assert file.read_text() == written
-
-
-def written(tables=OPEN, **more):
-    """An experiment that is saved as experiments/x.toml."""
-    Path("experiments").mkdir(exist_ok=True)
-    Path("experiments/x.toml").write_text(tomli_w.dumps(tables | more))
-    return load_experiment("x")
-
-
-@pytest.mark.parametrize(
-    ("tables", "changes"),
-    [
-        (OPEN, {"k": 5}),
-        (OPEN, {"retriever": "gold", "reader": "none"}),
-        (OPEN, {"reader": "llm", "llm.model": "m", "llm.max_cost": 3.0}),
-        (OPEN, {"retriever.query": "question", "limit": 3, "seed": 1}),
-        (CLOSED, {"llm.name": "hf", "llm.model": "n"}),
-        (CLOSED, {"retriever": "bm25", "corpus": "sample"}),
-        (OPEN | {"retriever": {"name": "fusion", "k": 9}}, {"k": 4}),
-    ],
-)
-def test_a_variant_differs_from_an_unchanged_base_in_nothing_else(tables, changes):
-    assert changed_in_base(override(written(tables), changes)) == []
-
-
-def test_a_variant_names_what_its_base_has_changed_since():
-    variant = override(written(), {"k": 5})
-    written(seed=3, about="new", reader=OPEN["reader"] | {"passages": 2})
-    assert changed_in_base(variant) == ["reader.passages", "seed"]
-    assert changed_in_base(load_experiment("x")) == []
-    Path("experiments/x.toml").unlink()
-    assert changed_in_base(variant) == []
 
 
 def test_a_model_on_this_machine_is_asked_here_unless_a_server_is_named(tmp_path):

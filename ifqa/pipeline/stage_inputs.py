@@ -1,4 +1,4 @@
-"""What stages load: questions, sources, and the files of earlier stages."""
+"""The files of earlier stages: rankings and their steps, passages, predictions."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
@@ -6,96 +6,21 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar, cast
 
-from ifqa.config.corpus import Corpus
 from ifqa.config.experiment import Experiment
-from ifqa.corpus import sources
 from ifqa.corpus.id_index import PassageFile
-from ifqa.corpus.sources import Source
 from ifqa.corpus.store import PassageStore, Store, fetch_each
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import each_ranking
-from ifqa.pipeline.explained import how_in, steps_in
-from ifqa.plugins import open_benchmark
+from ifqa.pipeline.validation import how_in, steps_in
 from ifqa.records import Answer, Hit, Passage, Prediction, Question, Step
-from ifqa.retrieval.queries import rewrite
-from ifqa.settings import is_share, with_fractions
+from ifqa.settings import is_share
 from ifqa.storage.artifacts import files_of
 from ifqa.storage.files import field, json_line, read_jsonl
-from ifqa.storage.resources import find_resource
 
 _T = TypeVar("_T")
 _AT_ONCE = 32  # rankings whose passages are looked up together
 _KEYS = tuple(one.name for one in fields(Prediction))
 _LATER = ("how", "confidence", "candidate")  # keys that older files lack
-
-
-def questions_of(experiment: Experiment) -> list[Question]:
-    """The experiment's questions, in the benchmark's order.
-
-    Raises:
-        IfqaError: the split's file is missing or wrong, or a question that the experiment names is not in it.
-    """
-    questions = open_benchmark(experiment.benchmark, experiment.root).questions(experiment.split)
-    if missing := set(experiment.questions) - {question.id for question in questions}:
-        raise IfqaError(
-            f"experiment {experiment.name}: {experiment.benchmark} {experiment.split} has no question {min(missing)!r}; "
-            "its ids are as ifqa/full-dev/17"
-        )
-    if experiment.questions:
-        questions = [question for question in questions if question.id in set(experiment.questions)]
-    return questions[: experiment.limit or None]
-
-
-def split_size(experiment: Experiment) -> int:
-    """How many questions the experiment's split has; the experiment may ask fewer."""
-    return len(questions_of(replace(experiment, limit=0, questions=())))
-
-
-def queries_of(experiment: Experiment, questions: Sequence[Question]) -> list[Question]:
-    """The questions as the experiment's retriever gets them, rewritten by its setting `query`."""
-    assert experiment.retriever is not None
-    return rewrite(questions, experiment.retriever.get("query", "question"))
-
-
-def sources_of(corpus: Corpus) -> list[Source]:
-    """A corpus's sources, checked, with paths below its root; a source of format "gold" with its splits' questions.
-
-    Raises:
-        IfqaError: a format or a setting is wrong, or a file or split of a source is not there.
-    """
-    found = [
-        Source(**{**source, "path": _below(corpus.root, source["path"])}) if _is_relative(source) else source
-        for source in corpus.sources
-    ]
-    sources.check(found)
-    return [_with_questions(_read_as_settings(source), corpus.root) for source in found]
-
-
-def _read_as_settings(source: Source) -> Source:
-    return cast(Source, with_fractions(sources.FORMATS[source["format"]], source))
-
-
-def _is_relative(source: Source) -> bool:
-    path = source.get("path")
-    return isinstance(path, str) and path != sources.PIPE and not Path(path).is_absolute()
-
-
-def _below(root: Path, path: str) -> str:
-    """The file that `find_resource` finds, otherwise `root / path`; `path` unchanged if the root is the working directory."""
-    return path if root == Path() else str(find_resource(path, root) or root / path)
-
-
-def _with_questions(source: Source, root: Path) -> Source:
-    if source["format"] != "gold":
-        return source
-    benchmark = open_benchmark(source["benchmark"], root)
-    if not source["splits"]:
-        known = ", ".join(benchmark.splits)
-        raise IfqaError(
-            "'gold' source: setting 'splits': wanted at least one split"
-            f" of {source['benchmark']}{f' ({known})' if known else ''}, found an empty list"
-        )
-    return {**source, "questions": [benchmark.questions(split) for split in source["splits"]]}
 
 
 def rankings_of(experiment: Experiment, questions: Sequence[Question]) -> Iterator[list[Hit]]:
@@ -248,9 +173,8 @@ def answer_of(question: Question, prediction: Prediction, evidence: Iterable[Pas
     return Answer(question, prediction.answer, tuple(evidence), *more)
 
 
-def answers_of(experiment: Experiment, only: Collection[str] = ()) -> Iterator[Answer]:
+def answers_of(experiment: Experiment, questions: Sequence[Question], only: Collection[str] = ()) -> Iterator[Answer]:
     """The answer to each question, or to those whose ids are in `only`, with its passages and the steps of their retrieval."""
-    questions = questions_of(experiment)
     each = zip(questions, predictions_of(experiment, questions), steps_of(experiment, questions), strict=True)
     chosen = [(one, said, steps) for one, said, steps in each if not only or one.id in only]
     evidence = passages_of(experiment, ([Hit(one, 0.0) for one in said.passage_ids] for _, said, _ in chosen))

@@ -7,16 +7,14 @@ all settings.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, TypedDict
 
 from ifqa.config.expected import expected_tables
-from ifqa.config.experiment import Experiment, load_experiment, parse_experiment
-from ifqa.config.names import bases, changed_keys
+from ifqa.config.experiment import Experiment, parse_experiment
 from ifqa.errors import IfqaError, unknown
 from ifqa.models.causal import runs_here
-from ifqa.plugins import load
 from ifqa.storage.files import create, write
 
 
@@ -81,7 +79,7 @@ def override(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
     if changed == experiment:
         return experiment
     _refuse_unasked(changed, changes)
-    silent = {f"llm.{key}" for key in load("llm", changed.llm["name"]).not_identity} if changed.llm else set()
+    silent = {f"llm.{key}" for key in changed.plugins.llm(changed.llm["name"]).not_identity} if changed.llm else set()
     telling = [key for key in sorted(changes) if key not in silent and _tells(experiment, changes, key, changed)]
     if not telling:
         return changed
@@ -146,56 +144,15 @@ def _changed(experiment: Experiment, changes: Mapping[str, object]) -> Experimen
         }
     if tables.get("reader") and not tables["reader"].get("passages") and "reader.passages" not in changes:
         tables["reader"] = {key: value for key, value in tables["reader"].items() if key != "passages"}
-    return parse_experiment(experiment.name, tables, f"experiment {experiment.name}", experiment.root)
+    return parse_experiment(
+        experiment.name, tables, f"experiment {experiment.name}", experiment.root, experiment.plugins
+    )
 
 
 def _is_local(llm: Mapping[str, object], experiment: Experiment) -> bool:
     """Whether a model that a flag names runs in this process: it is on this machine, and no server is named."""
     asked = llm.get("name", "openai") == "openai" and not llm.get("base_url")
     return asked and runs_here(str(llm["model"]), experiment.root)
-
-
-def changed_in_base(variant: Experiment) -> list[str]:
-    """The settings beside those in its name in which a variant differs from its base, because the base was edited since.
-
-    Empty if the experiment is no variant, if its base is gone, or if the base no longer takes the changes.
-    """
-    if not (name := next(reversed(bases(variant.name, variant.root)), "")):
-        return []
-    named, mine = changed_keys(variant.name, name), as_tables(variant)
-    changes = {key: value for key in named if (value := _value(mine, key)) is not None}
-    try:
-        again = as_tables(override(load_experiment(name, variant.root), changes))
-    except IfqaError:
-        return []
-    silent = {"about", "table", "expected", *named, *(f"{kind}.{key}" for kind, key in _silent(variant))}
-    now, then = _flat(again), _flat(mine)
-    return sorted(key for key in now.keys() | then.keys() if now.get(key) != then.get(key) and key not in silent)
-
-
-def _value(tables: Mapping[str, Any], key: str) -> object:
-    """The value of a change in a variant's tables; None if they do not have it."""
-    section, _, setting = {"k": "retriever.k", "llm": "llm.name"}.get(key, key).partition(".")
-    found = tables.get(section)
-    if section in ("retriever", "reader", "llm"):
-        return found.get(setting or "name") if found else NO_READER if key == "reader" else None
-    return cast(object, found)
-
-
-def _flat(tables: Mapping[str, Any]) -> dict[str, object]:
-    """Tables of settings as "reader.passages" -> value."""
-    flat = {
-        f"{key}.{name}": one for key, table in tables.items() if isinstance(table, dict) for name, one in table.items()
-    }
-    return flat | {key: value for key, value in tables.items() if not isinstance(value, dict)}
-
-
-def _silent(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """The settings of an experiment's plugins that do not change results, as (section, setting)."""
-    kinds: tuple[Literal["retriever", "reader", "llm"], ...] = ("retriever", "reader", "llm")
-    for kind in kinds:
-        if table := as_tables(experiment).get(kind):
-            yield from ((kind, setting) for setting in load(kind, table["name"]).not_identity)
 
 
 def write_resolved(experiment: Experiment) -> None:

@@ -4,7 +4,6 @@ A chunk's answers do not depend on who gives them, and chunks are written in the
 for any number of workers, and an interrupted stage goes on after the last chunk that it wrote.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass
@@ -13,15 +12,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
 
-from ifqa.config.experiment import Experiment, retriever_tables
+from ifqa.config.experiment import Experiment, parse_experiment, retriever_tables
+from ifqa.config.overrides import as_tables
 from ifqa.corpus.store import fetch_each, made_line
 from ifqa.errors import IfqaError
 from ifqa.formats.runs import run_lines
-from ifqa.pipeline.counts import added, negated
-from ifqa.pipeline.opening import Session, say_label, was_trained_on
-from ifqa.pipeline.system import System
-from ifqa.pipeline.upstream import line_of, questions_of, rankings_of, stores_of
-from ifqa.plugins import load
+from ifqa.pipeline.run import ASKS, Run
+from ifqa.pipeline.stage_inputs import line_of, rankings_of, stores_of
+from ifqa.pipeline.system import Session, System, say_label, was_trained_on
 from ifqa.progress import bar, be_quiet, counted, say
 from ifqa.protocols import Advance, Learned, silent
 from ifqa.records import Hit, Passage, Question
@@ -36,7 +34,6 @@ Stage = Literal["retrieve", "read"]
 SEARCHED = 64  # questions in a chunk of a retriever; a reader has its own `chunk`
 RUN, PASSAGES, PREDICTIONS = "run.trec", "passages.jsonl", "predictions.jsonl"
 STEPS = "steps.jsonl"  # of a retriever that takes several: a line for each question
-_KIND: Mapping[Stage, Literal["retriever", "reader"]] = {"retrieve": "retriever", "read": "reader"}
 _DOING: Mapping[Stage, str] = {"retrieve": "searching", "read": "reading"}
 
 
@@ -68,7 +65,7 @@ class Given:
 
 def ask(
     draft: Draft,
-    experiment: Experiment,
+    run: Run,
     stage: Stage,
     session: Session | None,
     workers: Workers,
@@ -81,7 +78,7 @@ def ask(
 
     Args:
         draft: the artifact to fill.
-        experiment: the settings.
+        run: the experiment.
         stage: "retrieve" or "read".
         session: the budget and the language models.
         workers: who asks.
@@ -90,12 +87,13 @@ def ask(
     Raises:
         IfqaError: the retriever or reader cannot be opened or breaks its protocol, or a worker died twice.
     """
-    folder, questions = experiment.folder / stage, questions_of(experiment)
+    experiment, questions = run.experiment, run.questions
+    folder = experiment.folder / stage
     depth = experiment.reader["passages"] if experiment.reader and stage == "read" else 0
     rankings = (ranking[:depth] for ranking in rankings_of(experiment, questions)) if stage == "read" else iter(())
     if given:
         folder, questions, rankings = given.folder, list(given.questions), (list(one) for one in given.rankings)
-    size = SEARCHED if stage == "retrieve" else load("reader", _name(experiment, stage)).chunk
+    size = SEARCHED if stage == "retrieve" else run.plugins.reader(_name(experiment, stage)).chunk
     log = Chunks(draft.folder, (RUN, PASSAGES, STEPS, PREDICTIONS), _is_answered)
     total: dict[str, Any] = {}
     for facts in log.kept:
@@ -107,7 +105,7 @@ def ask(
     with bar(f"{_DOING[stage]} {experiment.name}", len(questions)) as advance:
         advance(done)
         chunks = _chunks(questions, rankings, done, size)
-        for asked in _asked(experiment, stage, chunks, len(questions) - done > size, session, workers, advance):
+        for asked in _asked(run, stage, chunks, len(questions) - done > size, session, workers, advance):
             if PASSAGES in asked.parts:
                 asked.parts[PASSAGES] = made.new(asked.parts[PASSAGES])
             log.add(asked.parts, asked.facts)
@@ -137,7 +135,7 @@ def _chunks(questions: Sequence[Question], rankings: Iterable[Sequence[Hit]], do
 
 
 def _asked(
-    experiment: Experiment,
+    run: Run,
     stage: Stage,
     chunks: Iterator[Chunk],
     several: bool,
@@ -146,17 +144,20 @@ def _asked(
     advance: Advance,
 ) -> Iterator[Asked]:
     """What each chunk gives, in their order."""
-    if model := bool(experiment.asks_llm(_KIND[stage])) and not workers.alone:
+    experiment = run.experiment
+    if model := bool(experiment.asks_llm(ASKS[stage])) and not workers.alone:
         say(
-            f"{experiment.name}: {_KIND[stage]} {_name(experiment, stage)!r} asks a language model, so this process alone "
+            f"{experiment.name}: {ASKS[stage]} {_name(experiment, stage)!r} asks a language model, so this process alone "
             "does it: its caps hold for one process; [llm] concurrency is how many requests it sends at once"
         )
     if model or workers.alone or (workers.engine == "local" and not several):
-        asker = Asker(experiment, stage, session)
+        asker = Asker(run, stage, session)
         for chunk in chunks:
             yield asker.ask(chunk, advance)
         return
-    tasks = (_Task(experiment, stage, Path.cwd(), chunk) for chunk in chunks)
+    root = experiment.root if workers.engine == "local" else experiment.root.absolute()
+    name, tables = experiment.name, as_tables(experiment)
+    tasks = (_Task(name, tables, root, stage, chunk) for chunk in chunks)
     uses_gpu = any("device" in table and table["device"] != "cpu" for table in _tables(experiment, stage))
     found = run_all(
         _ask_in_worker, tasks, workers=workers.number, engine=workers.engine, gpus=gpus() if uses_gpu else 0, name=str
@@ -177,9 +178,9 @@ def _asked(
 class Asker:
     """An experiment's retriever or reader, opened with the first chunk, and what it has used since the last chunk."""
 
-    def __init__(self, experiment: Experiment, stage: Stage, session: Session | None = None) -> None:
-        self._experiment, self._stage = experiment, stage
-        self._system = System(experiment, session)
+    def __init__(self, run: Run, stage: Stage, session: Session | None = None) -> None:
+        self._run, self._experiment, self._stage = run, run.experiment, stage
+        self._system = System(run, session)
         self._used: Mapping[str, Any] = {}
 
     def ask(self, chunk: Chunk, advance: Advance = silent) -> Asked:
@@ -240,16 +241,17 @@ class Asker:
 
     @cached_property
     def _trained_on_them(self) -> bool:
-        return was_trained_on(self._plugin, self._experiment)
+        return was_trained_on(self._plugin, self._run)
 
 
 @dataclass(frozen=True)
 class _Task:
-    """A chunk for a worker, and the working directory, which on another machine of a cluster must be there too."""
+    """A chunk for a worker, with the experiment; its root must be there on another machine of a cluster, too."""
 
-    experiment: Experiment
+    name: str
+    tables: dict[str, Any]
+    root: Path
     stage: Stage
-    place: Path
     chunk: Chunk
 
     def __str__(self) -> str:
@@ -257,17 +259,17 @@ class _Task:
         return f"{_DOING[self.stage]} the questions {first} to {last}"
 
 
-_opened: list[tuple[Experiment, Stage, Path, Asker]] = []  # by a worker process; at most one
+_opened: list[tuple[tuple[object, ...], Asker]] = []  # by a worker process; at most one
 
 
 def _ask_in_worker(task: _Task) -> Asked:
-    key = (task.experiment, task.stage, task.place)
-    if not _opened or _opened[0][:3] != key:
+    key = (task.name, task.tables, task.root, task.stage)
+    if not _opened or _opened[0][0] != key:
         _opened.clear()  # frees the memory first
         be_quiet(True)  # the command's own process speaks
-        os.chdir(task.place)
-        _opened.append((*key, Asker(task.experiment, task.stage)))
-    return _opened[0][3].ask(task.chunk)
+        experiment = parse_experiment(task.name, task.tables, f"experiment {task.name}", task.root)
+        _opened.append((key, Asker(Run(experiment), task.stage)))
+    return _opened[0][1].ask(task.chunk)
 
 
 class _Once:
@@ -300,3 +302,27 @@ def _tables(experiment: Experiment, stage: Stage) -> list[Mapping[str, object]]:
         return [experiment.reader_settings]
     assert experiment.retriever is not None
     return list(retriever_tables(experiment.retriever))
+
+
+def added(one: Any, other: Any) -> Any:
+    """Counts, added number by number in tables and lists; None if one is None (an unknown price); of texts the second."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {**one, **other, **{key: added(one[key], other[key]) for key in one if key in other}}
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
+        return [added(*pair) for pair in zip(one, other, strict=True)]
+    if _is_number(one) and _is_number(other):
+        return one + other
+    return None if one is None else other
+
+
+def negated(one: Any) -> Any:
+    """Counts with the opposite sign; anything else as it is."""
+    if isinstance(one, Mapping):
+        return {key: negated(value) for key, value in one.items()}
+    if isinstance(one, list | tuple):
+        return [negated(value) for value in one]
+    return -one if _is_number(one) else one
+
+
+def _is_number(one: Any) -> bool:
+    return isinstance(one, int | float) and not isinstance(one, bool)

@@ -7,7 +7,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Measure, RankingMeasure, SetMeasure
-from ifqa.scoring.declared import Declared, declared, defaults, joined
+from ifqa.scoring.scheme import Declared, declared, defaults, joined
 
 NOTHING = """
 from ifqa.protocols import Benchmark, Measure, RankingMeasure, Subset

@@ -1,0 +1,396 @@
+"""`Run`: an experiment with all that a command knows about it, each computed or read once and handed down.
+
+The `inputs` of a stage decide its reuse: settings, identities of input artifacts, code of the plugin. An artifact is identified
+by the hash of its own inputs, so a change shows in every later stage. Nothing is written here.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Literal, cast
+
+from ifqa.config.corpus import Corpus, build_settings, load_corpus
+from ifqa.config.experiment import Experiment, RetrieverSettings, bases, retriever_tables, search_settings
+from ifqa.corpus import blocks, sources
+from ifqa.corpus.shards import known_files
+from ifqa.corpus.sources import Known, Source
+from ifqa.corpus.store import PassageStore
+from ifqa.errors import IfqaError
+from ifqa.identities import questions_identity
+from ifqa.plugins import Plugins, accepted_arguments, code_of, file_of, settings_at
+from ifqa.protocols import Benchmark, Plugin
+from ifqa.records import Question
+from ifqa.retrieval import queries
+from ifqa.scoring import summary
+from ifqa.settings import settings_of, with_fractions
+from ifqa.storage.artifacts import Artifact, Manifest, identity
+from ifqa.storage.files import sha256
+from ifqa.storage.resources import find_resource
+
+Kind = Literal["retriever", "reader"]
+Stage = Literal["retrieve", "read", "score"]
+ASKS: Mapping[str, Kind] = {"retrieve": "retriever", "read": "reader"}  # the stages that may ask a language model
+
+
+class CorpusBuild:
+    """A corpus with what a command knows about its sources, its passages and its indexes, each read once."""
+
+    def __init__(self, corpus: Corpus, questions: Callable[[str, str], list[Question]] | None = None) -> None:
+        """`questions` gives those of a benchmark's split, for gold passages; by default they are read from the benchmark."""
+        self.corpus = corpus
+        self._questions = questions or (lambda name, split: corpus.plugins.benchmark(name).questions(split))
+        self._artifacts: dict[str, Artifact] = {}
+        self._inputs: dict[str, dict[str, object]] = {}
+
+    def artifact(self, part: str) -> Artifact:
+        """Its passages ("passages"), or one of its indexes."""
+        return self._artifacts.setdefault(part, Artifact(self.corpus.folder / part))
+
+    @cached_property
+    def sources(self) -> list[Source]:
+        """Its sources, checked, with paths below its root; a source of format "gold" with its splits' questions.
+
+        Raises:
+            IfqaError: a format or a setting is wrong, or a file or split of a source is not there.
+        """
+        root = self.corpus.root
+        located = [
+            Source(**{**source, "path": _below(root, source["path"])}) if _is_relative(source) else source
+            for source in self.corpus.sources
+        ]
+        sources.check(located)
+        return [
+            self._with_questions(cast(Source, with_fractions(sources.FORMATS[source["format"]], source)))
+            for source in located
+        ]
+
+    def _with_questions(self, source: Source) -> Source:
+        if source["format"] != "gold":
+            return source
+        benchmark = self.corpus.plugins.benchmark(source["benchmark"])
+        if not source["splits"]:
+            known = ", ".join(benchmark.splits)
+            raise IfqaError(
+                "'gold' source: setting 'splits': wanted at least one split"
+                f" of {source['benchmark']}{f' ({known})' if known else ''}, found an empty list"
+            )
+        return {**source, "questions": [self._questions(source["benchmark"], split) for split in source["splits"]]}
+
+    def inputs(self, part: str) -> dict[str, object]:
+        """The inputs of its passages or of one of its indexes.
+
+        Raises:
+            IfqaError: a source is missing; the corpus has no such index, or its passages are not built.
+        """
+        if part not in self._inputs:
+            self._inputs[part] = self.inputs_of_passages() if part == "passages" else self._inputs_of_index(part)
+        return self._inputs[part]
+
+    def inputs_of_passages(self, known: Known | None = None) -> dict[str, object]:
+        """The sources' settings and the SHA-256 of their files; `known` as `sources.identify` takes it."""
+        if known is None:
+            passages = self.artifact("passages")
+            known = passages.manifest["record"].get("sources", {}) if passages.manifest else {}
+            known = {**known, **(known_files(passages.folder) if passages.manifest else {})}
+        identified = [sources.identify(source, known) for source in self.sources]
+        return {"stage": "passages", "version": blocks.VERSION, "sources": identified}
+
+    def _inputs_of_index(self, name: str) -> dict[str, object]:
+        """The build settings with their defaults, the retriever's code, and the identity of the passages."""
+        corpus = self.corpus
+        self.require_index(name)
+        table = corpus.indexes[name]
+        plugin = corpus.plugins.indexed(table["retriever"])
+        settings = identifying(plugin, settings_of(plugin.build) | table)
+        named = settings_at(plugin.build, build_settings(table), corpus.root)
+        files = {"files": built_from} if (built_from := plugin.built_from(**named)) else {}
+        code = code_of(plugin)
+        return {"stage": "index", "settings": settings, "code": code, **files, "passages": self.identity}
+
+    def require_index(self, name: str) -> None:
+        """Raise IfqaError if the corpus has no index of that name."""
+        if name not in self.corpus.indexes:
+            has = ", ".join(self.corpus.indexes) or "none"
+            raise IfqaError(f"corpus {self.corpus.name} has no [index.{name}]; it has: {has}")
+
+    def is_made(self, part: str) -> bool:
+        """Whether its passages, or an index, were made from exactly the present inputs; False if an input is missing."""
+        try:
+            return self.artifact(part).is_made_from(self.inputs(part))
+        except IfqaError:
+            return False
+
+    @cached_property
+    def passages(self) -> Manifest:
+        """The manifest of its passages.
+
+        Raises:
+            IfqaError: they are not built, damaged, or older than the corpus's file.
+        """
+        command = f"ifqa passages {self.corpus.name}"
+        self.artifact("passages").require(command)
+        return self.artifact("passages").require_from(self.inputs("passages"), command)
+
+    @cached_property
+    def store(self) -> PassageStore:
+        """The store of its passages; raises as `passages`."""
+        _ = self.passages
+        return PassageStore(self.corpus.folder / "passages")
+
+    @cached_property
+    def identity(self) -> str:
+        """The identity of its passages, which must be up to date with its file; raises as `passages`."""
+        return identity(self.passages["inputs"])
+
+    def identity_of_index(self, name: str) -> str:
+        """The identity of an index.
+
+        Raises:
+            IfqaError: it is not built, damaged, or older than the corpus's file or the passages.
+        """
+        inputs, artifact, command = self.inputs(name), self.artifact(name), f"ifqa index {self.corpus.name}"
+        if artifact.require(command)["inputs"].get("passages") != inputs["passages"]:
+            raise IfqaError(
+                f"{artifact.folder} was built from other passages than {self.artifact('passages').folder} holds; "
+                f"build it again: {command}"
+            )
+        artifact.require_from(inputs, command)
+        return identity(inputs)
+
+
+class Run:
+    """An experiment with its questions, its corpus, its artifacts and the inputs of each stage.
+
+    A command makes one, and hands it down. What is read or computed is kept, so it must not outlive the command.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self._splits: dict[tuple[str, str], list[Question]] = {}
+        self._artifacts: dict[str, Artifact] = {}
+        self._inputs: dict[str, dict[str, object]] = {}
+        self._fingerprints: dict[str, dict[str, object]] = {}
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins of the experiment."""
+        return self.experiment.plugins
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The experiment's benchmark."""
+        return self.plugins.benchmark(self.experiment.benchmark)
+
+    def questions_of(self, benchmark: str, split: str) -> list[Question]:
+        """The questions of a benchmark's split."""
+        if (benchmark, split) not in self._splits:
+            self._splits[benchmark, split] = self.plugins.benchmark(benchmark).questions(split)
+        return self._splits[benchmark, split]
+
+    @property
+    def split(self) -> list[Question]:
+        """All questions of the experiment's split; the experiment may ask fewer."""
+        return self.questions_of(self.experiment.benchmark, self.experiment.split)
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        """The experiment's questions, in the benchmark's order.
+
+        Raises:
+            IfqaError: the split's file is missing or wrong, or a question that the experiment names is not in it.
+        """
+        experiment, wanted = self.experiment, set(self.experiment.questions)
+        if missing := wanted - {question.id for question in self.split}:
+            raise IfqaError(
+                f"experiment {experiment.name}: {experiment.benchmark} {experiment.split} has no question "
+                f"{min(missing)!r}; its ids are as ifqa/full-dev/17"
+            )
+        chosen = [question for question in self.split if question.id in wanted] if wanted else self.split
+        return chosen[: experiment.limit or None]
+
+    @cached_property
+    def corpus(self) -> CorpusBuild | None:
+        """The corpus that the experiment searches."""
+        experiment = self.experiment
+        if not experiment.corpus:
+            return None
+        return CorpusBuild(load_corpus(experiment.corpus, experiment.root, self.plugins), self.questions_of)
+
+    def artifact(self, stage: str) -> Artifact:
+        """The artifact of a stage."""
+        return self._artifacts.setdefault(stage, Artifact(self.experiment.folder / stage))
+
+    def siblings(self, stage: str) -> Iterator[Path]:
+        """The folders of that stage of the experiment's base and variants: one with the same inputs is copied, not made again."""
+        experiment = self.experiment
+        base = [experiment.name, *bases(experiment.name, experiment.root)][-1]
+        for folder in sorted((experiment.root / "experiments").glob("*")):
+            if (folder.name == base or folder.name.startswith(f"{base}+")) and folder.name != experiment.name:
+                yield folder / stage
+
+    def inputs(self, stage: str) -> dict[str, object]:
+        """The inputs of a stage, "retrieve", "read" or "score".
+
+        Raises:
+            IfqaError: an artifact that the stage reads is not there, damaged, or older than its own inputs.
+        """
+        if stage not in self._inputs:
+            compute = {
+                "retrieve": self._inputs_of_retrieve,
+                "read": self._inputs_of_read,
+                "score": self._inputs_of_score,
+            }
+            self._inputs[stage] = compute[stage]()
+        return self._inputs[stage]
+
+    def forget_inputs(self, stage: str) -> None:
+        """A stage was made again: the inputs of the stages after it are others."""
+        for later in {"retrieve": ("read", "score"), "read": ("score",)}.get(stage, ()):
+            self._inputs.pop(later, None)
+
+    def is_made(self, stage: str) -> bool:
+        """Whether a stage's artifact was made from exactly the present inputs; False if an input is missing."""
+        try:
+            return self.artifact(stage).is_made_from(self.inputs(stage))
+        except IfqaError:
+            return False
+
+    def will_ask(self) -> bool:
+        """Whether a stage that asks a language model is still to be made."""
+        asking = [stage for stage in self.experiment.stages if self.experiment.asks_llm(ASKS[stage])]
+        return bool(self.experiment.llm) and not all(map(self.is_made, asking))
+
+    def fingerprint(self, kind: Kind) -> dict[str, object]:
+        """What determines the output of the retriever or reader: its settings, its code, and hashes of its files.
+
+        Raises:
+            IfqaError: a file that it reads is missing.
+        """
+        if kind not in self._fingerprints:
+            experiment = self.experiment
+            if kind == "reader":
+                assert experiment.reader is not None
+                table, settings = experiment.reader, experiment.reader_settings
+                computed = self._fingerprint(kind, table["name"], table, settings)
+            else:
+                assert experiment.retriever is not None
+                computed = self._fingerprint_of_retriever(experiment.retriever)
+            if experiment.asks_llm(kind):
+                assert experiment.llm is not None  # load_experiment has checked that
+                llm = experiment.llm
+                computed["llm"] = self._fingerprint("llm", llm["name"], llm, experiment.llm_settings)
+            self._fingerprints[kind] = computed
+        return self._fingerprints[kind]
+
+    def _fingerprint_of_retriever(self, table: RetrieverSettings) -> dict[str, object]:
+        common = {key: value for key, value in table.items() if key != "parts"}
+        rewrites = "query" in table or table.get("reads", "question") != "question"
+        rewritten = {"queries": queries.VERSION} if rewrites else {}
+        parts = {"parts": list(map(self._fingerprint_of_retriever, table["parts"]))} if "parts" in table else {}
+        return self._fingerprint("retriever", table["name"], common, search_settings(table)) | rewritten | parts
+
+    def _fingerprint(
+        self,
+        kind: Literal["retriever", "reader", "llm"],
+        name: str,
+        table: Mapping[str, object],
+        settings: Mapping[str, object],
+    ) -> dict[str, object]:
+        plugin, root = self.plugins.load(kind, name), self.experiment.root
+        named = settings_at(plugin.__init__, settings, root)
+        hashed = plugin.fingerprint(**accepted_arguments(plugin.fingerprint, root=root), **named)
+        files = {"files": hashed} if hashed else {}
+        return {"settings": identifying(plugin, table), "code": code_of(plugin), **files}
+
+    def _inputs_of_retrieve(self) -> dict[str, object]:
+        """The search settings, the questions, and the identities of the indexes, which must be of the present passages."""
+        assert self.experiment.retriever is not None
+        inputs: dict[str, object] = {"stage": "retrieve", "retriever": self.fingerprint("retriever")}
+        inputs["questions"] = self._questions_identity
+        if self.corpus:
+            if indexes := {name: self.corpus.identity_of_index(name) for name in self.experiment.indexes}:
+                inputs["indexes"] = indexes
+            if any(map(self.reads_passages, retriever_tables(self.experiment.retriever))):
+                inputs["passages"] = self.corpus.identity
+        return inputs
+
+    def reads_passages(self, table: RetrieverSettings) -> bool:
+        """Whether the retriever of a table reads passages itself: by id, as a reranker does, or the whole corpus."""
+        return any(self.plugins.takes("retriever", table["name"], argument) for argument in ("passages", "corpus"))
+
+    def _inputs_of_read(self) -> dict[str, object]:
+        """The reader's settings and weights, the questions, the run, and the corpus's passages."""
+        reader = self.fingerprint("reader")
+        return {"stage": "read", "reader": reader, "questions": self._questions_identity, **self._rankings_identity()}
+
+    def _inputs_of_score(self) -> dict[str, object]:
+        """The questions, the benchmark that scores them, the run with its passages, the predictions, and the scorer's version.
+
+        The measures that the experiment names belong to them, and the files outside this package that define measures and
+        subsets.
+        """
+        experiment = self.experiment
+        benchmark = {"name": experiment.benchmark, "code": code_of(type(self.benchmark))}
+        inputs: dict[str, object] = {"stage": "score", "version": summary.VERSION, "seed": experiment.seed}
+        inputs |= {"benchmark": benchmark, **self._measures(), "questions": self._questions_identity}
+        if split := self.benchmark.training(experiment.split):  # a subset of this split depends on it
+            inputs["training"] = questions_identity(self.questions_of(experiment.benchmark, split))
+        inputs |= self._rankings_identity()
+        if experiment.reader:
+            inputs["predictions"] = self._identity_of("read")
+        return inputs
+
+    def _measures(self) -> dict[str, object]:
+        """The measures that the experiment adds, and the SHA-256 of each module outside this package that defines any."""
+        experiment, scheme = self.experiment, self.experiment.scheme
+        modules = {name.partition(":")[0] for name in experiment.measures if ":" in name}
+        modules |= {_module(measure.score) for measure in scheme.measures}
+        modules |= {_module(subset.holds) for subset in scheme.subsets}
+        files = {name: sha256(file_of(name)) for name in sorted(modules) if name.partition(".")[0] != "ifqa"}
+        named = {"measures": list(experiment.measures)} if experiment.measures else {}
+        return named | ({"measured_by": files} if files else {})
+
+    @cached_property
+    def _questions_identity(self) -> str:
+        return questions_identity(self.questions)
+
+    def _rankings_identity(self) -> dict[str, str]:
+        run = {"run": self._identity_of("retrieve")} if self.experiment.retriever else {}
+        return run | ({"passages": self.corpus.identity} if self.corpus else {})
+
+    def _identity_of(self, stage: str) -> str:
+        """Identity of an earlier stage, which must be up to date with the experiment's file."""
+        artifact, command = self.artifact(stage), f"ifqa {stage} {self.experiment.name}"
+        artifact.require(command)
+        record = artifact.require_from(self.inputs(stage), command)["record"]
+        incomplete = json.dumps(record["files"], sort_keys=True) if record.get("retry") else ""  # a retry gives others
+        return identity(self.inputs(stage)) + incomplete
+
+
+def as_run(experiment: Experiment | Run) -> Run:
+    """The run of an experiment; a run as it is."""
+    return experiment if isinstance(experiment, Run) else Run(experiment)
+
+
+def identifying(plugin: type[Plugin], settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings without those in the plugin's `not_identity`, which change its speed and not its output."""
+    return {key: value for key, value in sorted(settings.items()) if key not in plugin.not_identity}
+
+
+def _module(function: Callable[..., object]) -> str:
+    """The module of a function, of the function in a `partial`, or of the class of a callable object."""
+    while isinstance(function, partial):
+        function = function.func
+    return function.__module__ if inspect.isroutine(function) else type(function).__module__
+
+
+def _is_relative(source: Source) -> bool:
+    path = source.get("path")
+    return isinstance(path, str) and path != sources.PIPE and not Path(path).is_absolute()
+
+
+def _below(root: Path, path: str) -> str:
+    """The file that `find_resource` finds, otherwise `root / path`; `path` unchanged if the root is the working directory."""
+    return path if root == Path() else str(find_resource(path, root) or root / path)
