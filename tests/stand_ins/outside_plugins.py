@@ -67,7 +67,7 @@ class Careful:
     def answer(self, questions, passages):
         if Path("stop").exists() and questions[-1].id.endswith("/4"):
             raise KeyboardInterrupt
-        with open("asked.txt", "a") as file:
+        with open(Path(__file__).with_name("asked.txt"), "a") as file:
             print(*(one.id[-1] for one in questions), file=file)
         return [Prediction(one.id, self.said) for one in questions]
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ifqa.config.corpus import Corpus
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.pipeline.run import CorpusBuild
 from ifqa.records import Question
 from ifqa.report import plots
 from ifqa.report.plots import check_figure
@@ -102,7 +103,7 @@ def test_shards_measured_in_any_order_are_put_together_in_theirs(corpus, questio
     for number, line in enumerate(lines):
         (folder / f"passages-{number:05d}.jsonl").write_bytes(line)
     (folder / "manifest.json").unlink()  # which lists a single shard
-    monkeypatch.setattr(report, "up_to_date_passages", lambda _: {"record": {"passages": len(lines)}})
+    monkeypatch.setattr(CorpusBuild, "passages", {"record": {"passages": len(lines)}})
     monkeypatch.setattr(report, "run", lambda function, tasks, **_: [(t, function(t)) for t in reversed(list(tasks))])
     cut = measure(corpus, questions)
     assert cut.shards == len(lines)
