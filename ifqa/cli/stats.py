@@ -29,14 +29,14 @@ def stats_passages(
     """Count a corpus's pages, passages and words, their lengths, and the gold passages of a benchmark in it."""
     from ifqa.config.corpus import load_corpus
     from ifqa.plugins import open_benchmark
-    from ifqa.report.stats import passages as report
+    from ifqa.report.stats import passages, show
 
     _check_written(figure)
     gold = {split: open_benchmark(benchmark).questions(split) for split in splits or []}
-    stats = report.measure(load_corpus(corpus), gold, workers)
-    print_json(report.stats_json(stats)) if json else report.show(corpus, stats)
+    counts = passages.measure(load_corpus(corpus), gold, workers)
+    print_json(passages.stats_json(counts)) if json else show(passages.tables(corpus, counts))
     if figure:
-        report.draw(stats, figure)
+        passages.draw(counts, figure)
 
 
 @stats.command("questions")
@@ -50,13 +50,13 @@ def stats_questions(
     json: Json = False,
 ) -> None:
     """Count lengths, kinds of answers, question words, and questions that splits share, beside the paper's values."""
-    from ifqa.report.stats import questions as report
+    from ifqa.report.stats import questions, show
 
     _check_written(figure)
-    measured = report.measure(benchmark, splits or ())
-    print_json(report.stats_json(measured)) if json else report.show(measured)
+    counts = questions.measure(benchmark, splits or ())
+    print_json(questions.stats_json(counts)) if json else show(questions.tables(counts))
     if figure:
-        report.draw(measured, figure)
+        questions.draw(counts, figure)
 
 
 @stats.command("causal")
@@ -81,22 +81,23 @@ def stats_causal(
     json: Json = False,
 ) -> None:
     """Count causal questions by the rules of Webis-CausalQA; precision and recall where questions are labelled."""
-    from ifqa.report.stats import causal, causal_tables
+    from ifqa.report import stats as report
+    from ifqa.report.stats import causal
 
     if show is not None and not differ:
         raise IfqaError("--show needs --differ with two of the rules: --differ notebook,fixed")
-    pair = [one.strip() for one in differ.split(",")] if differ else []
-    found = causal.measure(source, rules or (), dataset, pair, 10 if show is None else show)
-    print_json(causal.stats_json(found)) if json else causal_tables.show(found)
+    pair = [name.strip() for name in differ.split(",")] if differ else []
+    counts = causal.measure(source, rules or (), dataset, pair, 10 if show is None else show)
+    print_json(causal.stats_json(counts)) if json else report.show(causal.tables(counts))
 
 
 @stats.command("causal-corpus")
 def stats_causal_corpus(json: Json = False) -> None:
     """Count data/causalqa by dataset and split: questions, causal ones, words; beside the paper's Tables 1, 2 and 4."""
-    from ifqa.report.stats import causal_corpus
+    from ifqa.report.stats import causal, show
 
-    found = causal_corpus.measure(Path("data/causalqa"))
-    print_json(causal_corpus.stats_json(found)) if json else causal_corpus.show(found)
+    counts = causal.measure_corpus(Path("data/causalqa"))
+    print_json(causal.corpus_json(counts)) if json else show(causal.corpus_tables(counts))
 
 
 @stats.command("typology")
@@ -111,10 +112,10 @@ def stats_typology(
     json: Json = False,
 ) -> None:
     """Count annotations by the typology of causal questions, with the agreement of two annotators."""
-    from ifqa.report.stats import typology
+    from ifqa.report.stats import show, typology
 
-    found = typology.measure(files or [], questions)
-    print_json(typology.stats_json(found)) if json else typology.show(found)
+    counts = typology.measure(files or [], questions)
+    print_json(typology.stats_json(counts)) if json else show(typology.tables(counts))
 
 
 @stats.command("wiqa")
@@ -127,10 +128,10 @@ def stats_wiqa(
     json: Json = False,
 ) -> None:
     """Count WIQA's topics, paragraphs, graphs and questions by split, beside the paper's Table 1."""
-    from ifqa.report.stats import wiqa as report
+    from ifqa.report.stats import show, wiqa
 
-    found = report.measure(sources or ["data/wiqa"], graphs)
-    print_json(report.stats_json(found)) if json else report.show(found, published=sources != ["sample-wiqa"])
+    counts = wiqa.measure(sources or ["data/wiqa"], graphs)
+    print_json(wiqa.stats_json(counts)) if json else show(wiqa.tables(counts, published=sources != ["sample-wiqa"]))
 
 
 def _check_written(figure: Path | None) -> None:

@@ -29,7 +29,7 @@ class Table:
     Attributes:
         title: its heading.
         note: what goes below it; each line is a paragraph.
-        columns, rows: the texts.
+        columns, rows: the texts; a table without columns is its note alone.
         parts: those of the columns that hold scores over parts of the questions.
         left: on the terminal, the columns whose texts begin at the left; the others end at the right.
         published: the beginning of the first cell of rows with published values, which the terminal shows dimmed.
@@ -49,15 +49,19 @@ class Table:
             console.print(
                 "\n".join(f"[italic]{plain(line)}[/italic]" for line in self.title.splitlines()), soft_wrap=True
             )
+        if self.columns:
+            console.print(self._drawing(gap))
+        if self.note:
+            console.print(plain(self.note), soft_wrap=True)
+
+    def _drawing(self, gap: int) -> Drawing:
         drawing = Drawing(box=None, padding=(0, gap, 0, 0), pad_edge=False)
         for number, column in enumerate(self.columns):
             drawing.add_column(plain(column), justify="left" if number in self.left else "right", no_wrap=not number)
         for row in self.rows:
             dim = bool(self.published) and row[0].strip().startswith(self.published)
             drawing.add_row(*map(plain, row), style="dim" if dim else None)
-        console.print(drawing)
-        if self.note:
-            console.print(plain(self.note), soft_wrap=True)
+        return drawing
 
     def markdown(self) -> str:
         """The table in Markdown, without its title and its note."""

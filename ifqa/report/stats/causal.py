@@ -1,6 +1,7 @@
-"""Causal questions by the rules of Webis-CausalQA: counts, shares, precision and recall, beside the paper's values.
+"""Causal questions by the rules of Webis-CausalQA, and the corpus made with them: counts, shares, precision and recall.
 
-The questions of a file are counted one at a time, so a million of them take no more memory than one.
+The paper's values stand beside ours. The questions of a file are counted one at a time, so a million of them take no more memory
+than one.
 """
 
 from collections import Counter
@@ -8,14 +9,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ifqa.benchmarks.causalqa.corpus import Facts, facts_of
+from ifqa.benchmarks.causalqa.output import SPLITS
 from ifqa.benchmarks.causalqa.published import ALL, PUBLISHED
 from ifqa.benchmarks.causalqa.rules import RULES, TABLE, matched
 from ifqa.errors import IfqaError, unknown
+from ifqa.formats.publishers import LAYOUTS
 from ifqa.formats.rows import kind_of, read_asked
 from ifqa.plugins import names, open_benchmark
-from ifqa.progress import bar
+from ifqa.progress import bar, counted
 from ifqa.protocols import Benchmark
 from ifqa.records import Question
+from ifqa.report.stats import interval_cell
+from ifqa.report.table import Table
 from ifqa.scoring.statistics import Interval, share_interval
 
 ANY = "any"
@@ -30,6 +36,16 @@ PAPER_READ = ALL.questions
 PAPER_DATASETS = {name: (one.questions, one.share) for name, one in PUBLISHED.items()}
 #: Precision of each rule, and recall of all, on 1,000 labelled questions (R6 and R7: on 50 sampled ones).
 PAPER_PRECISION, PAPER_RECALL = 1.0, 0.8
+
+_TITLES = {ANY: "any rule"} | {rule.name: f"{rule.name} {rule.short}" for rule in TABLE}
+_CORPUS_COLUMNS = {
+    "questions": "questions",
+    "causal": "causal",
+    "unanswered": "no answer",
+    "share": "share",
+    "question_words": "question",
+    "answer_words": "answer",
+}
 
 
 @dataclass
@@ -215,3 +231,117 @@ def judged(found: Measured, tally: Tally) -> dict[str, dict[str, Interval | None
         }
         for name in NAMES
     }
+
+
+def tables(found: Measured) -> Iterator[Table]:
+    """How many questions each rule matches, with the paper's values for its datasets, and what was asked for besides."""
+    readings, paper = list(found.tallies), ["the paper"] if found.in_paper else []
+    rows = []
+    for name in NAMES:
+        cells = [_cell(tally.matched[name], found.total) for tally in found.tallies.values()]
+        rows.append((_TITLES[name], *cells, *(_cell(PAPER_RULES[name], PAPER_READ) for _ in paper)))
+    title = f"{found.source}: {counted(found.total, 'question')}, matched by each rule"
+    yield Table(title, "", ("", *readings, *paper), tuple(rows))
+    if any(found.questions):
+        rows = []
+        for dataset, number in found.questions.items():
+            shares = [f"{100 * found.causal[reading][dataset] / number:.2f}" for reading in readings]
+            theirs = PUBLISHED.get(dataset)
+            published = (f"{theirs.questions:,}", f"{theirs.share:.1f}") if theirs else ("-", "-")
+            rows.append((dataset or "(none named)", f"{number:,}", *shares, *published))
+        columns = ("", "questions", *readings, "the paper's", "percent")
+        yield Table("By dataset: causal questions, in %", "", columns, tuple(rows))
+    if found.labelled:
+        rows = []
+        for reading, tally in found.tallies.items():
+            for name, shares_of in judged(found, tally).items():
+                title = f"{reading}, any rule" if name == ANY else f"  {_TITLES[name]}"
+                rows.append((title, f"{tally.judged[name]:,}", *map(interval_cell, shares_of.values())))
+        title = f"Of {found.labelled:,} labelled questions, {found.positive:,} of them causal"
+        note = (
+            f"In brackets: 95% intervals. The paper, on 1,000 questions: {PAPER_PRECISION:.2f} and {PAPER_RECALL:.2f}."
+        )
+        yield Table(title, note, ("", "matched", "precision", "recall"), tuple(rows))
+    if found.pair:
+        title = f"{counted(found.differing, 'question')} on which {' and '.join(found.pair)} differ"
+        lines = []
+        for question, *rules in found.shown:
+            matches = " | ".join(" ".join(names) or "none" for names in rules)
+            lines.append(f"{question.id}  {matches}  {' '.join(question.text.split())}")
+        yield Table(title, "\n".join(lines), (), ())
+
+
+def _cell(number: int, of: int) -> str:
+    return f"{number:,} {100 * number / of:.2f}%"
+
+
+def measure_corpus(folder: Path) -> dict[str, Facts]:
+    """The counts of a finished corpus of causal questions, as its manifest has them; dataset -> counts, in the paper's order.
+
+    Raises:
+        IfqaError: the corpus is not built, or its manifest is not as it was written.
+    """
+    facts = facts_of(folder)
+    if not facts:
+        raise IfqaError(f"{folder} is not there; run: ifqa data causalqa --from FOLDER")
+    return {name: facts[name] for name in LAYOUTS if name in facts}
+
+
+def corpus_json(facts: Mapping[str, Facts]) -> dict[str, object]:
+    """The counts and the paper's values, for --json."""
+    return {name: _corpus_counts(own) | {"paper": PUBLISHED[name]._asdict()} for name, own in facts.items()}
+
+
+def _corpus_counts(*facts: Facts) -> dict[str, object]:
+    """The counts of one dataset, or of several together: each question counts the same, as in the paper.
+
+    "questions" are those that the rules were tried on, None if some came from the authors' release, and "share" is the percentage
+    of them that is causal and has an answer; the paper's shares are so, too. Words are parted at white space.
+    """
+    splits = {
+        split: [sum(place) for place in zip(*(own["splits"][split] for own in facts), strict=True)] for split in SPLITS
+    }
+    causal, words, answer_words = (sum(splits[f"random-{part}"][n] for part in ("train", "valid")) for n in range(3))
+    read = None if any(not own["questions"] for own in facts) else sum(own["questions"] for own in facts)
+    return {
+        "questions": read,
+        "causal": causal,
+        "unanswered": sum(own["unanswered"] for own in facts),
+        "share": 100 * causal / read if read else None,
+        "question_words": words / causal if causal else None,
+        "answer_words": answer_words / causal if causal else None,
+        "splits": {
+            split: dict(zip(("questions", "question_words", "answer_words"), counts, strict=True))
+            for split, counts in splits.items()
+        },
+    }
+
+
+def corpus_tables(facts: Mapping[str, Facts]) -> Iterator[Table]:
+    """The counts by dataset and by split, with the paper's values in the line below each dataset's."""
+    pairs = [((own,), PUBLISHED[name], name) for name, own in facts.items()]
+    rows = []
+    for every, paper, name in [*pairs, *([(tuple(facts.values()), ALL, "all")] if len(facts) == len(LAYOUTS) else [])]:
+        counts = _corpus_counts(*every)
+        rows.append((name, *(_corpus_cell(key, counts[key]) for key in _CORPUS_COLUMNS)))
+        theirs = paper._asdict() | {"unanswered": None}
+        rows.append(("  paper", *(_corpus_cell(key, theirs[key]) for key in _CORPUS_COLUMNS)))
+    note = (
+        "no answer: causal, but left out. question, answer: mean words of a causal\nquestion, and of its first answer."
+    )
+    title = "Questions, and the causal ones (the paper: Tables 1 and 2)"
+    yield Table(title, note, ("", *_CORPUS_COLUMNS.values()), tuple(rows), published="paper")
+    rows = []
+    for (own,), paper, name in pairs:
+        rows.append((name, *(f"{own['splits'][split][0]:,}" for split in SPLITS)))
+        rows.append(("  paper", "-", f"{paper.original:,}", "-", f"{paper.random:,}"))
+    absent = [name for name in LAYOUTS if name not in facts]
+    note = f"Absent: {', '.join(absent)}." if absent else ""
+    title = "Causal questions by split (the paper: the N of Table 4)"
+    yield Table(title, note, ("", *SPLITS), tuple(rows), published="paper")
+
+
+def _corpus_cell(key: str, value: object) -> str:
+    if not isinstance(value, int | float):
+        return "-"
+    return f"{value:.1f}%" if key == "share" else f"{value:.1f}" if key.endswith("words") else f"{value:,}"

@@ -16,14 +16,14 @@ from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import Question
 from ifqa.report.plots import check_figure, save, without_formulas
-from ifqa.report.sanitize import plain
+from ifqa.report.stats import summary
+from ifqa.report.table import Table
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
 from ifqa.scoring.measures.covers import COVERED_SHARE
 from ifqa.workers.tasks import run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.table import Table
 
 _BIN, _BINS, _MOST = 10, 20, 1_000  # words: bars of 10 up to 200, then a bar up to 1,000, and a bar for more
 _BAR = 32  # characters
@@ -70,8 +70,8 @@ def stats_json(stats: PassageStats) -> dict[str, object]:
         "gold_passages": stats.gold,
         "pages": stats.pages,
         "words": stats.words,
-        "words_a_passage": _summary(stats.lengths) | {"histogram": stats.lengths},
-        "passages_a_page": _summary(stats.page_sizes) | {"histogram": stats.page_sizes},
+        "words_a_passage": summary(stats.lengths) | {"histogram": stats.lengths},
+        "passages_a_page": summary(stats.page_sizes) | {"histogram": stats.page_sizes},
         "coverage": {split: _coverage_json(own) for split, own in stats.coverage.items()},
         "coverage_with_gold": {split: _coverage_json(own) for split, own in stats.coverage_with_gold.items()},
     }
@@ -80,20 +80,6 @@ def stats_json(stats: PassageStats) -> dict[str, object]:
 def _coverage_json(own: Coverage) -> dict[str, object]:
     percents = {name: None if math.isnan(value) else value for name, value in own.percents().items()}
     return {"golds": own.golds, "questions": own.questions, "percent": percents}
-
-
-def _summary(counts: Mapping[int, int]) -> dict[str, float]:
-    """Mean, median, least and most of a histogram; {} if it is empty."""
-    if not counts:
-        return {}
-    number = sum(counts.values())
-    total = sum(size * count for size, count in counts.items())
-    reached, middle = 0, [(number - 1) // 2, number // 2]  # the middle place, or both
-    median = 0.0
-    for size, count in sorted(counts.items()):
-        median += size / 2 * sum(reached <= place < reached + count for place in middle)
-        reached += count
-    return {"mean": total / number, "median": median, "least": min(counts), "most": max(counts)}
 
 
 def bars(lengths: Mapping[int, int]) -> list[tuple[str, int]]:
@@ -111,75 +97,41 @@ def bars(lengths: Mapping[int, int]) -> list[tuple[str, int]]:
     return list(zip(names, counts, strict=True))[filled[0] : filled[-1] + 1] if filled else []
 
 
-def show(corpus_name: str, stats: PassageStats) -> None:
-    """Print the statistics as tables that fit 80 columns."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.print(f"[italic]{plain(corpus_name)}[/italic]")
-    console.print(_counts_table(stats))
-    console.print("\n[italic]Words a passage[/italic]")
-    console.print(_lengths_table(stats))
+def tables(corpus_name: str, stats: PassageStats) -> Iterator[Table]:
+    """The counts, the lengths and the covered gold passages, as tables that fit 80 columns."""
+    rows = [("shards", stats.shards), ("pages with text", stats.pages), ("passages", stats.passages)]
+    rows += [("  of them gold", stats.gold)] if stats.gold else []
+    cells = [(name, f"{count:,}", *[""] * 4) for name, count in [*rows, ("words", stats.words)]]
+    for name, histogram in (("passages a page", stats.page_sizes), ("words a passage", stats.lengths)):
+        values = summary(histogram).items()
+        cells.append((name, "", *(f"{value:,.1f}" if key == "mean" else f"{value:,g}" for key, value in values)))
+    yield Table(corpus_name, "", ("", "count", "mean", "median", "least", "most"), tuple(cells))
+    filled = bars(stats.lengths)
+    most = max((count for _, count in filled), default=0)
+    cells = []
+    for name, count in filled:
+        bar_of = "█" * round(_BAR * count / most) or ("▏" if count else "")
+        cells.append((name, f"{count:,}", f"{100 * count / stats.passages:.1f}", bar_of))
+    yield Table("Words a passage", "", ("words", "passages", "%", ""), tuple(cells), left=(0, 3))
     if stats.coverage:
-        share = f"{100 * COVERED_SHARE:.0f}%"
-        console.print(f"\n[italic]Gold passages covered, in %: one passage holds {share} of the word 5-grams[/italic]")
-        console.print(_coverage_table(stats))
-    if stats.coverage and stats.gold:
-        console.print("A corpus given the gold passages holds them, however its pages were cut:")
-        console.print("a split's first row is what the other passages hold.")
+        title = f"Gold passages covered, in %: one passage holds {100 * COVERED_SHARE:.0f}% of the word 5-grams"
+        note = ""
+        cells = []
+        for split, own in stats.coverage.items():
+            cells.append((split, *_coverage_cells(own)))
+            if stats.gold:
+                cells.append(("  with gold", *_coverage_cells(stats.coverage_with_gold[split])))
+                note = (
+                    "A corpus given the gold passages holds them, however its pages were cut:\n"
+                    "a split's first row is what the other passages hold."
+                )
+        columns = ("split", "golds", "covered", "mean best", "questions", "any", "all")
+        yield Table(title, note, columns, tuple(cells))
 
 
-def _table(first: str, *columns: str) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(first, no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right")
-    return table
-
-
-def _counts_table(stats: PassageStats) -> "Table":
-    table = _table("", "count", "mean", "median", "least", "most")
-    table.add_row("shards", f"{stats.shards:,}")
-    table.add_row("pages with text", f"{stats.pages:,}")
-    table.add_row("passages", f"{stats.passages:,}")
-    if stats.gold:
-        table.add_row("  of them gold", f"{stats.gold:,}")
-    table.add_row("words", f"{stats.words:,}")
-    table.add_row("passages a page", "", *_summary_cells(stats.page_sizes))
-    table.add_row("words a passage", "", *_summary_cells(stats.lengths))
-    return table
-
-
-def _summary_cells(counts: Mapping[int, int]) -> list[str]:
-    summary = _summary(counts)
-    return [f"{summary[key]:,.1f}" if key == "mean" else f"{summary[key]:,g}" for key in summary]
-
-
-def _lengths_table(stats: PassageStats) -> "Table":
-    table = _table("words", "passages", "%")
-    table.add_column(no_wrap=True)
-    found = bars(stats.lengths)
-    most = max((count for _, count in found), default=0)
-    for name, count in found:
-        share = f"{100 * count / stats.passages:.1f}"
-        table.add_row(name, f"{count:,}", share, "█" * round(_BAR * count / most) or ("▏" if count else ""))
-    return table
-
-
-def _coverage_table(stats: PassageStats) -> "Table":
-    table = _table("split", "golds", "covered", "mean best", "questions", "any", "all")
-    for split, own in stats.coverage.items():
-        _add_coverage(table, plain(split), own)
-        if stats.gold:
-            _add_coverage(table, "  with gold", stats.coverage_with_gold[split])
-    return table
-
-
-def _add_coverage(table: "Table", name: str, own: Coverage) -> None:
+def _coverage_cells(own: Coverage) -> tuple[str, ...]:
     covered, best, any_of, all_of = ("-" if math.isnan(value) else f"{value:.1f}" for value in own.percents().values())
-    table.add_row(name, f"{own.golds:,}", covered, best, f"{own.questions:,}", any_of, all_of)
+    return (f"{own.golds:,}", covered, best, f"{own.questions:,}", any_of, all_of)
 
 
 def draw(stats: PassageStats, path: Path) -> None:

@@ -1,25 +1,53 @@
 """Statistics of a benchmark's questions by split, beside the IfQA paper's Tables 1 and 2; and questions that splits share.
 
-Nothing is tuned on these numbers, so test splits may be counted as well.
+Words are split at white space, as in all lengths. The paper annotated the kinds of answers by hand. The release does not have
+these annotations, so `answer_type` uses a rule instead. Nothing is tuned on these numbers, so test splits may be counted as well.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import Benchmark
+from ifqa.records import Question
 from ifqa.report.plots import check_figure, save, without_formulas
-from ifqa.report.sanitize import plain
-from ifqa.report.stats.counts import PLACES, QUESTION_WORDS, SUBSETS, TYPES, QuestionStats, count, shared
+from ifqa.report.stats import summary
+from ifqa.report.table import Table
 from ifqa.retrieval.clauses import split_question
+from ifqa.scoring.measures.answer_recall import ceiling
+from ifqa.scoring.measures.normalize import normalize
+from ifqa.scoring.measures.numeric import is_numeric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from rich.table import Table
+
+TYPES = ("entity", "number", "date", "other")
+QUESTION_WORDS = ("what", "who", "which", "how many", "when", "where", "how", "why", "none")
+PLACES = ("first", "preposition", "later", "none")
+SUBSETS = ("all", "numeric", "other")
+
+_WH = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b(?: (?:many|much)\b)?", re.IGNORECASE)
+_SAME = {"whom": "who", "whose": "who", "how much": "how many"}
+_LEAD = re.compile(r"(?:and |or )?(?:[a-z]+ )?(?:in(?:to)?|on(?:to)?|at|by|for|from|to|towards?|with|under|of|until|after|before|"
+                   r"between|against|during|through|since|within|over|about|among|as|than) ", re.IGNORECASE)  # fmt: skip
+
+_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_DATE_LIKE = re.compile(
+    rf"\b{_MONTH}\b|\b[0-9]{{2,4}}['’]?s\b|\bcentur(?:y|ies)\b|\bdecade\b|\b[0-9]+ (?:bc|ad|bce|ce)\b"
+)
+_YEARS = re.compile(r"(?:[a-z]+[ -])*(?:1[0-9]{3}|20[0-9]{2})(?:\s?[-–/]\s?[0-9]{1,4})?")
+_ASKS_AMOUNT = re.compile(r"\bhow (?:many|much|long|old|far)\b|\bnumber of\b", re.IGNORECASE)
+_ASKS_TIME = re.compile(
+    r"\bwhen\b|\b(?:what|which)(?: [\w-]+)? (?:years?|dates?|months?|days?|decades?|century|time|season)\b",
+    re.IGNORECASE,
+)
+_LINKS = frozenset("of the a an and in on at for to de la le du da del der van von with or from by & - vs. vs".split())
+
 
 #: The IfQA paper's values (Yu et al., EMNLP 2023, arXiv text). Its splits are not the release's: 2,401/701/701 and
 #: 200/1,302/1,301 questions. Table 2, by split; Table 1, in percent of all questions.
@@ -36,6 +64,152 @@ PAPER_SHARES: dict[str, dict[str, float]] = {
     "asked": {"what": 51.7, "who": 14.6, "which": 10.1, "how many": 12.0, "when": 5.1, "where": 3.5},
     "answers": {"several": 11.2, "in_gold": 75.1},
 }
+
+
+@dataclass(frozen=True)
+class QuestionStats:
+    """Counts of a split's questions. A histogram maps a number of words to how many texts have it.
+
+    Attributes:
+        questions: number of questions, repeated ones included.
+        question_words, answer_words, passage_words: histograms of the questions, of their first answers, and of the distinct
+            gold passages.
+        vocabulary: number of distinct words of the questions, lower-cased, with their punctuation.
+        types: the first answers by `answer_type`.
+        asked: the questions by the question word of their main clause. "how many" includes "how much"; "who" includes
+            "whom" and "whose"; "none" is a question for yes or no, or one that asks with a verb.
+        places: the place of that word in the main clause: first, after a preposition ("in which"), later, or none.
+        several_answers: questions with several answers that differ after normalisation.
+        yes_no: questions with the answer yes or no.
+        numeric: questions whose answers are numbers or dates (`is_numeric`).
+        several_passages: questions with more than one gold passage.
+        in_gold: subset -> (questions with a gold passage that holds an answer, questions with gold passages), for all,
+            numeric and other questions; the share is the ceiling of answer recall.
+    """
+
+    questions: int
+    question_words: Mapping[int, int]
+    answer_words: Mapping[int, int]
+    passage_words: Mapping[int, int]
+    vocabulary: int
+    types: Mapping[str, int]
+    asked: Mapping[str, int]
+    places: Mapping[str, int]
+    several_answers: int
+    yes_no: int
+    numeric: int
+    several_passages: int
+    in_gold: Mapping[str, tuple[int, int]]
+
+
+def count(questions: Sequence[Question], main_clauses: Sequence[str]) -> QuestionStats:
+    """Count the questions of a split.
+
+    Args:
+        questions: the questions of the split.
+        main_clauses: the main clause of each question, without its if-clause.
+    """
+    answered = [
+        (question, clause) for question, clause in zip(questions, main_clauses, strict=True) if question.answers
+    ]
+    asked = [question_word(clause) for clause in main_clauses]
+    passages = {text for question in questions for text in question.gold_passages}
+    annotated = [question for question in questions if question.gold_passages]
+    held = {kind: [ceiling(question) for question in annotated if kind in _subsets(question)] for kind in SUBSETS}
+    return QuestionStats(
+        questions=len(questions),
+        question_words=_lengths(question.text for question in questions),
+        answer_words=_lengths(question.answers[0] for question, _ in answered),
+        passage_words=_lengths(passages),
+        vocabulary=len({word for question in questions for word in question.text.lower().split()}),
+        types=_counts(TYPES, (answer_type(question, clause) for question, clause in answered)),
+        asked=_counts(QUESTION_WORDS, (word for word, _ in asked)),
+        places=_counts(PLACES, (place for _, place in asked)),
+        several_answers=sum(len(set(map(normalize, question.answers))) > 1 for question in questions),
+        yes_no=sum(any(normalize(answer) in ("yes", "no") for answer in question.answers) for question in questions),
+        numeric=sum(is_numeric(question.answers) for question in questions),
+        several_passages=sum(len(question.gold_passages) > 1 for question in questions),
+        in_gold={kind: (int(sum(values)), len(values)) for kind, values in held.items()},
+    )
+
+
+def shared(questions_by_split: Mapping[str, Sequence[Question]]) -> dict[str, dict[str, int]]:
+    """The number of distinct questions that two splits share, compared after normalisation: split -> split -> count.
+
+    A split with itself gives its number of distinct questions. A model must not be tested on questions of its training:
+    IfQA's full-train has 903 of the 1,594 distinct questions of few-dev.
+    """
+    texts = {
+        split: {normalize(question.text) for question in questions} for split, questions in questions_by_split.items()
+    }
+    return {one: {other: len(own & theirs) for other, theirs in texts.items()} for one, own in texts.items()}
+
+
+def answer_type(question: Question, main_clause: str) -> str:
+    """The kind of a question's answers, one of TYPES, by a rule that replaces the IfQA paper's annotation.
+
+    `is_numeric` separates numbers and dates from the rest. A date has a month, a decade, a century or a year, or answers
+    "when" or "which year"; if the question asks for an amount ("how many"), only an answer with a month is a date. An
+    entity is a name: every word of the first answer, except "of" and the like, begins with a capital or a digit. If a gold
+    passage holds the answer, its capitals count, because annotators wrote both "Platinum" and "platinum". Yes, no and
+    everything else ("house arrest") are "other".
+
+    Raises:
+        IndexError: the question has no answers.
+    """
+    first = question.answers[0]
+    if is_numeric(question.answers):
+        return "date" if any(_is_date(answer, main_clause) for answer in question.answers) else "number"
+    if normalize(first) in ("yes", "no"):
+        return "other"
+    return "entity" if _is_name(_as_written(first, question.gold_passages)) else "other"
+
+
+def _is_date(answer: str, main_clause: str) -> bool:
+    lowered = answer.lower()
+    if _ASKS_AMOUNT.search(main_clause):
+        return re.search(rf"\b{_MONTH}\b", lowered) is not None
+    dated = _DATE_LIKE.search(lowered) or _YEARS.fullmatch(lowered) or _ASKS_TIME.search(main_clause)
+    return dated is not None
+
+
+def _as_written(answer: str, passages: Sequence[str]) -> str:
+    """The answer with the capitals of its first place in a passage; unchanged if no passage holds it."""
+    pattern = re.compile(rf"(?<!\w){re.escape(answer.strip())}(?!\w)", re.IGNORECASE)
+    found = next(filter(None, map(pattern.search, passages)), None)
+    return found[0] if found else answer
+
+
+def _is_name(text: str) -> bool:
+    words = [bare for word in text.split() if (bare := word.strip("\"'“”‘’().,;:!?")) and bare not in _LINKS]
+    return bool(words) and all(word[0].isupper() or word[0].isdigit() for word in words)
+
+
+def question_word(main_clause: str) -> tuple[str, str]:
+    """The first question word of a main clause, one of QUESTION_WORDS, and its place, one of PLACES.
+
+    "in which year would it" -> ("which", "preposition"); "would it have sunk" -> ("none", "none").
+    """
+    found = _WH.search(main_clause)
+    if not found:
+        return "none", "none"
+    word, before = found[0].lower(), main_clause[: found.start()].strip("\"'“”‘’., ")
+    place = "first" if not before else "preposition" if _LEAD.fullmatch(f"{before} ") else "later"
+    word = _SAME.get(word, word)
+    return (word if word in QUESTION_WORDS else word.split()[0]), place
+
+
+def _subsets(question: Question) -> tuple[str, str]:
+    return "all", "numeric" if is_numeric(question.answers) else "other"
+
+
+def _lengths(texts: Iterable[str]) -> dict[int, int]:
+    return dict(sorted(Counter(len(text.split()) for text in texts).items()))
+
+
+def _counts(names: Sequence[str], found: Iterable[str]) -> dict[str, int]:
+    counts = Counter(found)
+    return {name: counts[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -87,9 +261,9 @@ def stats_json(measured: Measured) -> dict[str, object]:
     splits: dict[str, dict[str, object]] = {}
     for split, own in measured.splits.items():
         lengths = {
-            "question_words": _summary(own.question_words),
-            "answer_words": _summary(own.answer_words),
-            "passage_words": _summary(own.passage_words),
+            "question_words": summary(own.question_words),
+            "answer_words": summary(own.answer_words),
+            "passage_words": summary(own.passage_words),
         }
         in_gold = {kind: _held(own, kind) for kind in SUBSETS}
         shares = {**_shares(own), "answers": _answers(own), "in_gold": in_gold}
@@ -98,14 +272,6 @@ def stats_json(measured: Measured) -> dict[str, object]:
     if measured.in_paper:
         found["paper"] = {"sizes": PAPER_SIZES, "percent": PAPER_SHARES}
     return found
-
-
-def _summary(histogram: Mapping[int, int]) -> dict[str, float]:
-    """Mean, median, least and most of a histogram; {} if it is empty."""
-    sizes = [size for size, number in histogram.items() for _ in range(number)]
-    if not sizes:
-        return {}
-    return {"mean": fmean(sizes), "median": median(sizes), "least": min(sizes), "most": max(sizes)}
 
 
 def _percent(of: Iterable[int], counts: Mapping[str, int]) -> dict[str, float]:
@@ -117,7 +283,6 @@ def _answers(own: QuestionStats) -> dict[str, float]:
     """Shares of questions, in percent."""
     counts = {
         "several_answers": own.several_answers,
-        "several_meanings": own.several_meanings,
         "several_passages": own.several_passages,
         "yes_no": own.yes_no,
         "numeric": own.numeric,
@@ -137,94 +302,62 @@ def _held(own: QuestionStats, kind: str) -> float | None:
     return 100 * held / of if of else None
 
 
-def show(measured: Measured) -> None:
-    """Print the statistics as tables that fit 80 columns, with the paper's values below ours."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+def tables(measured: Measured) -> Iterator[Table]:
+    """The statistics as tables that fit 80 columns, with the paper's values below ours."""
     by_hand = "; the paper annotated" if measured.in_paper else ""
-    console.print(f"[italic]{plain(measured.benchmark)}: sizes, words on average[/italic]")
-    console.print(_sizes_table(measured))
-    console.print(f"\n[italic]What the answer is, in %: by rule{by_hand}[/italic]")
-    console.print(_shares_table(measured, "types", TYPES))
-    console.print("\n[italic]Answers and gold passages, in %[/italic]")
-    console.print(_answers_table(measured))
-    console.print("several: more than one answer (meanings: without forms such as 2 and two).")
-    console.print("in gold: a gold passage holds an answer (the ceiling of answer recall); then")
-    console.print("the same of numeric and of other questions.")
-    console.print("\n[italic]The question word of the main clause, in %[/italic]")
-    console.print(_shares_table(measured, "asked", QUESTION_WORDS))
-    console.print("\n[italic]Where it stands, in %: preposition, as in 'in which'[/italic]")
-    console.print(_shares_table(measured, "places", PLACES))
-    console.print("\n[italic]Distinct questions that stand in both splits, word for word[/italic]")
-    console.print(_shared_table(measured))
-    console.print("A split with itself: its distinct questions. Do not test on what was trained on.")
+    yield _sizes_table(measured)
+    yield _shares_table(measured, f"What the answer is, in %: by rule{by_hand}", "types", TYPES)
+    yield _answers_table(measured)
+    yield _shares_table(measured, "The question word of the main clause, in %", "asked", QUESTION_WORDS)
+    yield _shares_table(measured, "Where it stands, in %: preposition, as in 'in which'", "places", PLACES)
+    rows = tuple((split, *(f"{number:,}" for number in row.values())) for split, row in measured.shared.items())
+    title = "Distinct questions that stand in both splits, word for word"
+    note = "A split with itself: its distinct questions. Do not test on what was trained on."
+    yield Table(title, note, ("", *measured.splits), rows)
 
 
-def _table(*columns: str, padding: int = 2) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, padding, 0, 0), pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column else "left", no_wrap=not column)
-    return table
-
-
-def _sizes_table(measured: Measured) -> "Table":
-    table = _table("", "questions", "words", "answer", "vocabulary", "passages", "words", "of 100 words", padding=1)
+def _sizes_table(measured: Measured) -> Table:
+    rows: list[tuple[str, ...]] = []
     for split, own in measured.splits.items():
-        means = [_summary(sizes) for sizes in (own.question_words, own.answer_words, own.passage_words)]
-        question, answer, passage = (f"{one['mean']:.2f}" if one else "-" for one in means)
+        means = [summary(sizes).get("mean") for sizes in (own.question_words, own.answer_words, own.passage_words)]
+        question, answer, passage = ("-" if mean is None else f"{mean:.2f}" for mean in means)
         passages = sum(own.passage_words.values())
         whole = _cell(100 * own.passage_words.get(100, 0) / passages if passages else None, "%")
-        table.add_row(
-            *(
-                plain(split),
-                f"{own.questions:,}",
-                question,
-                answer,
-                f"{own.vocabulary:,}",
-                f"{passages:,}",
-                passage,
-                whole,
-            )
-        )
+        counts = (f"{own.vocabulary:,}", f"{passages:,}", passage, whole)
+        rows.append((split, f"{own.questions:,}", question, answer, *counts))
         if measured.in_paper and split in PAPER_SIZES:
             paper = PAPER_SIZES[split]
             lengths = [f"{paper[name]:.2f}" for name in ("question_words", "answer_words")]
-            table.add_row("  paper", f"{paper['questions']:,}", *lengths, f"{paper['vocabulary']:,}", style="dim")
-    return table
+            rows.append(("  paper", f"{paper['questions']:,}", *lengths, f"{paper['vocabulary']:,}", "", "", ""))
+    columns = ("", "questions", "words", "answer", "vocabulary", "passages", "words", "of 100 words")
+    return Table(f"{measured.benchmark}: sizes, words on average", "", columns, tuple(rows), published="paper")
 
 
 def _cell(share: float | None, sign: str = "") -> str:
     return "-" if share is None else f"{share:.1f}{sign}"
 
 
-def _shares_table(measured: Measured, what: str, names: Sequence[str]) -> "Table":
-    table = _table("", *names)
-    for split, own in measured.splits.items():
-        table.add_row(plain(split), *map(_cell, _shares(own)[what].values()))
+def _shares_table(measured: Measured, title: str, what: str, names: Sequence[str]) -> Table:
+    rows = [(split, *map(_cell, _shares(own)[what].values())) for split, own in measured.splits.items()]
     if measured.in_paper and what in PAPER_SHARES:
-        table.add_row("paper, all", *(_cell(PAPER_SHARES[what].get(name)) for name in names), style="dim")
-    return table
+        rows.append(("paper, all", *(_cell(PAPER_SHARES[what].get(name)) for name in names)))
+    return Table(title, "", ("", *names), tuple(rows), published="paper")
 
 
-def _answers_table(measured: Measured) -> "Table":
-    columns = ("several", "meanings", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
-    table = _table("", *columns, padding=1)
-    for split, own in measured.splits.items():
-        table.add_row(plain(split), *map(_cell, [*_answers(own).values(), *(_held(own, kind) for kind in SUBSETS)]))
+def _answers_table(measured: Measured) -> Table:
+    rows = [
+        (split, *map(_cell, [*_answers(own).values(), *(_held(own, kind) for kind in SUBSETS)]))
+        for split, own in measured.splits.items()
+    ]
     if measured.in_paper:
         paper = PAPER_SHARES["answers"]
-        table.add_row("paper, all", "-", _cell(paper["several"]), *"---", _cell(paper["in_gold"]), *"--", style="dim")
-    return table
-
-
-def _shared_table(measured: Measured) -> "Table":
-    table = _table("", *map(plain, measured.splits), padding=1)
-    for split, row in measured.shared.items():
-        table.add_row(plain(split), *(f"{number:,}" for number in row.values()))
-    return table
+        rows.append(("paper, all", _cell(paper["several"]), *"---", _cell(paper["in_gold"]), *"--"))
+    note = (
+        "several: more than one answer. in gold: a gold passage holds an answer (the\n"
+        "ceiling of answer recall); then the same of numeric and of other questions."
+    )
+    columns = ("", "several", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
+    return Table("Answers and gold passages, in %", note, columns, tuple(rows), published="paper")
 
 
 def draw(measured: Measured, path: Path) -> None:

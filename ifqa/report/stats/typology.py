@@ -1,22 +1,18 @@
 """Annotations by the typology of causal questions: counts, the agreement of two annotators, and the labeller beside them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ifqa.benchmarks.causalqa.labels import ASPECTS, Judged, Key, judge, kappa, read_annotations
 from ifqa.benchmarks.causalqa.typology import label
 from ifqa.errors import IfqaError
 from ifqa.formats.rows import read_asked
 from ifqa.progress import counted
-from ifqa.report.sanitize import plain
-from ifqa.report.stats.causal_tables import interval_cell
+from ifqa.report.stats import interval_cell
+from ifqa.report.table import Table
 from ifqa.scoring.statistics import share_interval
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 #: Cohen's kappa on the typology, Bondarenko et al., COLING 2022, section 4.
 PAPER_KAPPA = 0.54
@@ -117,7 +113,7 @@ def _labels(path: Path, wanted: set[Key]) -> dict[str, dict[Key, str | None]]:
 def stats_json(found: Measured) -> dict[str, object]:
     """The counts as JSON data, with kappa, and the labeller's coverage and precision as (share, low, high)."""
     counts = {
-        name: {aspect: {one: own[one] for one in _rows(found, aspect)} for aspect, own in aspects.items()}
+        name: {aspect: {one: own[one] for one in _classes(found, aspect)} for aspect, own in aspects.items()}
         for name, aspects in found.counts.items()
     }
     result: dict[str, object] = {"counts": counts}
@@ -153,61 +149,44 @@ def _judged_json(judged: Judged) -> dict[str, object]:
     }
 
 
-def show(found: Measured) -> None:
-    """Print the counts, kappa beside the paper's, and the labeller's coverage and precision."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    for aspect in ASPECTS:
-        console.print(f"[italic]Questions by {aspect} class[/italic]")
-        console.print(_counts(found, aspect))
-        console.print()
-    if found.kappas:
-        cells = ", ".join(
-            f"{name} {'undefined' if value is None else f'{value:.2f}'}" for name, value in found.kappas.items()
+def tables(found: Measured) -> Iterator[Table]:
+    """The counts, kappa beside the paper's, and the labeller's coverage and precision."""
+    names = [Path(name).stem for name in found.counts]
+    every = list(ASPECTS)
+    for aspect in every:
+        rows = tuple(
+            (name or "(abstains)", *(f"{counts[aspect][name]:,}" for counts in found.counts.values()))
+            for name in _classes(found, aspect)
         )
-        console.print(
-            f"Cohen's kappa over {counted(found.common, 'question')}: {cells}; the paper's annotators {PAPER_KAPPA}"
-        )
-        for aspect, own in found.differing.items():
-            told = ", ".join(f"{first} or {second} {number}" for (first, second), number in own.most_common())
-            console.print(f"{aspect}, where they differ: {told or 'nowhere'}")
-    for name, aspects in found.labeller.items():
-        console.print(f"\n[italic]The labeller, judged by {plain(Path(name).stem)}[/italic]")
-        console.print(_judged(aspects))
-    if found.labeller:
-        console.print("coverage: questions that the labeller gives a class. In brackets: 95% intervals.")
+        note = _agreement(found) if found.kappas and aspect == every[-1] else ""
+        yield Table(f"Questions by {aspect} class", note, ("", *names), rows)
+    for number, (name, aspects) in enumerate(found.labeller.items(), start=1):
+        last = number == len(found.labeller)
+        note = "coverage: questions that the labeller gives a class. In brackets: 95% intervals." if last else ""
+        cells = []
+        for aspect, classes in aspects.items():
+            for kind, beside in classes.items():
+                whole = kind == "all"
+                title = f"{aspect}, all" if whole else f"  {kind}"
+                counts = (f"{beside.annotated:,}", f"{beside.given:,}", f"{beside.right:,}")
+                coverage = share_interval(beside.given, beside.of) if whole else None
+                shares = (coverage, share_interval(beside.right, beside.given))
+                cells.append((title, *counts, *map(interval_cell, shares)))
+        columns = ("", "annotated", "given", "right", "coverage", "precision")
+        yield Table(f"The labeller, judged by {Path(name).stem}", note, columns, tuple(cells))
 
 
-def _table(*columns: str) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column else "left", no_wrap=not column)
-    return table
-
-
-def _counts(found: Measured, aspect: str) -> "Table":
-    table = _table("", *(plain(Path(name).stem) for name in found.counts))
-    for name in _rows(found, aspect):
-        table.add_row(name or "(abstains)", *(f"{own[aspect][name]:,}" for own in found.counts.values()))
-    return table
+def _agreement(found: Measured) -> str:
+    kappas = (f"{name} {'undefined' if value is None else f'{value:.2f}'}" for name, value in found.kappas.items())
+    lines = [
+        f"Cohen's kappa over {counted(found.common, 'question')}: {', '.join(kappas)}; the paper's annotators {PAPER_KAPPA}"
+    ]
+    for aspect, pairs in found.differing.items():
+        told = ", ".join(f"{first} or {second} {number}" for (first, second), number in pairs.most_common())
+        lines.append(f"{aspect}, where they differ: {told or 'nowhere'}")
+    return "\n".join(lines)
 
 
-def _rows(found: Measured, aspect: str) -> list[str]:
+def _classes(found: Measured, aspect: str) -> list[str]:
     """The classes, and "" for the labeller's abstentions."""
     return [*ASPECTS[aspect], *([""] if "labeller" in found.counts else [])]
-
-
-def _judged(aspects: Mapping[str, Mapping[str, Judged]]) -> "Table":
-    table = _table("", "annotated", "given", "right", "coverage", "precision")
-    for aspect, own in aspects.items():
-        for name, one in own.items():
-            title = f"{aspect}, all" if name == "all" else f"  {name}"
-            shares = [
-                share_interval(one.given, one.of) if name == "all" else None,
-                share_interval(one.right, one.given),
-            ]
-            table.add_row(title, f"{one.annotated:,}", f"{one.given:,}", f"{one.right:,}", *map(interval_cell, shares))
-    return table

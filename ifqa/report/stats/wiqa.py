@@ -1,21 +1,17 @@
 """Counts of WIQA's questions by split, beside the paper's Table 1; and labels held against the graphs' paths."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ifqa.benchmarks.wiqa.graphs import Graph
 from ifqa.benchmarks.wiqa.layouts import read_graphs
 from ifqa.benchmarks.wiqa.made import FOLDER, SAMPLE
 from ifqa.benchmarks.wiqa.release import CHOICES, Item, check_label, read_items, read_topics
 from ifqa.errors import IfqaError
-from ifqa.report.sanitize import plain
+from ifqa.report.table import Table
 from ifqa.storage.files import read_jsonl
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 KINDS = ("in_para", "out_of_para", "no_effect")
 #: Table 1 of the paper (Tandon et al., EMNLP 2019): train, dev, test. The test split of the release has 3,003 questions.
@@ -125,31 +121,21 @@ def stats_json(found: Mapping[str, Counts]) -> dict[str, object]:
     return {"splits": {name: asdict(counts) for name, counts in found.items()}, "paper": paper}
 
 
-def show(found: Mapping[str, Counts], published: bool) -> None:
-    """Print the counts as a table, a column a split; `published` adds the paper's columns."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    console.print(_table(found, published))
+def tables(counted: Mapping[str, Counts], published: bool) -> Iterator[Table]:
+    """The counts, a column a split; `published` adds the paper's columns."""
+    columns: dict[str, Mapping[str, int | None]] = {name: _rows(counts) for name, counts in counted.items()}
+    notes = []
     if published:
-        console.print("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003.")
-    if any(counts.located is not None for counts in found.values()):
-        console.print("located: both parts are found in the graph; no label contradicts its path.")
-
-
-def _table(found: Mapping[str, Counts], published: bool) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("", no_wrap=True)
-    columns = [(name, _rows(counts)) for name, counts in found.items()]
-    if published:
-        columns += [(f"paper {split}", {k: row[n] for k, row in PUBLISHED.items()}) for n, split in enumerate(_SPLITS)]
-    for name, _ in columns:
-        table.add_column(plain(name), justify="right")
-    for row in dict.fromkeys(name for _, rows in columns for name in rows):
-        table.add_row(row, *("-" if rows.get(row) is None else f"{rows[row]:,}" for _, rows in columns))
-    return table
+        for number, split in enumerate(_SPLITS):
+            columns[f"paper {split}"] = {name: row[number] for name, row in PUBLISHED.items()}
+        notes.append("paper: Table 1 of Tandon et al., 2019. The released test split has 3,003.")
+    if any(counts.located is not None for counts in counted.values()):
+        notes.append("located: both parts are found in the graph; no label contradicts its path.")
+    rows = []
+    for name in dict.fromkeys(name for column in columns.values() for name in column):
+        counts_of = (column.get(name) for column in columns.values())
+        rows.append((name, *("-" if count is None else f"{count:,}" for count in counts_of)))
+    yield Table("", "\n".join(notes), ("", *columns), tuple(rows))
 
 
 def _rows(counts: Counts) -> dict[str, int | None]:

@@ -17,7 +17,8 @@ from ifqa.records import Question
 from ifqa.report import plots
 from ifqa.report.plots import check_figure
 from ifqa.report.stats import passages as report
-from ifqa.report.stats.passages import at_least, bars, draw, measure, show, stats_json
+from ifqa.report.stats import show
+from ifqa.report.stats.passages import at_least, bars, draw, measure, stats_json, tables
 from ifqa.scoring.measures.covers import covers
 from ifqa.storage import artifacts
 from ifqa.storage.files import write_jsonl
@@ -92,7 +93,7 @@ def test_gold_passages_in_the_corpus_count_apart(tmp_path, monkeypatch, capsys):
     assert (stats.pages, stats.gold) == (0, stats.passages)
     assert stats.coverage["dev"].covered == 0
     assert stats.coverage_with_gold["dev"].covered == stats.passages
-    show("golden", stats)
+    show(tables("golden", stats))
     assert "with gold" in capsys.readouterr().out
 
 
@@ -147,7 +148,7 @@ def test_the_bars_are_ten_words_wide_up_to_200():
 def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     stats = measure(corpus, questions, workers=1)
-    show("little", stats)
+    show(tables("little", stats))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     rows = [line.split() for line in lines]
@@ -159,7 +160,7 @@ def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsy
 
 def test_a_split_without_gold_passages_has_no_shares(corpus, capsys, tmp_path):
     stats = measure(corpus, {"bare": [Question("q/0", "If?", ("a",))]}, workers=1)
-    show("little", stats)
+    show(tables("little", stats))
     assert ["bare", "0", "-", "-", "0", "-", "-"] in [line.split() for line in capsys.readouterr().out.splitlines()]
     assert json.loads(json.dumps(stats_json(stats)))["coverage"]["bare"]["percent"]["covered"] is None
     draw(stats, tmp_path / "bare.svg")

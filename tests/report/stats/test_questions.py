@@ -1,7 +1,6 @@
 """Statistics of a benchmark's questions: the counts, the rules behind them, and the tables."""
 
 import json
-import time
 from pathlib import Path
 from statistics import mean
 from xml.etree import ElementTree
@@ -14,21 +13,25 @@ from ifqa.benchmarks.ifqa import IfQA
 from ifqa.benchmarks.sample import Sample
 from ifqa.errors import IfqaError
 from ifqa.records import Question
-from ifqa.report.stats.counts import (
+from ifqa.report.stats import show
+from ifqa.report.stats.questions import (
+    PAPER_SHARES,
+    PAPER_SIZES,
     PLACES,
     QUESTION_WORDS,
     TYPES,
+    Measured,
     answer_type,
     count,
-    meanings,
+    draw,
+    measure,
     question_word,
     shared,
+    stats_json,
+    tables,
 )
-from ifqa.report.stats.forms import forms
-from ifqa.report.stats.questions import PAPER_SHARES, PAPER_SIZES, Measured, draw, measure, show, stats_json
 from ifqa.retrieval.clauses import split_question
 from ifqa.scoring.measures.answer_recall import ceiling
-from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.measures.numeric import is_numeric
 from ifqa.storage.files import write_json
 
@@ -112,23 +115,6 @@ def test_the_gold_passage_decides_on_the_capitals_of_an_answer():
     assert answer_type(asked(clause, ["Plat"], "It went platinum soon."), clause) == "entity"
 
 
-@pytest.mark.parametrize(
-    ("answers", "wanted"),
-    [
-        ([], 0),
-        (["2"], 1),
-        (["2", "two", "Two"], 1),
-        (["May 4, 1979", "1979-05-04", "4 May 1979"], 1),
-        (["Honda", "Yamaha"], 2),
-        (["Rasputin", "Grigori Rasputin"], 2),
-        (["the FSF", "FSF", "OSI"], 2),
-        (["3 km", "three km", "4 km", "four km"], 2),
-    ],
-)
-def test_answers_that_are_forms_of_one_another_are_one_meaning(answers, wanted):
-    assert meanings(answers) == meanings(answers[::-1]) == wanted
-
-
 def test_the_counts_of_a_few_questions():
     stats = counted(
         [
@@ -138,7 +124,7 @@ def test_the_counts_of_a_few_questions():
             asked("If not, would it sink?", ["no"]),
         ]
     )
-    assert (stats.questions, stats.several_answers, stats.several_meanings) == (4, 2, 1)
+    assert (stats.questions, stats.several_answers) == (4, 2)
     assert (stats.yes_no, stats.numeric, stats.several_passages) == (1, 2, 1)
     assert stats.question_words == {5: 1, 6: 1, 8: 1, 12: 1}
     assert stats.answer_words == {1: 3, 2: 1}
@@ -216,7 +202,7 @@ def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monk
     monkeypatch.setenv("COLUMNS", "80")
     measured = measure("ifqa")
     every = dict.fromkeys(IfQA.paths, measured.splits["full-dev"])
-    show(type(measured)("ifqa", every, {one: dict.fromkeys(every, 1_594) for one in every}))
+    show(tables(type(measured)("ifqa", every, {one: dict.fromkeys(every, 1_594) for one in every})))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
@@ -224,11 +210,11 @@ def test_tables_of_six_splits_and_the_paper_fit_80_columns(release, capsys, monk
     assert ["paper", "701", "22.42", "1.80", "4,524"] in rows
     assert ["paper,", "all", "49.7", "15.9", "14.5", "19.9"] in rows
     assert ["full-dev", "2", "3.00", "1.00", "4", "1", "100.00", "100.0%"] in rows
-    assert ["full-dev", "100.0", "100.0", "0.0", "0.0", "0.0", "100.0", "-", "100.0"] in rows
+    assert ["full-dev", "100.0", "0.0", "0.0", "0.0", "100.0", "-", "100.0"] in rows
 
 
 def test_the_sample_is_shown_without_the_paper(capsys):
-    show(measure("sample"))
+    show(tables(measure("sample")))
     assert "paper" not in capsys.readouterr().out
     assert "paper" not in stats_json(measure("sample"))
 
@@ -291,26 +277,7 @@ def test_a_dollar_sign_in_a_splits_name_is_drawn_as_it_is(tmp_path):
 def test_markup_and_escapes_in_a_splits_name_are_shown_as_they_are(capsys):
     stats = counted([asked("If not, would it sink?", ["no"], "It sank")])
     name = "dev[red]\x1b[31m"
-    show(Measured("b[red]", {name: stats}, {name: {name: 1}}))
+    show(tables(Measured("b[red]", {name: stats}, {name: {name: 1}})))
     out = capsys.readouterr().out
     assert "b[red]: sizes" in out
     assert out.count("dev[red]\N{REPLACEMENT CHARACTER}[31m") == 7
-
-
-@given(
-    st.lists(
-        st.sampled_from(["2", "two", "a", "b", "3.5 million", "3,500,000", "May 4", "4 May", "the a", ""]), max_size=9
-    )
-)
-def test_meanings_are_the_groups_of_answers_with_forms_in_common(answers):
-    groups = []
-    for answer in answers:
-        own = set(map(normalize, forms(answer)))
-        groups = [*(one for one in groups if not one & own), own.union(*(one for one in groups if one & own))]
-    assert meanings(answers) == len(groups)
-
-
-def test_many_answers_are_counted_in_no_time():
-    started = time.monotonic()
-    assert meanings([f"name {n}" for n in range(20_000)]) == 20_000
-    assert time.monotonic() - started < 10

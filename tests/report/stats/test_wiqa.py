@@ -6,7 +6,8 @@ import pytest
 
 from ifqa.benchmarks.wiqa.made import FOLDER
 from ifqa.errors import IfqaError
-from ifqa.report.stats.wiqa import measure, show, stats_json
+from ifqa.report.stats import show
+from ifqa.report.stats.wiqa import measure, stats_json, tables
 from ifqa.storage.files import read_jsonl, write_jsonl
 
 
@@ -22,11 +23,11 @@ def test_the_bundled_questions_are_counted_by_split():
 
 
 def test_the_papers_counts_stand_beside(capsys):
-    show(measure([str(FOLDER / "dev.jsonl")]), published=True)
+    show(tables(measure([str(FOLDER / "dev.jsonl")]), published=True))
     told = capsys.readouterr().out
     assert "paper train" in told
     assert ["questions", "62", "29,808", "6,894", "3,993"] in [line.split() for line in told.splitlines()]
-    show(measure(["sample-wiqa"]), published=False)
+    show(tables(measure(["sample-wiqa"]), published=False))
     assert "paper" not in capsys.readouterr().out
 
 
