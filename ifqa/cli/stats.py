@@ -11,7 +11,6 @@ from ifqa.errors import IfqaError
 stats = typer.Typer(
     help="Statistics of a corpus, a benchmark or a file of questions.", invoke_without_command=True, callback=show_help
 )
-Figure = Annotated[Path | None, typer.Option(help="Also draw the statistics: a file .svg, .png or .pdf.")]
 
 
 @stats.command("passages")
@@ -22,7 +21,6 @@ def stats_passages(
         typer.Option("--split", help="Also look for the gold passages of this split: full-dev. Repeatable."),
     ] = None,
     benchmark: Annotated[str, typer.Option(help="Benchmark of the splits.")] = "ifqa",
-    figure: Figure = None,
     json: Json = False,
     workers: Annotated[int, typer.Option(min=0, help="Processes to work with; 0: all cores.")] = 0,
 ) -> None:
@@ -31,12 +29,9 @@ def stats_passages(
     from ifqa.plugins import open_benchmark
     from ifqa.report.stats import passages, show
 
-    _check_written(figure)
     gold = {split: open_benchmark(benchmark).questions(split) for split in splits or []}
     counts = passages.measure(load_corpus(corpus), gold, workers)
     print_json(passages.stats_json(counts)) if json else show(passages.tables(corpus, counts))
-    if figure:
-        passages.draw(counts, figure)
 
 
 @stats.command("questions")
@@ -46,17 +41,13 @@ def stats_questions(
         list[str] | None,
         typer.Option("--split", help="A split: full-dev. Repeatable; none: all that are there."),
     ] = None,
-    figure: Figure = None,
     json: Json = False,
 ) -> None:
     """Count lengths, kinds of answers, question words, and questions that splits share, beside the paper's values."""
     from ifqa.report.stats import questions, show
 
-    _check_written(figure)
     counts = questions.measure(benchmark, splits or ())
     print_json(questions.stats_json(counts)) if json else show(questions.tables(counts))
-    if figure:
-        questions.draw(counts, figure)
 
 
 @stats.command("causal")
@@ -132,12 +123,3 @@ def stats_wiqa(
 
     counts = wiqa.measure(sources or ["data/wiqa"], graphs)
     print_json(wiqa.stats_json(counts)) if json else show(wiqa.tables(counts, published=sources != ["sample-wiqa"]))
-
-
-def _check_written(figure: Path | None) -> None:
-    from ifqa.report.plots import check_figure
-
-    if figure:
-        check_figure(figure)
-        if figure.is_dir() or not figure.parent.is_dir():
-            raise IfqaError(f"{figure} cannot be written: it is a folder, or its folder does not exist")

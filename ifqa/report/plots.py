@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from base64 import b64encode
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -121,15 +119,6 @@ def check_figure(path: Path) -> str:
     if find_spec("matplotlib") is None:
         raise IfqaError("a figure needs matplotlib; install it with: pip install 'ifqa[notebooks]'")
     return path.suffix.lower()
-
-
-@contextmanager
-def without_formulas() -> Iterator[None]:
-    """A context to draw in: "$" in a text, such as a split's name, is a dollar sign and begins no formula."""
-    from matplotlib import rc_context
-
-    with rc_context({"text.parse_math": False}):
-        yield
 
 
 def image(svg: str) -> str:

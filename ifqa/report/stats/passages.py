@@ -5,9 +5,6 @@ With them, two ways of building passages can be compared before anything is inde
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ifqa.config.corpus import Corpus
 from ifqa.corpus.store import shards_of
@@ -15,15 +12,11 @@ from ifqa.errors import IfqaError
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.progress import bar
 from ifqa.records import Question
-from ifqa.report.plots import check_figure, save, without_formulas
 from ifqa.report.stats import summary
 from ifqa.report.table import Table
 from ifqa.scoring.coverage import Coverage, PassageStats, ShardStats, ShardTask, measure_shard, merge
 from ifqa.scoring.measures.covers import COVERED_SHARE
 from ifqa.workers.tasks import run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _BIN, _BINS, _MOST = 10, 20, 1_000  # words: bars of 10 up to 200, then a bar up to 1,000, and a bar for more
 _BAR = 32  # characters
@@ -132,62 +125,3 @@ def tables(corpus_name: str, stats: PassageStats) -> Iterator[Table]:
 def _coverage_cells(own: Coverage) -> tuple[str, ...]:
     covered, best, any_of, all_of = ("-" if math.isnan(value) else f"{value:.1f}" for value in own.percents().values())
     return (f"{own.golds:,}", covered, best, f"{own.questions:,}", any_of, all_of)
-
-
-def draw(stats: PassageStats, path: Path) -> None:
-    """Draw the lengths of passages and, if coverage was measured, the share of gold passages covered at least so much.
-
-    Gold passages in the corpus do not cover themselves (`PassageStats.coverage`).
-
-    Raises:
-        IfqaError: no figure has this suffix, or matplotlib is missing.
-    """
-    check_figure(path)
-    from matplotlib.figure import Figure
-
-    panels = 1 + bool(stats.coverage)
-    with without_formulas():
-        figure = Figure(figsize=(4.2 * panels, 3.1), layout="constrained")
-        axes = figure.subplots(1, panels, squeeze=False)[0]
-        for one in axes:
-            one.spines[["top", "right"]].set_visible(False)
-        _draw_lengths(axes[0], stats)
-        if stats.coverage:
-            _draw_coverage(axes[1], stats.coverage)
-        save(figure, path)
-
-
-def _draw_lengths(axes: "Axes", stats: PassageStats) -> None:
-    found = bars(stats.lengths)
-    names, counts = [name for name, _ in found], [count for _, count in found]
-    axes.bar(range(len(found)), counts, width=0.9, color="#4c72b0")
-    axes.set_yscale("log")
-    axes.set_ylim(bottom=0.5)  # a single passage must be visible
-    every = 1 + len(found) // 12
-    axes.set_xticks(range(0, len(found), every), names[::every], rotation=45, ha="right", fontsize=8)
-    axes.set_xlabel("words a passage")
-    axes.set_ylabel("passages (log scale)")
-
-
-def at_least(best: Sequence[float]) -> list[tuple[float, float]]:
-    """The steps of a falling curve, in percent: (share, how many of `best` are at least that high), from 0 to 100."""
-    ordered, heights = sorted(best), dict[float, float]()
-    for place, share in enumerate(ordered):
-        heights.setdefault(100 * share, 100 * (len(ordered) - place) / len(ordered))
-    return sorted({0.0: 100.0, 100.0: 0.0, **heights}.items())
-
-
-def _draw_coverage(axes: "Axes", coverage: Mapping[str, Coverage]) -> None:
-    styles = cycle(("-", "--", ":", "-."))  # distinct in black and white
-    for (split, own), style in zip(coverage.items(), styles, strict=False):
-        if own.golds:
-            label = f"{split}: {own.percents()['covered']:.1f}% of {own.golds:,} covered"
-            axes.plot(*zip(*at_least(own.best), strict=True), drawstyle="steps-pre", linestyle=style, label=label)
-    axes.axvline(100 * COVERED_SHARE, color="0.5", linewidth=0.8, label=f"covered: at least {100 * COVERED_SHARE:.0f}%")
-    axes.set(xlim=(0, 100), ylim=(0, 102))
-    axes.set_xlabel("5-grams found in one passage, at least (%)")
-    axes.set_ylabel("gold passages (%)")
-    low = all(own.percents()["covered"] < 50 for own in coverage.values() if own.golds)
-    axes.legend(
-        loc="upper right" if low else "lower left", framealpha=0.9, edgecolor="none", fontsize=8
-    )  # where no curve is

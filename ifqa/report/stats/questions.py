@@ -8,14 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ifqa.errors import IfqaError, unknown
 from ifqa.plugins import open_benchmark
 from ifqa.protocols import Benchmark
 from ifqa.records import Question
-from ifqa.report.plots import check_figure, save, without_formulas
 from ifqa.report.stats import summary
 from ifqa.report.table import Table
 from ifqa.retrieval.clauses import split_question
@@ -23,18 +20,12 @@ from ifqa.scoring.measures.answer_recall import ceiling
 from ifqa.scoring.measures.normalize import normalize
 from ifqa.scoring.measures.numeric import is_numeric
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 TYPES = ("entity", "number", "date", "other")
 QUESTION_WORDS = ("what", "who", "which", "how many", "when", "where", "how", "why", "none")
-PLACES = ("first", "preposition", "later", "none")
 SUBSETS = ("all", "numeric", "other")
 
 _WH = re.compile(r"\b(?:who|whom|whose|what|which|when|where|why|how)\b(?: (?:many|much)\b)?", re.IGNORECASE)
 _SAME = {"whom": "who", "whose": "who", "how much": "how many"}
-_LEAD = re.compile(r"(?:and |or )?(?:[a-z]+ )?(?:in(?:to)?|on(?:to)?|at|by|for|from|to|towards?|with|under|of|until|after|before|"
-                   r"between|against|during|through|since|within|over|about|among|as|than) ", re.IGNORECASE)  # fmt: skip
 
 _MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 _DATE_LIKE = re.compile(
@@ -78,7 +69,6 @@ class QuestionStats:
         types: the first answers by `answer_type`.
         asked: the questions by the question word of their main clause. "how many" includes "how much"; "who" includes
             "whom" and "whose"; "none" is a question for yes or no, or one that asks with a verb.
-        places: the place of that word in the main clause: first, after a preposition ("in which"), later, or none.
         several_answers: questions with several answers that differ after normalisation.
         yes_no: questions with the answer yes or no.
         numeric: questions whose answers are numbers or dates (`is_numeric`).
@@ -94,7 +84,6 @@ class QuestionStats:
     vocabulary: int
     types: Mapping[str, int]
     asked: Mapping[str, int]
-    places: Mapping[str, int]
     several_answers: int
     yes_no: int
     numeric: int
@@ -112,7 +101,6 @@ def count(questions: Sequence[Question], main_clauses: Sequence[str]) -> Questio
     answered = [
         (question, clause) for question, clause in zip(questions, main_clauses, strict=True) if question.answers
     ]
-    asked = [question_word(clause) for clause in main_clauses]
     passages = {text for question in questions for text in question.gold_passages}
     annotated = [question for question in questions if question.gold_passages]
     held = {kind: [ceiling(question) for question in annotated if kind in _subsets(question)] for kind in SUBSETS}
@@ -123,8 +111,7 @@ def count(questions: Sequence[Question], main_clauses: Sequence[str]) -> Questio
         passage_words=_lengths(passages),
         vocabulary=len({word for question in questions for word in question.text.lower().split()}),
         types=_counts(TYPES, (answer_type(question, clause) for question, clause in answered)),
-        asked=_counts(QUESTION_WORDS, (word for word, _ in asked)),
-        places=_counts(PLACES, (place for _, place in asked)),
+        asked=_counts(QUESTION_WORDS, map(question_word, main_clauses)),
         several_answers=sum(len(set(map(normalize, question.answers))) > 1 for question in questions),
         yes_no=sum(any(normalize(answer) in ("yes", "no") for answer in question.answers) for question in questions),
         numeric=sum(is_numeric(question.answers) for question in questions),
@@ -185,18 +172,13 @@ def _is_name(text: str) -> bool:
     return bool(words) and all(word[0].isupper() or word[0].isdigit() for word in words)
 
 
-def question_word(main_clause: str) -> tuple[str, str]:
-    """The first question word of a main clause, one of QUESTION_WORDS, and its place, one of PLACES.
-
-    "in which year would it" -> ("which", "preposition"); "would it have sunk" -> ("none", "none").
-    """
-    found = _WH.search(main_clause)
-    if not found:
-        return "none", "none"
-    word, before = found[0].lower(), main_clause[: found.start()].strip("\"'“”‘’., ")
-    place = "first" if not before else "preposition" if _LEAD.fullmatch(f"{before} ") else "later"
-    word = _SAME.get(word, word)
-    return (word if word in QUESTION_WORDS else word.split()[0]), place
+def question_word(main_clause: str) -> str:
+    """The first question word of a main clause, one of QUESTION_WORDS: "in which year would it" -> "which"."""
+    match = _WH.search(main_clause)
+    if not match:
+        return "none"
+    word = _SAME.get(match[0].lower(), match[0].lower())
+    return word if word in QUESTION_WORDS else word.split()[0]
 
 
 def _subsets(question: Question) -> tuple[str, str]:
@@ -291,9 +273,8 @@ def _answers(own: QuestionStats) -> dict[str, float]:
 
 
 def _shares(own: QuestionStats) -> dict[str, dict[str, float]]:
-    """Shares in percent of the kinds of answers, of the question words, and of their places."""
-    several = {"types": own.types, "asked": own.asked, "places": own.places}
-    return {name: _percent(counts.values(), counts) for name, counts in several.items()}
+    """Shares in percent of the kinds of answers, and of the question words."""
+    return {name: _percent(counts.values(), counts) for name, counts in (("types", own.types), ("asked", own.asked))}
 
 
 def _held(own: QuestionStats, kind: str) -> float | None:
@@ -309,7 +290,6 @@ def tables(measured: Measured) -> Iterator[Table]:
     yield _shares_table(measured, f"What the answer is, in %: by rule{by_hand}", "types", TYPES)
     yield _answers_table(measured)
     yield _shares_table(measured, "The question word of the main clause, in %", "asked", QUESTION_WORDS)
-    yield _shares_table(measured, "Where it stands, in %: preposition, as in 'in which'", "places", PLACES)
     rows = tuple((split, *(f"{number:,}" for number in row.values())) for split, row in measured.shared.items())
     title = "Distinct questions that stand in both splits, word for word"
     note = "A split with itself: its distinct questions. Do not test on what was trained on."
@@ -358,61 +338,3 @@ def _answers_table(measured: Measured) -> Table:
     )
     columns = ("", "several", "passages", "yes/no", "numeric", "in gold", "numeric", "other")
     return Table("Answers and gold passages, in %", note, columns, tuple(rows), published="paper")
-
-
-def draw(measured: Measured, path: Path) -> None:
-    """Draw the kinds of answers, the question words, and the questions that two splits share.
-
-    Raises:
-        IfqaError: no figure has this suffix, or matplotlib is missing.
-    """
-    check_figure(path)
-    from matplotlib.figure import Figure
-
-    with without_formulas():
-        figure = Figure(figsize=(12.6, 3.4), layout="constrained")
-        types, asked, both = figure.subplots(1, 3)
-        _draw_shares(types, measured, "types", TYPES)
-        _draw_shares(asked, measured, "asked", QUESTION_WORDS)
-        asked.set_yticklabels([])
-        _draw_shared(both, measured)
-        save(figure, path)
-
-
-def _draw_shares(axes: "Axes", measured: Measured, what: str, names: Sequence[str]) -> None:
-    """Draw a bar for each split, and for the paper, in pieces with different colours and hatching."""
-    rows = {split: _shares(own)[what] for split, own in measured.splits.items()}
-    if measured.in_paper:
-        given = PAPER_SHARES[what]
-        rows["paper, all"] = {name: given.get(name, 0.0) for name in names}
-    left = [0.0] * len(rows)
-    for number, name in enumerate(names):
-        widths = [row[name] for row in rows.values()]
-        if not any(widths):
-            continue
-        axes.barh(range(len(rows)), widths, left=left, label=name, color=f"C{number}", hatch=("", "//", "..")[number % 3],
-                  edgecolor="white", linewidth=0.5)  # fmt: skip
-        left = [start + width for start, width in zip(left, widths, strict=True)]
-    axes.set_yticks(range(len(rows)), list(rows))
-    axes.invert_yaxis()
-    axes.set(xlim=(0, 100))
-    axes.set_xlabel({"types": "first answer is (%)", "asked": "question word (%)"}[what])
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False, fontsize=8)
-
-
-def _draw_shared(axes: "Axes", measured: Measured) -> None:
-    """Draw how much of the split below is in the split at the left: a leak if one is for training and one for testing."""
-    names = list(measured.splits)
-    shares = [
-        [100 * measured.shared[row][column] / max(measured.shared[column][column], 1) for column in names]
-        for row in names
-    ]
-    axes.imshow(shares, cmap="Blues", vmin=0, vmax=100, aspect="auto")
-    for row, values in enumerate(shares):
-        for column, share in enumerate(values):
-            text = f"{measured.shared[names[row]][names[column]]:,}\n{share:.1f}%"
-            axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if share > 60 else "black")
-    axes.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.set_xlabel("share of this split that stands in the one at the left", fontsize=8)

@@ -3,22 +3,17 @@
 import json
 import random
 from statistics import mean, median
-from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ifqa.config.corpus import Corpus
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
 from ifqa.pipeline.run import CorpusBuild
 from ifqa.records import Question
-from ifqa.report import plots
-from ifqa.report.plots import check_figure
 from ifqa.report.stats import passages as report
 from ifqa.report.stats import show
-from ifqa.report.stats.passages import at_least, bars, draw, measure, stats_json, tables
+from ifqa.report.stats.passages import bars, measure, stats_json, tables
 from ifqa.scoring.measures.covers import covers
 from ifqa.storage import artifacts
 from ifqa.storage.files import write_jsonl
@@ -158,51 +153,8 @@ def test_the_tables_fit_80_columns_and_show_the_numbers(corpus, questions, capsy
     assert not any("with gold" in line for line in lines)
 
 
-def test_a_split_without_gold_passages_has_no_shares(corpus, capsys, tmp_path):
+def test_a_split_without_gold_passages_has_no_shares(corpus, capsys):
     stats = measure(corpus, {"bare": [Question("q/0", "If?", ("a",))]}, workers=1)
     show(tables("little", stats))
     assert ["bare", "0", "-", "-", "0", "-", "-"] in [line.split() for line in capsys.readouterr().out.splitlines()]
     assert json.loads(json.dumps(stats_json(stats)))["coverage"]["bare"]["percent"]["covered"] is None
-    draw(stats, tmp_path / "bare.svg")
-
-
-@given(st.lists(st.sampled_from([0.0, 0.2, 0.4, 0.99, 1.0]), min_size=1))
-def test_the_curve_is_how_many_golds_have_at_least_a_share(best):
-    curve = at_least(best)
-    assert [share for share, _ in curve] == sorted({0.0, 100.0, *(100 * share for share in best)})
-    for share, height in curve:
-        assert height == pytest.approx(100 * mean(100 * one >= share for one in best))
-
-
-def test_a_figure_is_a_picture_of_its_suffix(corpus, questions, tmp_path):
-    stats = measure(corpus, questions, workers=1)
-    for suffix, first in {".png": b"\x89PNG\r\n", ".pdf": b"%PDF-", ".SVG": b"<?xml"}.items():
-        draw(stats, tmp_path / f"stats{suffix}")
-        assert (tmp_path / f"stats{suffix}").read_bytes().startswith(first)
-    root = ElementTree.parse(tmp_path / "stats.SVG").getroot()
-    assert root.tag == f"{SVG}svg"
-    assert {"axes_1", "axes_2"} <= {group.get("id") for group in root.iter(f"{SVG}g")}
-    draw(measure(corpus, {}, workers=1), tmp_path / "lengths.svg")
-    one = {group.get("id") for group in ElementTree.parse(tmp_path / "lengths.svg").getroot().iter(f"{SVG}g")}
-    assert "axes_1" in one
-    assert "axes_2" not in one
-
-
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
-def test_the_same_numbers_are_drawn_in_the_same_bytes(corpus, questions, tmp_path, suffix):
-    stats = measure(corpus, questions, workers=1)
-    for name in ("a", "b"):
-        draw(stats, tmp_path / f"{name}{suffix}")
-    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
-
-
-def test_a_figure_of_another_suffix_is_refused(tmp_path):
-    for name in ("stats.jpg", "stats"):
-        with pytest.raises(IfqaError, match=r"wanted one of .svg, .png, .pdf"):
-            check_figure(tmp_path / name)
-
-
-def test_a_figure_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(plots, "find_spec", lambda name: None)
-    with pytest.raises(IfqaError, match=r"pip install 'ifqa\[notebooks\]'"):
-        check_figure(tmp_path / "stats.svg")

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 from statistics import mean
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -17,13 +16,11 @@ from ifqa.report.stats import show
 from ifqa.report.stats.questions import (
     PAPER_SHARES,
     PAPER_SIZES,
-    PLACES,
     QUESTION_WORDS,
     TYPES,
     Measured,
     answer_type,
     count,
-    draw,
     measure,
     question_word,
     shared,
@@ -48,37 +45,34 @@ def counted(questions):
 
 
 @pytest.mark.parametrize(
-    ("clause", "word", "place"),
+    ("clause", "word"),
     [
-        ("who would lead?", "who", "first"),
-        ("Who would lead?", "who", "first"),
-        ('"whose" band would it be?', "who", "first"),
-        ("in which year would it have sunk?", "which", "preposition"),
-        ("to whom would it belong?", "who", "preposition"),
-        ("and for how much would it sell?", "how many", "preposition"),
-        ("how many goals would he have?", "how many", "first"),
-        ("how long would it last?", "how", "first"),
-        ("he would be part of which band?", "which", "later"),
-        ("what would be the year when it sank?", "what", "first"),
-        ("why would he leave?", "why", "first"),
-        ("would it have sunk?", "none", "none"),
-        ("somewhere whatever", "none", "none"),
-        ("", "none", "none"),
+        ("who would lead?", "who"),
+        ("Who would lead?", "who"),
+        ('"whose" band would it be?', "who"),
+        ("in which year would it have sunk?", "which"),
+        ("to whom would it belong?", "who"),
+        ("and for how much would it sell?", "how many"),
+        ("how many goals would he have?", "how many"),
+        ("how long would it last?", "how"),
+        ("he would be part of which band?", "which"),
+        ("what would be the year when it sank?", "what"),
+        ("why would he leave?", "why"),
+        ("would it have sunk?", "none"),
+        ("somewhere whatever", "none"),
+        ("", "none"),
     ],
 )
-def test_the_question_word_and_where_it_stands(clause, word, place):
-    assert question_word(clause) == (word, place)
+def test_the_question_word_of_a_clause(clause, word):
+    assert question_word(clause) == word
 
 
 @given(
     st.text(max_size=40)
     | st.lists(st.sampled_from("in which how many Who would it, year when of".split())).map(" ".join)
 )
-def test_every_clause_has_a_word_and_a_place_of_the_list(clause):
-    word, place = question_word(clause)
-    assert word in QUESTION_WORDS
-    assert place in PLACES
-    assert (word == "none") == (place == "none")
+def test_every_clause_has_a_word_of_the_list(clause):
+    assert question_word(clause) in QUESTION_WORDS
 
 
 @pytest.mark.parametrize(
@@ -132,7 +126,6 @@ def test_the_counts_of_a_few_questions():
     assert stats.in_gold == {"all": (1, 3), "numeric": (0, 2), "other": (1, 1)}
     assert stats.types == {"entity": 1, "number": 1, "date": 1, "other": 1}
     assert {word: n for word, n in stats.asked.items() if n} == {"who": 1, "which": 1, "how many": 1, "none": 1}
-    assert stats.places == {"first": 2, "preposition": 1, "later": 0, "none": 1}
     assert stats.vocabulary == len("if ann left, who would lead? had won in 1998, which year it be? two gone, how many "
                                    "stay? not, sink?".split())  # fmt: skip
 
@@ -151,7 +144,7 @@ def test_the_sample_is_counted_as_one_by_one():
     assert stats.in_gold["all"] == (sum(map(ceiling, questions)), len(questions))
     assert sum(stats.in_gold[kind][1] for kind in ("numeric", "other")) == len(questions)
     assert stats.types["number"] + stats.types["date"] == stats.numeric
-    for counts in (stats.types, stats.asked, stats.places, stats.question_words, stats.answer_words):
+    for counts in (stats.types, stats.asked, stats.question_words, stats.answer_words):
         assert sum(counts.values()) == len(questions)
     assert tuple(stats.types) == TYPES
 
@@ -230,22 +223,6 @@ def test_the_json_has_counts_shares_and_the_paper(release):
     assert found["shared"]["full-dev"]["few-dev"] == 1
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
-def test_the_same_numbers_are_drawn_in_the_same_bytes(release, tmp_path, suffix):
-    for name in ("a", "b"):
-        draw(measure("ifqa"), tmp_path / f"{name}{suffix}")
-    assert (tmp_path / f"a{suffix}").read_bytes() == (tmp_path / f"b{suffix}").read_bytes()
-    if suffix == ".svg":
-        svg = "{http://www.w3.org/2000/svg}"
-        groups = {group.get("id") for group in ElementTree.parse(tmp_path / "a.svg").getroot().iter(f"{svg}g")}
-        assert {"axes_1", "axes_2", "axes_3"} <= groups
-
-
-def test_a_figure_of_another_suffix_is_refused(release, tmp_path):
-    with pytest.raises(IfqaError, match=r"wanted one of .svg, .png, .pdf"):
-        draw(measure("ifqa"), tmp_path / "stats.jpg")
-
-
 @here
 def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
     monkeypatch.chdir(RELEASE.parents[1])
@@ -267,17 +244,10 @@ def test_the_release_has_the_figures_that_were_measured_before(monkeypatch):
             assert all(abs(100 * own.types[kind] / own.questions - share) < 6 for kind, share in PAPER_SHARES["types"].items())  # fmt: skip
 
 
-def test_a_dollar_sign_in_a_splits_name_is_drawn_as_it_is(tmp_path):
-    stats = counted([asked("If not, would it sink?", ["no"], "It sank")])
-    name = "dev$x^{$"
-    draw(Measured("sample", {name: stats}, {name: {name: 1}}), tmp_path / "x.svg")
-    assert (tmp_path / "x.svg").read_text().startswith("<?xml")
-
-
 def test_markup_and_escapes_in_a_splits_name_are_shown_as_they_are(capsys):
     stats = counted([asked("If not, would it sink?", ["no"], "It sank")])
     name = "dev[red]\x1b[31m"
     show(tables(Measured("b[red]", {name: stats}, {name: {name: 1}})))
     out = capsys.readouterr().out
     assert "b[red]: sizes" in out
-    assert out.count("dev[red]\N{REPLACEMENT CHARACTER}[31m") == 7
+    assert out.count("dev[red]\N{REPLACEMENT CHARACTER}[31m") == 6
