@@ -30,7 +30,7 @@ from retrieval import judged, markdown, scored
 from ifqa.corpus.store import PassageStore
 from ifqa.plugins import load, open_benchmark
 from ifqa.records import Hit, Question
-from ifqa.retrieval.matching import words
+from ifqa.retrieval.linear_ranker import words
 from ifqa.retrieval.queries import rewrite
 
 FEEDBACK = 10  # passages that words are taken from

@@ -34,7 +34,7 @@ from ifqa.models.hub import encoder_folder
 from ifqa.plugins import load, open_benchmark
 from ifqa.progress import bar
 from ifqa.records import Hit, Question
-from ifqa.retrieval.matching import FEATURES, asked, features, weigher
+from ifqa.retrieval.linear_ranker import FEATURES, asked, features, weigher
 from ifqa.retrieval.queries import rewrite
 from ifqa.scoring.measures.covers import covers
 from ifqa.storage.files import sha256, write_json

@@ -35,9 +35,8 @@ from ifqa.progress import bar
 from ifqa.reading.span.reader import Extractive
 from ifqa.records import Hit, Passage, Question
 from ifqa.retrieval.cross_encoder import OWN, CrossEncoder
-from ifqa.retrieval.fusing import best, by_rank, by_score
 from ifqa.retrieval.fusion import Fusion
-from ifqa.retrieval.queries import Part
+from ifqa.retrieval.parts import Part, best, by_rank, by_score
 from ifqa.retrieval.rerank import WEIGHT, reordered
 from ifqa.scoring.measures.covers import covers
 from ifqa.scoring.statistics import mean_interval, paired_randomization
@@ -83,7 +82,7 @@ def main() -> None:
         rows["ranker weighted"] = load("retriever", "ranker")(parts=[part], passages=store.get).search(questions, K)
     if arguments.rerank:
         chosen = {name: row for name, row in rows.items() if name.split()[1] in arguments.rerank_asked}
-        rerank, depth = CrossEncoder(arguments.model).score, arguments.rerank
+        rerank, depth = CrossEncoder(arguments.model).relevance, arguments.rerank
         rows |= reranked(chosen, questions, store, rerank, depth)
         if arguments.reader:
             read = reranked(chosen, questions, store, Extractive().relevance, depth, "read")

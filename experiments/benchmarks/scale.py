@@ -42,7 +42,7 @@ from ifqa.plugins import load, open_benchmark
 from ifqa.progress import say
 from ifqa.records import Hit, Question
 from ifqa.report.plots import check_figure, save
-from ifqa.retrieval.queries import Part
+from ifqa.retrieval.parts import Part
 from ifqa.storage.files import read_json, read_lines, write_json, write_jsonl
 
 ARTICLES = Path("data/articles")

@@ -22,7 +22,8 @@ from ifqa.pipeline.verify import verify
 from ifqa.progress import counted, duration
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, Request
-from ifqa.retrieval.queries import Part, rewrite
+from ifqa.retrieval.parts import Part
+from ifqa.retrieval.queries import rewrite
 from ifqa.storage.resources import find_resource, list_resources
 
 

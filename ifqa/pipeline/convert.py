@@ -31,7 +31,7 @@ from ifqa.pipeline.stage_inputs import passages_of, predictions_of, rankings_of
 from ifqa.plugins import names, open_benchmark
 from ifqa.progress import bar, say
 from ifqa.records import Hit, Question
-from ifqa.retrieval.run import Run as RunFile
+from ifqa.retrieval.run_file import RunFile
 from ifqa.scoring.coverage import GoldGrams
 from ifqa.scoring.measures.covers import COVERED_SHARE, covers
 from ifqa.storage.files import require

@@ -21,7 +21,8 @@ from ifqa.plugins import accepted_arguments, settings_at
 from ifqa.progress import counted, say
 from ifqa.protocols import Advance, Indexed, LanguageModel, Learned, Plugin, Reader, Retriever, silent
 from ifqa.records import Answer, Passage, Prediction, Question, Ranking, SearchResult
-from ifqa.retrieval.queries import Part, rewrite
+from ifqa.retrieval.parts import Part
+from ifqa.retrieval.queries import rewrite
 from ifqa.settings import is_share
 from ifqa.storage.files import json_line, sha256, unicode_text
 

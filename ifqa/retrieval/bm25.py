@@ -111,10 +111,8 @@ class BM25(Indexed):
         these steps. Scores never rise along a ranking, so a TREC run, which is read by score, keeps the ranking's order.
 
         Raises:
-            IfqaError: `k` is below 1, or the index turns out to be damaged.
+            IfqaError: the index turns out to be damaged.
         """
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         # pyjnius refuses lone surrogates
         texts = [question.text.encode("utf-8", "replace").decode() for question in questions]
         rankings: list[SearchResult] = []

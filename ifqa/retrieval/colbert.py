@@ -16,12 +16,11 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import identity_of
 from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Passage, Question, SearchResult
-from ifqa.retrieval.queries import Part, only_part, usage_of
+from ifqa.retrieval.parts import Part, SinglePart
 from ifqa.retrieval.vectors import by_piece
 from ifqa.retrieval.vectors.store import Ids, array_path, half, open_array, owners
 from ifqa.retrieval.vectors.token_models import BATCH, open_token_model, resolve_precision
 from ifqa.settings import Precision, checked
-from ifqa.spending import Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _FACTS, _KINDS = "colbert.json", ("tokens", "lengths")
 
 
-class ColBERT(Indexed):
+class ColBERT(SinglePart, Indexed):
     """Reorders the passages of its one part, as many as that part returns, by MaxSim."""
 
     version = 1
@@ -50,23 +49,20 @@ class ColBERT(Indexed):
         Raises:
             IfqaError: there is not exactly one part; the index is missing, damaged or of another model; the model is missing.
         """
-        self._part = only_part("colbert", parts)
+        super().__init__("colbert", parts)
         facts = by_piece.facts_of(index, _FACTS, "colbert index")
         self._stored = TokenVectors(index)
         self._model = open_token_model("late", facts.model, facts.precision, device)
         self.family = self._part.retriever.family
-        self.trained_on = self._part.retriever.trained_on
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question by MaxSim, best first; the part's order where scores are equal.
 
         Raises:
-            IfqaError: `k` is below 1, or the index lacks a passage of the part's ranking, or the part generates passages.
+            IfqaError: the index lacks a passage of the part's ranking, or the part generates passages.
         """
         import numpy as np
 
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         found, rankings = self._part.search(questions), []
         if any(ranking.generated is not None for ranking in found):
             raise IfqaError('colbert reorders passages of its corpus, and its part generates others; take "rerank"')
@@ -77,10 +73,6 @@ class ColBERT(Indexed):
             hits = [Hit(ranking[at].passage_id, float(scores[at])) for at in best]
             rankings.append(replace(ranking, hits=hits))
         return rankings
-
-    def usage(self) -> Usage:
-        """What its part reports about the language model; empty where the part asks none."""
-        return usage_of([self._part])
 
     @classmethod
     @checked("build setting of retriever 'colbert'", given=["passages", "folder"])

@@ -4,10 +4,9 @@ import hashlib
 from collections.abc import Sequence
 
 from ifqa.corpus.wikipedia.splitter import split
-from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, SearchResult
-from ifqa.retrieval.queries import in_order
+from ifqa.retrieval.parts import in_order
 from ifqa.settings import Natural, checked
 
 
@@ -31,13 +30,7 @@ class Context(Retriever):
         self._words = words
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The first `k` passages of each question's context, scored 1, 1/2, 1/3 and so on.
-
-        Raises:
-            IfqaError: `k` is below 1.
-        """
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
+        """The first `k` passages of each question's context, scored 1, 1/2, 1/3 and so on."""
         return [in_order(self._passages(question), k) for question in questions]
 
     def _passages(self, question: Question) -> list[Passage]:

@@ -127,7 +127,7 @@ class CrossEncoder:
                 _merge(network, adapter, self.manifest, model)
         self._network = network.to(self.device, half_precision(self.device)).eval()
 
-    def score(
+    def relevance(
         self, pairs: Sequence[tuple[str, str]], advance: Callable[[int], None] = lambda done: None
     ) -> "NDArray[np.float32]":
         """Scores of (question, passage text) pairs, float32 [pairs]; `advance` gets the number of further pairs done."""

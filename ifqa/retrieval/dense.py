@@ -100,10 +100,8 @@ class Dense(Indexed):
         """The `k` passages of each question with the highest inner product, best first.
 
         Raises:
-            IfqaError: `k` is below 1, or the index has vectors of another dimension than the model.
+            IfqaError: the index has vectors of another dimension than the model.
         """
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         if not questions:
             return []
         vectors = self.encoder.encode_queries([question.text for question in questions])

@@ -5,9 +5,8 @@ from typing import ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.protocols import Retriever
-from ifqa.records import Hit, Question, SearchResult, Step
-from ifqa.retrieval.fusing import best, by_rank, by_score, generated_by
-from ifqa.retrieval.queries import Part, usage_of
+from ifqa.records import Question, SearchResult
+from ifqa.retrieval.parts import Part, best, by_rank, by_score, join_generated, merge_usage
 from ifqa.settings import Natural, checked
 from ifqa.spending import Usage
 
@@ -28,8 +27,8 @@ class Fusion(Retriever):
 
         Args:
             parts: the retrievers, each with its depth, its weight and its query.
-            method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank) (Cormack et al., SIGIR
-                2009). "weighted": the sum of weight x score / best score of that part's ranking; see `by_score`.
+            method: "rrf": a passage's score is the sum over the parts of weight / (rrf_k + rank). "weighted": the sum of
+                weight x score / best score of that part's ranking; see `ifqa.retrieval.parts.by_score`.
             rrf_k: the higher, the less the first ranks stand out.
 
         Raises:
@@ -40,36 +39,30 @@ class Fusion(Retriever):
         if any(part.weight < 0 for part in parts) or not any(part.weight for part in parts):
             raise IfqaError("fusion wants weights from 0, and at least one weight above 0")
         self._parts, self._method, self._rrf_k = parts, method, rrf_k
-        self.trained_on = tuple(one for part in parts for one in part.retriever.trained_on)
+        self.trained_on = tuple(sha256 for part in parts for sha256 in part.retriever.trained_on)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` best passages of each question. Equal scores keep the order of the parts, then of their rankings.
 
+        The steps are those of the parts that take several, one part after another.
+
         Raises:
-            IfqaError: `k` is below 1, or `method` is "weighted" and a ranking's best score is not above 0.
+            IfqaError: `method` is "weighted" and a ranking's best score is not above 0, or two parts generate different
+                passages of one id.
         """
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         rankings = [part.search(questions) for part in self._parts]
-        weights = [part.weight for part in self._parts]
-        fuse = self._by_rank if self._method == "rrf" else self._by_score
-        return [
-            SearchResult(best(fuse(of_question, weights), k), generated_by(of_question, _CONFLICT), _steps(of_question))
-            for of_question in zip(*rankings, strict=True)
-        ]
+        return [self._fused(of_question, k) for of_question in zip(*rankings, strict=True)]
 
     def usage(self) -> Usage:
         """What its parts report about the language model; empty where no part asks a language model."""
-        return usage_of(self._parts)
+        return merge_usage(part.retriever.usage() for part in self._parts)
 
-    def _by_rank(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
-        return by_rank(rankings, weights, self._rrf_k)
-
-    def _by_score(self, rankings: Sequence[Sequence[Hit]], weights: Sequence[float]) -> dict[str, float]:
-        return by_score(rankings, weights, [part.k for part in self._parts])
-
-
-def _steps(results: Sequence[SearchResult]) -> list[Step] | None:
-    """The steps of the parts that take several, one part after another; None where none does."""
-    taken = [result.steps for result in results if result.steps is not None]
-    return [step for steps in taken for step in steps] if taken else None
+    def _fused(self, rankings: Sequence[SearchResult], k: int) -> SearchResult:
+        weights = [part.weight for part in self._parts]
+        if self._method == "rrf":
+            fused = by_rank(rankings, weights, self._rrf_k)
+        else:
+            fused = by_score(rankings, weights, [part.k for part in self._parts])
+        taken = [ranking.steps for ranking in rankings if ranking.steps is not None]
+        steps = [step for steps in taken for step in steps] if taken else None
+        return SearchResult(best(fused, k), join_generated(rankings, _CONFLICT), steps)

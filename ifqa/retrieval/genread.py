@@ -12,7 +12,7 @@ from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Passage, Question, Request, SearchResult
-from ifqa.retrieval.queries import in_order
+from ifqa.retrieval.parts import in_order
 from ifqa.settings import Temperature, checked
 from ifqa.spending import SpentTable, Usage
 from ifqa.storage.files import sha256
@@ -53,8 +53,6 @@ class GenRead(Retriever):
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """Up to `k` passages of each question, scored 1, 1/2, 1/3, …; fewer where the model failed or wrote nothing."""
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         asked = [self.requests([question], k) for question in questions]
         answered = self.llm.complete([request for several in asked for request in several])
         self._took = tokens_of(answered, self._took)

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from ifqa.errors import IfqaError
 from ifqa.identities import gold_id
 from ifqa.protocols import Retriever
 from ifqa.records import Passage, Question, SearchResult
-from ifqa.retrieval.queries import in_order
+from ifqa.retrieval.parts import in_order
 
 
 class Gold(Retriever):
@@ -18,13 +17,7 @@ class Gold(Retriever):
         """There are no settings and no index."""
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none for a question without annotation.
-
-        Raises:
-            IfqaError: `k` is below 1.
-        """
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
+        """Up to `k` gold passages of each question, scored 1, 1/2, 1/3, …; none for a question without annotation."""
         return [in_order(_passages(question), k) for question in questions]
 
 

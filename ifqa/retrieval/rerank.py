@@ -1,21 +1,21 @@
 """Reranks the best passages of another retriever with a cross-encoder, or by the answers that the span reader finds in them."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from ifqa.errors import IfqaError
 from ifqa.plugins import code_of, load
-from ifqa.protocols import Place, Retriever
-from ifqa.records import Hit, Passage, Question, SearchResult
+from ifqa.protocols import Place
+from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval import cross_encoder
-from ifqa.retrieval.queries import Part, only_part, passages_of, rewrite, usage_of
+from ifqa.retrieval.parts import Fetch, Part, SinglePart, passages_of
+from ifqa.retrieval.queries import rewrite
 from ifqa.settings import Natural, checked
-from ifqa.spending import Usage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ READER = "extractive"  # as a model: the reader of that name
 WEIGHT = 0.5  # of the model; better than the model alone on a held-out quarter of full-train (README)
 
 
-class Rerank(Retriever):
+class Rerank(SinglePart):
     """Reorders the first passages of its one part with a cross-encoder, or with the span reader."""
 
     version = 1
@@ -37,7 +37,7 @@ class Rerank(Retriever):
         self,
         *,
         parts: Sequence[Part],
-        passages: Callable[[Sequence[str]], list[Passage]],
+        passages: Fetch,
         model: Place = cross_encoder.OWN,
         reads: str = "question",
         depth: Natural = 0,
@@ -59,15 +59,14 @@ class Rerank(Retriever):
         Raises:
             IfqaError: there is not exactly one part, a setting is out of range, or the model is missing or does not load.
         """
-        self._part, self._fetch, self._reads, self._weight = only_part("rerank", parts), passages, reads, model_weight
+        super().__init__("rerank", parts)
+        self._fetch, self._reads, self._weight = passages, reads, model_weight
         self._depth = depth or self._part.k
         rewrite([], reads)
-        opened: Any = (
-            load("reader", READER)(device=device) if model == READER else cross_encoder.CrossEncoder(model, device)
-        )
-        self._score = opened.relevance if model == READER else opened.score
-        self.family = opened.manifest.get("family", "")
-        self.trained_on = (*opened.manifest.get("sources", {}).values(), *self._part.retriever.trained_on)
+        opens: Any = load("reader", READER) if model == READER else partial(cross_encoder.CrossEncoder, model)
+        self._model = opens(device=device)
+        self.family = self._model.manifest.get("family", "")
+        self.trained_on = (*self._model.manifest.get("sources", {}).values(), *self.trained_on)
 
     @classmethod
     def trained(cls, model: str = cross_encoder.OWN, **_: object) -> str:
@@ -86,26 +85,20 @@ class Rerank(Retriever):
         """The `k` best passages of each question, best first.
 
         Raises:
-            IfqaError: `k` is below 1, or a passage of the part's ranking is missing.
+            IfqaError: a passage of the part's ranking is missing.
         """
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         rankings, given = self._part.search(questions), rewrite(questions, self._reads)
         pairs = [
             (question.text, passage.text)
             for question, ranking in zip(given, rankings, strict=True)
             for passage in passages_of(ranking[: self._depth], self._fetch)
         ]
-        scores = iter(map(float, self._score(pairs)))
+        scores = iter(map(float, self._model.relevance(pairs)))
         read = [list(islice(scores, min(self._depth, len(ranking)))) for ranking in rankings]
         return [
             replace(ranking, hits=reordered(ranking, scored, self._weight)[:k])
             for ranking, scored in zip(rankings, read, strict=True)
         ]
-
-    def usage(self) -> Usage:
-        """What its part reports about the language model; empty where the part asks none."""
-        return usage_of([self._part])
 
 
 def reordered(ranking: Sequence[Hit], scores: Sequence[float], model_weight: float = WEIGHT) -> list[Hit]:

@@ -53,15 +53,9 @@ class Splade(Indexed):
         self._lists = [InvertedLists(index, number) for number in self._ids.numbers]
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
-        """The `k` passages of each question with the highest inner product above 0, best first.
-
-        Raises:
-            IfqaError: `k` is below 1.
-        """
+        """The `k` passages of each question with the highest inner product above 0, best first."""
         import numpy as np
 
-        if k < 1:
-            raise IfqaError(f"k, the number of passages to retrieve, must be at least 1; found {k}")
         asked = query_weights(self._model, [question.text for question in questions])
         size = min(k, len(self._ids))
         scores = np.zeros((len(asked), size), np.float32)  # a passage must score more than 0

@@ -15,7 +15,7 @@ from ifqa.protocols import Retriever
 from ifqa.reading.llm import Llm
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval.fusion import Fusion
-from ifqa.retrieval.queries import Part
+from ifqa.retrieval.parts import Part
 from ifqa.storage.files import read_json
 
 KEY = "sk-canary-4711-do-not-tell"

@@ -7,7 +7,7 @@ import pytest
 
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Question
-from ifqa.retrieval.matching import FEATURES
+from ifqa.retrieval.linear_ranker import FEATURES
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "benchmarks"
 

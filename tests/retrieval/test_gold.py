@@ -2,11 +2,9 @@
 
 import hashlib
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ifqa.errors import IfqaError
 from ifqa.formats.runs import read_run, write_run
 from ifqa.records import Question
 from ifqa.retrieval.gold import Gold
@@ -37,12 +35,6 @@ def test_a_passage_annotated_twice_is_ranked_and_made_once():
     assert (len(first), len(second)) == (1, 2)
     assert [(passage.title, passage.text) for passage in first.generated] == [("", FIRST)]
     assert [passage.text for passage in second.generated] == [SECOND, FIRST]
-
-
-@pytest.mark.parametrize("k", [0, -1])
-def test_k_below_one_is_refused(k):
-    with pytest.raises(IfqaError, match=f"at least 1; found {k}"):
-        Gold().search([], k)
 
 
 @given(st.lists(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4), max_size=4), st.integers(1, 5))

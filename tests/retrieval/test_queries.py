@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from ifqa.errors import IfqaError
 from ifqa.records import Hit, Question
-from ifqa.retrieval.queries import QUERIES, Part, rewrite
+from ifqa.retrieval.parts import Part
+from ifqa.retrieval.queries import QUERIES, rewrite
 
 LINCOLN = "If Abraham Lincoln had not been shot in 1865, who would have led the Union Army?"
 LAST = "What would be the capital of Turkey if Istanbul had been chosen?"

@@ -17,7 +17,7 @@ from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.retrieval import cross_encoder
 from ifqa.retrieval.gold import Gold
-from ifqa.retrieval.queries import Part
+from ifqa.retrieval.parts import Part
 from ifqa.retrieval.rerank import Rerank, reordered
 
 PASSAGES = {
@@ -103,7 +103,7 @@ def test_the_part_is_asked_at_its_own_depth_and_the_best_k_return():
 def test_with_a_depth_the_model_reads_the_first_passages_alone(monkeypatch):
     read = []
     monkeypatch.setattr(
-        cross_encoder.CrossEncoder, "score", lambda self, pairs: (read.extend(pairs), np.arange(len(pairs)))[1]
+        cross_encoder.CrossEncoder, "relevance", lambda self, pairs: (read.extend(pairs), np.arange(len(pairs)))[1]
     )
     part = Scripted([Hit("c", 3.0), Hit("b", 2.0), Hit("a", 1.0)])
     rerank = Rerank(parts=[Part(part, 3)], passages=fetch, device="cpu", model_weight=1.0, depth=2)
@@ -123,13 +123,13 @@ def test_the_span_reader_raises_the_passage_that_holds_an_answer():
 
 def test_the_model_reads_the_configured_clause(monkeypatch):
     read = []
-    real = cross_encoder.CrossEncoder.score
+    real = cross_encoder.CrossEncoder.relevance
 
     def score(self, pairs):
         read.extend(question for question, _ in pairs)
         return real(self, pairs)
 
-    monkeypatch.setattr(cross_encoder.CrossEncoder, "score", score)
+    monkeypatch.setattr(cross_encoder.CrossEncoder, "relevance", score)
     part = Scripted([Hit("a", 1.0)])
     Rerank(parts=[Part(part, 1)], passages=fetch, reads="presupposition", device="cpu").search(QUESTIONS[:1], 1)
     assert read == ["Ada Lind had not won the cup"]
@@ -175,8 +175,8 @@ def test_a_pair_scores_the_same_alone_and_in_a_batch():
     model = cross_encoder.CrossEncoder(device="cpu")
     model._network.float()
     pairs = [(question.text, text) for question in QUESTIONS for text in PASSAGES.values()]
-    alone = np.concatenate([model.score([pair]) for pair in pairs])
-    np.testing.assert_allclose(model.score(pairs), alone, atol=1e-4)
+    alone = np.concatenate([model.relevance([pair]) for pair in pairs])
+    np.testing.assert_allclose(model.relevance(pairs), alone, atol=1e-4)
     assert model.score([]).shape == (0,)
 
 

@@ -11,8 +11,8 @@ from ifqa.protocols import Retriever
 from ifqa.records import Answer, Hit, Passage, Question, SearchResult, Step
 from ifqa.report.answers import answer_json, show_answer
 from ifqa.retrieval.fusion import Fusion
-from ifqa.retrieval.queries import Part
-from ifqa.retrieval.steps import Steps
+from ifqa.retrieval.iterative import Steps
+from ifqa.retrieval.parts import Part
 
 PASSAGES = {
     "mill": "The mill was built by Ann Lee in 1905.",

@@ -7,8 +7,8 @@ import pytest
 from ifqa.errors import IfqaError
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Completion, Hit, Passage, Question, SearchResult
-from ifqa.retrieval.queries import Part
-from ifqa.retrieval.steps_llm import LlmSteps
+from ifqa.retrieval.iterative import LlmSteps
+from ifqa.retrieval.parts import Part
 from ifqa.spending import Spent
 
 QUESTION = Question("q", "If the mill had burned, who would have wept?")

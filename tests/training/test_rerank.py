@@ -113,7 +113,7 @@ def test_the_adapter_merged_scores_as_peft_does(whole: Path, monkeypatch: pytest
     with torch.inference_mode():
         expected = theirs(**tokens).logits.squeeze(-1).float().numpy()
     assert expected.std() > 0.02
-    np.testing.assert_allclose(ours.score(pairs), expected, atol=1e-4)
+    np.testing.assert_allclose(ours.relevance(pairs), expected, atol=1e-4)
 
 
 def test_a_finished_training_is_kept_and_another_is_refused(whole: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import tiny_t5
-from tiny_encoder import tiny_bert, tiny_colbert, tiny_splade
+from tiny_encoder import tiny_colbert, tiny_splade
 
 from ifqa.config.experiment import parse_experiment
 from ifqa.pipeline import stages
@@ -23,11 +23,6 @@ retriever = "bm25"
 
 [index.dense]
 retriever = "dense"
-
-[index.static]
-retriever = "static"
-model = "words"
-dimension = 8
 
 [index.colbert]
 retriever = "colbert"
@@ -58,7 +53,6 @@ RETRIEVERS = {
     "rerank": {"parts": [{"name": "context"}]},
     "run": {"path": "run.trec"},
     "splade": {},
-    "static": {},
     "steps": {"parts": [{"name": "bm25"}]},
     "steps-llm": {"parts": [{"name": "bm25"}]},
 }
@@ -84,7 +78,6 @@ def work(tmp_path_factory):
         Path("indexes/paragraphs.toml").write_text(CORPUS)
         Path("my_says.py").write_text(MODEL)
         tiny_t5.save(Path("tiny"))
-        tiny_bert(Path("words"))
         tiny_colbert(Path("late"))
         tiny_splade(Path("sparse"))
         found = run("first", BM25)

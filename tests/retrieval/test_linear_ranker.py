@@ -14,9 +14,8 @@ from ifqa.pipeline.run import Run
 from ifqa.pipeline.system import refuse_other_families
 from ifqa.protocols import Retriever
 from ifqa.records import Hit, Passage, Question, SearchResult
-from ifqa.retrieval.matching import FEATURES, asked, features, weigher, words
-from ifqa.retrieval.queries import Part
-from ifqa.retrieval.ranker import Ranker, read_model
+from ifqa.retrieval.linear_ranker import FEATURES, Ranker, asked, features, read_model, weigher, words
+from ifqa.retrieval.parts import Part
 
 TEXT = "If Ada Lind had not won the cup at Brill in 1931, which band would have played?"
 PASSAGES = {
@@ -124,9 +123,6 @@ def test_what_a_ranker_cannot_use_is_refused_in_one_line(tmp_path):
     path.write_text("{}")
     with pytest.raises(IfqaError, match="train it again"):
         read_model(str(path))
-    ranker = Ranker(parts=[Part(Scripted(), 3)], passages=fetch, model=model(path))
-    with pytest.raises(IfqaError, match="at least 1; found 0"):
-        ranker.search([Question("q/0", TEXT)], 0)
 
 
 def test_the_shipped_weights_are_refused_on_the_other_family():

@@ -13,7 +13,7 @@ from ifqa.pipeline import run as pipeline_run
 from ifqa.pipeline import stages
 from ifqa.pipeline.stage_inputs import passages_of, rankings_of
 from ifqa.records import Hit, Passage, Question, SearchResult
-from ifqa.retrieval.run import Run
+from ifqa.retrieval.run_file import RunFile
 
 QUESTIONS = [Question("b/dev/1", "If  John’s cat barked,\nwho?"), Question("b/dev/2", "If so, what?")]
 
@@ -29,7 +29,7 @@ def ctxs_file(path, *entries):
 
 def test_a_trec_run_makes_no_passages_and_may_leave_questions_out(tmp_path):
     (tmp_path / "run").write_text("b/dev/1 Q0 p 2 1.0 t\nb/dev/1 Q0 q 1 2.0 t\n")
-    run = Run(str(tmp_path / "run"))
+    run = RunFile(str(tmp_path / "run"))
     assert run.search(QUESTIONS, 1) == [SearchResult([Hit("q", 2.0)]), SearchResult([])]
     with pytest.raises(IfqaError, match="wanted ids like c/dev/1, found b/dev/1"):
         run.search([Question("c/dev/1", "?")], 1)
@@ -42,7 +42,7 @@ def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
         {"question": " If John's cat barked, who?", "ctxs": [ctx(3), ctx(1)]},
         {"question": "Another?", "ctxs": [ctx(4)]},
     )
-    run = Run(path)
+    run = RunFile(path)
     first, second = run.search(QUESTIONS, 1)
     assert [*first, *second] == [Hit("wiki:1", 99.0)] * 2
     assert [len(ranking) for ranking in run.search(QUESTIONS, 5)] == [2, 2]
@@ -52,7 +52,7 @@ def test_entries_are_matched_by_text_as_dpr_writes_it(tmp_path):
 
 def test_passages_of_some_entries_can_be_asked_for_in_any_order(tmp_path):
     entries = [{"question": one.text, "ctxs": [ctx(n), ctx(9)]} for n, one in enumerate(QUESTIONS, start=1)]
-    run = Run(ctxs_file(tmp_path / "x.json", *entries))
+    run = RunFile(ctxs_file(tmp_path / "x.json", *entries))
     rankings = run.search(QUESTIONS[::-1], 1)
     found = [[passage.id for passage in ranking.generated] for ranking in rankings]
     assert found == [["wiki:2", "wiki:9"], ["wiki:1", "wiki:9"]]
@@ -66,7 +66,7 @@ def test_a_matching_id_counts_before_the_text(tmp_path):
         {"id": 7, "question": QUESTIONS[0].text + " ", "ctxs": [ctx(3)]},
         {"id": 7, "question": "If what?", "ctxs": [ctx(4)]},
     )
-    run = Run(path)
+    run = RunFile(path)
     third = Question("b/dev/3", "If what?")
     assert [ranking[0].passage_id for ranking in run.search([*QUESTIONS, third], 1)] == ["wiki:1", "wiki:1", "wiki:4"]
 
@@ -74,12 +74,12 @@ def test_a_matching_id_counts_before_the_text(tmp_path):
 def test_ctxs_of_other_questions_are_refused_with_an_example(tmp_path):
     path = ctxs_file(tmp_path / "x.json", {"question": "who sang it?", "ctxs": []})
     with pytest.raises(IfqaError, match=r"no entry for b/dev/2: wanted .*'If so, what\?', found 1 .*'who sang it\?'"):
-        Run(path).search(QUESTIONS[1:], 5)
+        RunFile(path).search(QUESTIONS[1:], 5)
 
 
 def test_a_pickle_is_refused_by_the_retriever_and_its_fingerprint(tmp_path):
     (tmp_path / "wikipedia_passages_00").write_bytes(pickle.dumps([1]))
-    for reads in (Run, Run.fingerprint):
+    for reads in (RunFile, RunFile.fingerprint):
         with pytest.raises(IfqaError, match="is a pickle"):
             reads(str(tmp_path / "wikipedia_passages_00"))
 
@@ -91,7 +91,7 @@ def experiment(path, split="dev", k=2):
 
 def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    questions = pipeline_run.Run(experiment("x.json")).questions
+    questions = pipeline_run.RunFile(experiment("x.json")).questions
     entries = [
         {
             "question": question.text,
@@ -118,7 +118,7 @@ def test_written_ctxs_are_retrieved_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gold = replace(experiment("x.json"), retriever={"name": "gold", "k": 2})
     stages.retrieve(gold)
-    questions = pipeline_run.Run(gold).questions
+    questions = pipeline_run.RunFile(gold).questions
     rankings = list(rankings_of(gold, questions))
     write_ctxs(tmp_path / "x.json", questions, rankings, passages_of(gold, rankings))
     run = (gold.folder / "retrieve/run.trec").read_text()

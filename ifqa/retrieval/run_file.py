@@ -17,7 +17,7 @@ from ifqa.records import Hit, Passage, Question, SearchResult
 from ifqa.storage.files import require, sha256
 
 
-class Run(Retriever):
+class RunFile(Retriever):
     """Returns the rankings of a file.
 
     A TREC run names questions by ifqa's ids ("ifqa/full-dev/17") and passages by those of the corpus. An entry of a ctxs

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ifqa.benchmarks.causalqa.rules import matched
-from ifqa.retrieval.causal_forms import CONNECTIVES, FORMS, asked, with_connectives
+from ifqa.retrieval.causal_queries import CONNECTIVES, FORMS, asked, with_connectives
 from ifqa.retrieval.clauses import content_terms
 
 # Question -> the rule of the form that fits, what is sought, what is stated.

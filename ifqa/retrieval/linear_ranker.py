@@ -1,25 +1,38 @@
-"""How well passages match a question: numbers for a small ranker, none of which says what kind of text a passage is.
+"""Reorders the best passages of another retriever by a weighted sum of what they share with the question.
 
-Each is computed from what a question and a passage share: words, names, numbers, pairs of words, and the passage's place in
-another retriever's ranking. None is a passage's length, title, place in its article, or words that the question lacks.
+There is a learned weight for each of `FEATURES`, none of which says what kind of text a passage is: each is computed from what
+a question and a passage share (words, names, numbers, pairs of words) and from the passage's place in the other ranking. None is
+a passage's length, title, place in its article, or words that the question lacks. The model's file can be read. It takes
+milliseconds a question, and no index of its own. `experiments/benchmarks/ranker.py` trains it.
 """
 
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from ifqa.errors import IfqaError
+from ifqa.models.hub import encoder_folder
+from ifqa.protocols import Place
+from ifqa.records import Hit, Question, SearchResult
 from ifqa.retrieval.clauses import content_terms, split_question
+from ifqa.retrieval.parts import Fetch, Part, SinglePart, passages_of
+from ifqa.settings import Stored, check_stored, checked
+from ifqa.storage.files import cached_sha256, read_json, require
+from ifqa.storage.resources import BUNDLED
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+OWN = "ifqa"  # the weights that ship with the package
+_WEIGHTS = BUNDLED / "weights" / "ranker.json"
+_DECIMALS = 6  # of a score: further ones differ with the number of threads
 #: The columns of `features`. "near": within `_WINDOW` words. "rare": words weighted by how few of the ranked passages have them.
 FEATURES = (
     "score", "standard score", "log rank", "words", "rare words", "supposed words", "asked words", "near words", "names",
@@ -30,6 +43,84 @@ _WINDOW = 25  # words: about a sentence
 _COMMON = 0.25  # a pair of words of this weight or less says nothing: "of the"
 
 Weigh = Callable[[str], float]
+
+
+class Model(Stored):
+    """What is stored of a trained ranker."""
+
+    family: str  # the split family of its training questions, such as "ifqa/full"
+    sources: dict[str, str]  # file of training questions -> SHA-256
+    weights: dict[str, float]  # by the names of FEATURES
+
+
+def read_model(model: str) -> Model:
+    """The ranker of a file; "ifqa" for the one that ships with the package.
+
+    Raises:
+        IfqaError: the file is missing, or has weights of other features.
+    """
+    path = require(_WEIGHTS if model == OWN else Path(model), "ranker")
+    mend = "train it again: python experiments/benchmarks/ranker.py"
+    found = check_stored(Model, read_json(path), str(path), mend)
+    if set(found.weights) != set(FEATURES):
+        different = ", ".join(sorted(set(found.weights) ^ set(FEATURES)))
+        raise IfqaError(f"{path}: its features differ from this version's in {different}; {mend}")
+    return found
+
+
+class Ranker(SinglePart):
+    """Reorders the passages of its one part, as many as that part returns."""
+
+    version = 2
+    default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "bm25", "query": "names", "k": 100}]
+
+    @checked("setting of retriever 'ranker'")
+    def __init__(self, *, parts: Sequence[Part], passages: Fetch, model: Place = OWN) -> None:
+        """Keep the part, and read the weights.
+
+        Args:
+            parts: a single retriever, whose best passages, as many as its `k`, are reordered.
+            passages: returns the passages of a list of ids.
+            model: "ifqa", or a file that `experiments/benchmarks/ranker.py` wrote.
+
+        Raises:
+            IfqaError: there is not exactly one part, or the model is missing or of other features.
+        """
+        super().__init__("ranker", parts)
+        trained = read_model(model)
+        self._fetch, self._weigh = passages, weigher(encoder_folder())
+        self._weights = [trained.weights[name] for name in FEATURES]
+        self.family = trained.family
+        self.trained_on = (*trained.sources.values(), *self.trained_on)
+
+    @classmethod
+    def trained(cls, model: str = OWN, **_: object) -> str:
+        """The split family that the weights were trained on."""
+        return read_model(model).family
+
+    @classmethod
+    def fingerprint(cls, model: str = OWN, **_: object) -> str:
+        """SHA-256 of the model's file."""
+        return cached_sha256(require(_WEIGHTS if model == OWN else Path(model), "ranker"))
+
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
+        """The `k` best passages of each question, best first.
+
+        Raises:
+            IfqaError: a passage of the part's ranking is missing.
+        """
+        rankings = self._part.search(questions)
+        return [
+            replace(ranking, hits=self._ranked(question, ranking)[:k])
+            for question, ranking in zip(questions, rankings, strict=True)
+        ]
+
+    def _ranked(self, question: Question, ranking: SearchResult) -> list[Hit]:
+        texts = [passage.text for passage in passages_of(ranking, self._fetch)]
+        rows = features(asked(question.text, self._weigh), [hit.score for hit in ranking], texts)
+        scores = (rows @ self._weights).round(_DECIMALS).tolist()
+        order = sorted(range(len(ranking)), key=lambda place: -scores[place])
+        return [Hit(ranking[place].passage_id, scores[place]) for place in order]
 
 
 @lru_cache(maxsize=200_000)

@@ -1,0 +1,249 @@
+"""Several steps of retrieval: what was found says what to search for next.
+
+`steps` asks for the names in the best passages that the question lacks; `steps-llm` lets a language model read the passages.
+The loop is that of IRCoT (Trivedi et al., ACL 2023, section 3: reason from the passages so far, search with the new sentence,
+stop at an answer or after a number of steps), with a query asked for outright, as the follow-up questions of Self-Ask are (Press
+et al., Findings of EMNLP 2023, section 3).
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar, cast
+
+from ifqa.errors import IfqaError
+from ifqa.llms.cache import tokens_of
+from ifqa.prompting.fitting import Fitted, fit
+from ifqa.prompting.prompts import load_prompt, prompt_path
+from ifqa.protocols import LanguageModel
+from ifqa.records import Completion, Passage, Question, Request, SearchResult, Step
+from ifqa.retrieval.clauses import content_terms
+from ifqa.retrieval.parts import Fetch, Part, SinglePart, best, by_rank, join_generated, merge_usage, passages_of
+from ifqa.settings import NotNegative, Positive, checked
+from ifqa.spending import Usage
+from ifqa.storage.files import sha256
+
+ENOUGH = "enough"  # in the place of a query: what was found suffices
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTrace:
+    """The searches for a question so far: a ranking and a step of each."""
+
+    question: Question
+    rankings: list[SearchResult] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def add(self, query: str, ranking: SearchResult) -> None:
+        """Add a search; the passages of its step are those that no earlier ranking has."""
+        before = {hit.passage_id for earlier in self.rankings for hit in earlier}
+        self.rankings.append(ranking)
+        self.steps.append(Step(query, tuple(hit.passage_id for hit in ranking if hit.passage_id not in before)))
+
+
+class Iterative(SinglePart):
+    """Searches with its one part, then again with the queries of `_queries`, and fuses the rankings.
+
+    The searches for a question end where there is no next query, where a search finds no passage that was not found before, or
+    after `steps` of them.
+    """
+
+    default_parts: ClassVar[list[dict[str, str]]] = [{"name": "bm25"}]
+
+    def __init__(
+        self, name: str, parts: Sequence[Part], passages: Fetch, steps: int, look: int, step_weight: float
+    ) -> None:
+        """Keep the part; `name` is the retriever's, for messages, and the other arguments are its settings."""
+        super().__init__(name, parts)
+        self._fetch, self._steps, self._look, self._weight = passages, steps, look, step_weight
+
+    def _queries(self, traces: Sequence[SearchTrace]) -> list[str]:
+        """The next query of each question; empty for one whose searches end."""
+        raise NotImplementedError
+
+    def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
+        """The `k` best passages of each question, best first, and the steps.
+
+        Raises:
+            IfqaError: a passage of the part's ranking is missing, or the part generates other passages of the same ids for
+                another query.
+        """
+        traces = [SearchTrace(question) for question in questions]
+        going, queries = traces, [question.text for question in questions]
+        for step in range(self._steps):
+            if step:
+                queries = self._queries(going)
+            pairs = [(trace, query) for trace, query in zip(going, queries, strict=True) if query]
+            if not pairs:
+                break
+            rankings = self._part.search([replace(trace.question, text=query) for trace, query in pairs])
+            for (trace, query), ranking in zip(pairs, rankings, strict=True):
+                trace.add(query, ranking)
+            going = [trace for trace, _ in pairs if trace.steps[-1].passage_ids]
+        return [self._fused(trace, k) for trace in traces]
+
+    def _found(self, trace: SearchTrace) -> list[Passage]:
+        """The best passages so far, `look` at most."""
+        return passages_of(self._fused(trace, self._look), self._fetch)
+
+    def _fused(self, trace: SearchTrace, k: int) -> SearchResult:
+        fused = by_rank(trace.rankings, [1.0] + [self._weight] * (len(trace.rankings) - 1))
+        conflict = f"{self._name}: its part made another passage {{}} for the query of a later step"
+        generated = join_generated(trace.rankings, f"{conflict}; wanted a part that finds its passages, as bm25 does")
+        return SearchResult(best(fused, k), generated, trace.steps)
+
+
+class Steps(Iterative):
+    """Searches with its one part, then again with what the passages of the steps before name, and fuses the rankings.
+
+    The next query is the question and the names in its best passages that neither it nor an earlier query has. The steps of a
+    question end where there is no such name, where a step finds no passage that was not found before, or after `steps`.
+    """
+
+    version = 1
+
+    @checked("setting of retriever 'steps'")
+    def __init__(
+        self,
+        *,
+        parts: Sequence[Part],
+        passages: Fetch,
+        steps: Positive = 2,
+        look: Positive = 3,
+        names: Positive = 8,
+        step_weight: NotNegative = 0.5,
+    ) -> None:
+        """Keep the part.
+
+        Args:
+            parts: a single retriever.
+            passages: returns the passages of a list of ids.
+            steps: searches for a question, at most.
+            look: the best passages whose names are taken.
+            names: of a query, at most; those in most of the passages come first.
+            step_weight: of each later ranking, in a reciprocal rank fusion in which the first has weight 1.
+
+        Raises:
+            IfqaError: there is not exactly one part, or a setting is out of range.
+        """
+        super().__init__("steps", parts, passages, steps, look, step_weight)
+        self._names = names
+
+    def _queries(self, traces: Sequence[SearchTrace]) -> list[str]:
+        return [self._query(trace) for trace in traces]
+
+    def _query(self, trace: SearchTrace) -> str:
+        known = " ".join(step.query for step in trace.steps).casefold()
+        counted = Counter(name for passage in self._found(trace) for name in content_terms(passage.text))
+        new = [name for name, _ in counted.most_common() if name.casefold() not in known and not name.isdecimal()]
+        return " ".join([trace.question.text, *new[: self._names]]) if new else ""
+
+
+class LlmSteps(Iterative):
+    """Searches with its one part, then again with the queries that a language model asks for, and fuses the rankings.
+
+    The model gets the question, the queries so far and the best passages so far. The steps of a question end where the model
+    says "enough" or repeats a query, where a step finds no passage that was not found before, or after `steps`. They end with
+    what was found too where no query can be read from the completion ("unparsed" in `usage`), where a request failed ("retry":
+    the next run asks again), and where the prompt does not fit the model's window ("too_long").
+    """
+
+    version = 1
+
+    @checked("setting of retriever 'steps-llm'")
+    def __init__(
+        self,
+        *,
+        llm: LanguageModel,
+        parts: Sequence[Part],
+        passages: Fetch,
+        prompt: str = "next-query",
+        steps: Positive = 3,
+        look: Positive = 5,
+        step_weight: NotNegative = 0.5,
+        root: Path = Path(),
+    ) -> None:
+        """Keep part and model, and load the prompt.
+
+        Args:
+            llm: the language model of the experiment's [llm].
+            parts: a single retriever.
+            passages: returns the passages of a list of ids.
+            prompt: a file `prompts/NAME.toml` that reads passages, and whose answer is a query or "enough".
+            steps: searches for a question, at most; the model is asked before each but the first.
+            look: the best passages, at most, that the model reads; fewer if its window is full.
+            step_weight: of each later ranking, in a reciprocal rank fusion in which the first has weight 1.
+            root: the folder above prompts/.
+
+        Raises:
+            IfqaError: there is not exactly one part, no such prompt, the prompt reads no passages or shows choices, or a setting
+                is out of range.
+        """
+        super().__init__("steps-llm", parts, passages, steps, look, step_weight)
+        self.llm, self.prompt = llm, load_prompt(prompt, root)
+        if not self.prompt.reads_passages or self.prompt.shows_choices:
+            what = "shows choices" if self.prompt.shows_choices else "reads no passages"
+            raise IfqaError(
+                f"prompt {prompt!r} {what}, and retriever 'steps-llm' wants a query made from passages; take another"
+            )
+        self.trained_on = (*self.trained_on, *llm.trained_on)
+        self._counts: Counter[str] = Counter()
+        self._took = (0, 0)
+        self._before = llm.spent
+
+    def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
+        """As many requests as `search` sends at most, for an estimate, with stand-ins of the usual length as passages."""
+        usual = [Passage("", "Some title", "passage " * 100)] * self._look
+        prompts = [self._fitted(question, usual, [question.text]) for question in questions]
+        return [
+            request for prompt in prompts for request in prompt.requests(self.prompt.max_tokens, 0.0, self._steps - 1)
+        ]
+
+    def usage(self) -> Usage:
+        """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
+        names = ("retry", "not_asked", "too_long", "unparsed", "left_out", "cut")
+        counts = {name: self._counts[name] for name in names}
+        server = {"server": self.llm.server} if self.llm.server else {}
+        usage = {**counts, **server, "spent": asdict(self.llm.spent.since(self._before)), "took": self._took}
+        return merge_usage([super().usage(), cast(Usage, usage)])
+
+    @classmethod
+    def fingerprint(cls, prompt: str = "next-query", root: Path = Path(), **_: object) -> str:
+        """SHA-256 that changes with the prompt's file."""
+        return hashlib.sha256(sha256(prompt_path(prompt, root)).encode()).hexdigest()
+
+    def _queries(self, traces: Sequence[SearchTrace]) -> list[str]:
+        prompts = [
+            self._fitted(trace.question, self._found(trace), [step.query for step in trace.steps]) for trace in traces
+        ]
+        requests = [prompt.requests(self.prompt.max_tokens, 0.0, 1) for prompt in prompts]
+        completions = self.llm.complete([request for of_question in requests for request in of_question])
+        self._took = tokens_of(completions, self._took)
+        self._counts["left_out"] += sum(prompt.left_out for prompt in prompts)
+        self._counts["too_long"] += sum(not of_question for of_question in requests)
+        rest = iter(completions)
+        return [
+            self._query(trace, next(rest)) if of_question else ""
+            for trace, of_question in zip(traces, requests, strict=True)
+        ]
+
+    def _fitted(self, question: Question, passages: Sequence[Passage], searched: Sequence[str]) -> Fitted:
+        room = self.llm.window - self.prompt.max_tokens
+        return fit(self.prompt, question.text, passages, [], self.llm.chat, self.llm.count, room, searched=searched)
+
+    def _query(self, trace: SearchTrace, completion: Completion) -> str:
+        """The query in a completion; empty if there is none, or it says nothing new."""
+        if completion.error:
+            self._counts["retry"] += 1
+            self._counts["not_asked"] += completion.error.startswith("not asked")
+            return ""
+        self._counts["cut"] += completion.finish == "length"
+        parsed = self.prompt.parse(completion.text)
+        if parsed.problem:
+            self._counts["unparsed"] += 1
+            return ""
+        query = " ".join(parsed.answer.split())
+        known = {" ".join(step.query.split()).casefold() for step in trace.steps}
+        return "" if query.casefold() in {ENOUGH, *known} else query

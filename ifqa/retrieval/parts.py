@@ -1,0 +1,128 @@
+"""Retrievers over other retrievers: their parts, several rankings as one, and the passages of a ranking."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from ifqa.errors import IfqaError
+from ifqa.protocols import Retriever
+from ifqa.records import Hit, Passage, Question, SearchResult
+from ifqa.retrieval.queries import rewrite
+from ifqa.spending import Usage
+
+Fetch = Callable[[Sequence[str]], list[Passage]]  # ids -> the corpus's passages, in their order
+
+
+@dataclass(frozen=True)
+class Part:
+    """A retriever within another retriever, with its depth, its weight and its query."""
+
+    retriever: Retriever
+    k: int
+    weight: float = 1.0
+    query: str = "question"
+
+    def search(self, questions: Sequence[Question]) -> list[SearchResult]:
+        """The retriever's rankings of the questions."""
+        return self.retriever.search(rewrite(questions, self.query), self.k)
+
+
+class SinglePart(Retriever):
+    """A retriever over one other: it knows the questions that its part knows, and reports what its part has used."""
+
+    def __init__(self, name: str, parts: Sequence[Part]) -> None:
+        """Keep the part; `name` is the retriever's, for messages.
+
+        Raises:
+            IfqaError: there is not exactly one part.
+        """
+        if len(parts) != 1:
+            raise IfqaError(
+                f'{name} wants one [[retriever.parts]], found {len(parts)}; combine several with "fusion" first'
+            )
+        self._name, self._part = name, parts[0]
+        self.trained_on = tuple(self._part.retriever.trained_on)
+
+    def usage(self) -> Usage:
+        """What its part reports about the language model; empty where the part asks none."""
+        return self._part.retriever.usage()
+
+
+def merge_usage(usages: Iterable[Usage]) -> Usage:
+    """The usage of a language model that several share: the maximum of each count, the cost as the last of them has it."""
+    merged: dict[str, object] = {}
+    for usage in usages:
+        for name, value in usage.items():
+            known = merged.get(name, 0)
+            merged[name] = max(known, value) if isinstance(value, int) and isinstance(known, int) else value
+    return cast(Usage, merged)
+
+
+def in_order(passages: Sequence[Passage], k: int) -> SearchResult:
+    """The first `k` of generated passages, scored 1, 1/2, 1/3, …; all of them are brought along."""
+    return SearchResult([Hit(passage.id, 1 / rank) for rank, passage in enumerate(passages[:k], start=1)], passages)
+
+
+def passages_of(ranking: SearchResult, fetch: Fetch) -> list[Passage]:
+    """The passage of each hit: one that the retriever generated, or else the corpus's."""
+    generated = {passage.id: passage for passage in ranking.generated or ()}
+    stored = iter(fetch([hit.passage_id for hit in ranking if hit.passage_id not in generated]))
+    return [generated.get(hit.passage_id) or next(stored) for hit in ranking]
+
+
+def join_generated(rankings: Sequence[SearchResult], conflict: str) -> list[Passage] | None:
+    """All passages that several searches for a question generated, each once; None where none generates passages.
+
+    Raises:
+        IfqaError: two different passages have one id; `conflict` is the message, with {} for the id.
+    """
+    if all(ranking.generated is None for ranking in rankings):
+        return None
+    passages: dict[str, Passage] = {}
+    for passage in (passage for ranking in rankings for passage in ranking.generated or ()):
+        if passages.setdefault(passage.id, passage) != passage:
+            raise IfqaError(conflict.format(repr(passage.id)))
+    return list(passages.values())
+
+
+def by_rank(rankings: Sequence[Sequence[Hit]], weights: Sequence[float], rrf_k: int = 60) -> dict[str, float]:
+    """Passage id -> reciprocal rank fusion of several rankings (Cormack et al., SIGIR 2009)."""
+    fused: dict[str, float] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        for rank, hit in enumerate(ranking, start=1):
+            fused[hit.passage_id] = fused.get(hit.passage_id, 0.0) + weight / (rrf_k + rank)
+    return fused
+
+
+def by_score(
+    rankings: Sequence[Sequence[Hit]], weights: Sequence[float], depths: Sequence[int] = ()
+) -> dict[str, float]:
+    """Passage id -> weighted sum of scores, each ranking's as a share of its best score.
+
+    A share of the best score keeps how far the first passage stands above the rest; ranks and min-max normalisation lose
+    that. A passage that a ranking lacks gets the score of the ranking's last passage. It gets 0 where the ranking is
+    shorter than the depth it was asked for (`depths`), because such a ranking holds every passage that scored at all.
+
+    Raises:
+        IfqaError: a ranking's best score is not above 0, so there are no shares of it.
+    """
+    fused: dict[str, float] = dict.fromkeys((hit.passage_id for ranking in rankings for hit in ranking), 0.0)
+    for ranking, weight, depth in zip(rankings, weights, depths or [0] * len(rankings), strict=True):
+        if not ranking or not weight:
+            continue
+        top = ranking[0].score
+        if top <= 0:
+            raise IfqaError(
+                f'weighted fusion wants rankings whose best score is above 0, found {top:g}; take method = "rrf"'
+            )
+        shares = {hit.passage_id: hit.score / top for hit in ranking}
+        last = ranking[-1].score / top if len(ranking) >= depth else min(0.0, ranking[-1].score / top)
+        for passage_id in fused:
+            fused[passage_id] += weight * shares.get(passage_id, last)
+    return fused
+
+
+def best(fused: dict[str, float], k: int) -> list[Hit]:
+    """The k passages with the highest scores; equal scores keep the order of `fused`."""
+    ranked = sorted(fused.items(), key=lambda pair: -pair[1])
+    return [Hit(passage_id, score) for passage_id, score in ranked[:k]]
