@@ -91,7 +91,7 @@ def experiment(path, split="dev", k=2):
 
 def test_ctxs_are_retrieved_and_scored_without_a_corpus(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    questions = pipeline_run.RunFile(experiment("x.json")).questions
+    questions = pipeline_run.Run(experiment("x.json")).questions
     entries = [
         {
             "question": question.text,
@@ -118,7 +118,7 @@ def test_written_ctxs_are_retrieved_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     gold = replace(experiment("x.json"), retriever={"name": "gold", "k": 2})
     stages.retrieve(gold)
-    questions = pipeline_run.RunFile(gold).questions
+    questions = pipeline_run.Run(gold).questions
     rankings = list(rankings_of(gold, questions))
     write_ctxs(tmp_path / "x.json", questions, rankings, passages_of(gold, rankings))
     run = (gold.folder / "retrieve/run.trec").read_text()
