@@ -16,18 +16,47 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any
 
-from ifqa.errors import IfqaError, unknown
+from pydantic import Field
+
+from ifqa.errors import IfqaError
 from ifqa.identities import gold_id
-from ifqa.prompting.calculator import compute_in
-from ifqa.prompting.values import CalculatorError
+from ifqa.prompting.calculator import CalculatorError, compute_in
 from ifqa.records import Passage, Question
-from ifqa.storage import files
+from ifqa.settings import Table, Text, check_table
+from ifqa.storage.files import read_jsonl
 from ifqa.storage.resources import named_resource
 
-_HEAD = ("about", "source", "family")
-_KEYS = ("question", "answer", "factual", "expression", "steps", "passages", "choices")
-_PASSAGE = ("id", "title", "text")
+
+class HeadTable(Table):
+    """The first line of a file."""
+
+    family: str
+    about: str = ""
+    source: str = ""
+
+
+class DemoTable(Table):
+    """A further line of a file."""
+
+    question: Text
+    answer: Text
+    factual: Text = ""
+    expression: Text = ""
+    steps: Annotated[dict[str, Text], Field(description="texts by the names of the steps")] = Field(
+        default_factory=dict
+    )
+    passages: list[Any] = Field(default_factory=list)
+    choices: list[Text] = Field(default_factory=list)
+
+
+class PassageTable(Table):
+    """A passage of a demonstration."""
+
+    id: Text
+    text: Text
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +105,14 @@ def load_demos(name: str, root: Path = Path()) -> Demos:
         IfqaError: there is no such file, or a line is not as above; the message has file:line.
     """
     path = demos_path(name, root)
-    lines = list(files.read_jsonl(path))
+    lines = list(read_jsonl(path))
     if len(lines) < 2:
-        raise IfqaError(f"{path}: wanted a first line with {', '.join(_HEAD)}, and demonstrations after it")
-    (number, head), *rest = lines
-    _check_keys(head, _HEAD, f"{path}:{number}")
-    family: str = files.field(head, "family", str, f"{path}:{number}")
-    return Demos(name, family, tuple(_demo(record, f"{path}:{number}") for number, record in rest))
+        raise IfqaError(
+            f"{path}: wanted a first line with {', '.join(HeadTable.model_fields)}, and demonstrations after it"
+        )
+    (number, first), *rest = lines
+    head = check_table(HeadTable, first, f"{path}:{number}")
+    return Demos(name, head.family, tuple(_demo(record, f"{path}:{number}") for number, record in rest))
 
 
 def draw_demos(
@@ -104,10 +134,10 @@ def draw_demos(
         IfqaError: there are fewer than `count` questions to draw from.
     """
     barred = set(map(_plain, avoid))
-    fit = [one for one in questions if one.answers and one.answers[0].strip() and _plain(one.text) not in barred]
-    if len(fit) < count:
-        raise IfqaError(f"wanted {count} demonstrations, found {len(fit)} questions to draw them from; ask for fewer")
-    drawn = sorted(fit, key=lambda one: hashlib.sha256(f"{seed}:{one.id}".encode()).digest())[:count]
+    candidates = [one for one in questions if one.answers and one.answers[0].strip() and _plain(one.text) not in barred]
+    if (there := len(candidates)) < count:
+        raise IfqaError(f"wanted {count} demonstrations, found {there} questions to draw them from; ask for fewer")
+    drawn = sorted(candidates, key=lambda question: hashlib.sha256(f"{seed}:{question.id}".encode()).digest())[:count]
     return Demos(f"{count} drawn by seed {seed}", family, tuple(map(_drawn, drawn)))
 
 
@@ -123,17 +153,12 @@ def _plain(text: str) -> str:
 
 
 def _demo(record: dict[str, object], where: str) -> Demo:
-    _check_keys(record, _KEYS, where)
-    steps: dict[str, object] = files.field({"steps": {}} | record, "steps", dict, where)
+    line = check_table(DemoTable, record, where)
+    passages = [check_table(PassageTable, passage, f"{where}: passages") for passage in line.passages]
     demo = Demo(
-        question=files.text_field(record, "question", where),
-        answer=files.text_field(record, "answer", where),
-        passages=tuple(_passage(one, where) for one in files.field({"passages": []} | record, "passages", list, where)),
-        steps={step: files.text_field(steps, step, f"{where}: steps") for step in steps},
-        factual=files.text_field(record, "factual", where) if "factual" in record else "",
-        expression=files.text_field(record, "expression", where) if "expression" in record else "",
-        choices=tuple(files.texts_field({"choices": []} | record, "choices", where)),
-    )
+        line.question, line.answer, tuple(Passage(one.id, one.title, one.text) for one in passages), line.steps,
+        line.factual, line.expression, tuple(line.choices),
+    )  # fmt: skip
     try:
         value = compute_in(demo.expression)
     except CalculatorError as error:
@@ -141,17 +166,3 @@ def _demo(record: dict[str, object], where: str) -> Demo:
     if value and value != demo.answer:
         raise IfqaError(f"{where}: 'expression' is {value!r}, but the answer {demo.answer!r}; make them agree")
     return demo
-
-
-def _passage(record: object, where: str) -> Passage:
-    if not isinstance(record, dict):
-        raise IfqaError(f"{where}: 'passages' must hold objects with {', '.join(_PASSAGE)}; found {record!r}")
-    _check_keys(record, _PASSAGE, f"{where}: passages")
-    title: str = files.field({"title": ""} | record, "title", str, where)
-    return Passage(files.text_field(record, "id", where), title, files.text_field(record, "text", where))
-
-
-def _check_keys(record: Mapping[str, object], known: Collection[str], where: str) -> None:
-    for key in record:
-        if key not in known:
-            raise unknown(f"{where}: key", key, known)

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from ifqa.prompting.calculator import compute_in
-from ifqa.prompting.values import CalculatorError
+from ifqa.prompting.calculator import CalculatorError, compute_in
 
 Rule = Literal["first line", "last marker", "whole"]
 

@@ -11,8 +11,8 @@ from typing import cast
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import tokens_of
 from ifqa.plugins import open_benchmark
+from ifqa.prompting.context_window import FittedPrompt, Order, fit_prompt
 from ifqa.prompting.demonstrations import Demos, demos_path, draw_demos, load_demos
-from ifqa.prompting.fitting import Fitted, Order, fit
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import Advance, LanguageModel, Reader, silent
 from ifqa.records import Completion, Passage, Prediction, Question, Request
@@ -111,15 +111,11 @@ class Llm(Reader):
                 predictions.append(replace(self._vote(question, several), passage_ids=ids))
         return predictions
 
-    def fitted(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[Fitted]:
+    def fitted(self, questions: Sequence[Question], passages: Sequence[Sequence[Passage]]) -> list[FittedPrompt]:
         """The prompt of each question, with the passages that fit the window."""
         shown = self._shown(questions).demos if self._demos else ()
-        room = self.llm.window - self.prompt.max_tokens
-        order = self.order
         return [
-            fit(
-                self.prompt, question.text, several, shown, self.llm.chat, self.llm.count, room, order, question.choices
-            )
+            fit_prompt(self.prompt, question.text, several, self.llm, shown, self.order, question.choices)
             for question, several in zip(questions, passages, strict=True)
         ]
 
@@ -127,8 +123,8 @@ class Llm(Reader):
         """All requests, for an estimate of the cost."""
         return self._requests(self.fitted(questions, passages))
 
-    def _requests(self, fitted: Sequence[Fitted]) -> list[Request]:
-        asked = (one.requests(self.prompt.max_tokens, self.temperature, self.samples) for one in fitted)
+    def _requests(self, fitted: Sequence[FittedPrompt]) -> list[Request]:
+        asked = (one.requests(self.temperature, self.samples) for one in fitted)
         return [request for several in asked for request in several]
 
     def usage(self) -> Usage:

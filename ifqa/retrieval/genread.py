@@ -8,7 +8,7 @@ from typing import cast
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import tokens_of
-from ifqa.prompting.fitting import fit
+from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel, Retriever
 from ifqa.records import Passage, Question, Request, SearchResult
@@ -70,12 +70,9 @@ class GenRead(Retriever):
 
     def requests(self, questions: Sequence[Question], k: int) -> list[Request]:
         """All requests that `search` will make, for an estimate; none for a question longer than the model's window."""
-        room = self.llm.window - self.prompt.max_tokens
-        asked: list[Request] = []
-        for question in questions:
-            one = fit(self.prompt, question.text, [], [], self.llm.chat, self.llm.count, room)
-            asked += one.requests(self.prompt.max_tokens, self.temperature, k if self.temperature else 1)
-        return asked
+        prompts = [fit_prompt(self.prompt, question.text, (), self.llm) for question in questions]
+        samples = k if self.temperature else 1
+        return [request for prompt in prompts for request in prompt.requests(self.temperature, samples)]
 
     def usage(self) -> Usage:
         """Counts so far, for the manifest; "retry" is the number of questions to ask again."""

@@ -15,7 +15,7 @@ from typing import ClassVar, cast
 
 from ifqa.errors import IfqaError
 from ifqa.llms.cache import tokens_of
-from ifqa.prompting.fitting import Fitted, fit
+from ifqa.prompting.context_window import FittedPrompt, fit_prompt
 from ifqa.prompting.prompts import load_prompt, prompt_path
 from ifqa.protocols import LanguageModel
 from ifqa.records import Completion, Passage, Question, Request, SearchResult, Step
@@ -198,7 +198,7 @@ class LlmSteps(Iterative):
         usual = [Passage("", "Some title", "passage " * 100)] * self._look
         prompts = [self._fitted(question, usual, [question.text]) for question in questions]
         return [
-            request for prompt in prompts for request in prompt.requests(self.prompt.max_tokens, 0.0, self._steps - 1)
+            request for prompt in prompts for request in prompt.requests(samples=self._steps - 1)
         ]
 
     def usage(self) -> Usage:
@@ -218,7 +218,7 @@ class LlmSteps(Iterative):
         prompts = [
             self._fitted(trace.question, self._found(trace), [step.query for step in trace.steps]) for trace in traces
         ]
-        requests = [prompt.requests(self.prompt.max_tokens, 0.0, 1) for prompt in prompts]
+        requests = [prompt.requests() for prompt in prompts]
         completions = self.llm.complete([request for of_question in requests for request in of_question])
         self._took = tokens_of(completions, self._took)
         self._counts["left_out"] += sum(prompt.left_out for prompt in prompts)
@@ -229,9 +229,8 @@ class LlmSteps(Iterative):
             for trace, of_question in zip(traces, requests, strict=True)
         ]
 
-    def _fitted(self, question: Question, passages: Sequence[Passage], searched: Sequence[str]) -> Fitted:
-        room = self.llm.window - self.prompt.max_tokens
-        return fit(self.prompt, question.text, passages, [], self.llm.chat, self.llm.count, room, searched=searched)
+    def _fitted(self, question: Question, passages: Sequence[Passage], searched: Sequence[str]) -> FittedPrompt:
+        return fit_prompt(self.prompt, question.text, passages, self.llm, searched=searched)
 
     def _query(self, trace: SearchTrace, completion: Completion) -> str:
         """The query in a completion; empty if there is none, or it says nothing new."""

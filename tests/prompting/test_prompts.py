@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from ifqa.benchmarks.sample import Sample
 from ifqa.errors import IfqaError
+from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo, draw_demos, load_demos
-from ifqa.prompting.fitting import fit
 from ifqa.prompting.parsing import Parsed, clean
 from ifqa.prompting.prompts import load_prompt, parse_prompt
+from ifqa.protocols import LanguageModel
 from ifqa.records import Passage, Question
 from ifqa.storage.files import read_toml
 
@@ -367,10 +368,10 @@ DEMO = {"question": "If?", "answer": "2"}
         ([HEAD], "wanted a first line"),
         ([{"about": "x"}, DEMO], "mine.jsonl:1: key 'family' is missing"),
         ([HEAD | {"famly": "b"}, DEMO], "did you mean 'family'"),
-        ([HEAD, DEMO | {"factaul": "3"}], "mine.jsonl:2: key 'factaul'; did you mean 'factual'"),
+        ([HEAD, DEMO | {"factaul": "3"}], "mine.jsonl:2: unknown key 'factaul'; did you mean 'factual'"),
         ([HEAD, DEMO, {"question": "If?"}], "mine.jsonl:3: key 'answer' is missing"),
-        ([HEAD, DEMO | {"steps": {"fact": 3}}], "'fact' must be str"),
-        ([HEAD, DEMO | {"passages": ["x"]}], "must hold objects"),
+        ([HEAD, DEMO | {"steps": {"fact": 3}}], "'steps': wanted texts by the names of the steps, found {'fact': 3}"),
+        ([HEAD, DEMO | {"passages": ["x"]}], "mine.jsonl:2: passages: wanted a table, found 'x'"),
         ([HEAD, DEMO | {"passages": [{"id": "1", "title": "x", "txt": "y"}]}], "did you mean 'text'"),
         ([HEAD, DEMO | {"expression": "[[1 + 2]]"}], "'expression' is '3', but the answer '2'"),
         ([HEAD, DEMO | {"expression": "[[1 +]]"}], "'expression': wanted a number or a date, found 'the end'"),
@@ -398,42 +399,59 @@ def words(text):
 MANY = [Passage(str(n), f"T{n}", f"number{n} " * 50) for n in range(20)]
 
 
-def size(fitted):
-    return 40 + sum(8 + words(content) for _, content in fitted.messages) if fitted.messages else words(fitted.text)
+class Words(LanguageModel):
+    """Its tokens are words."""
+
+    def __init__(self, chat=False, window=10**6):
+        self.chat, self.window = chat, window
+
+    def count(self, text):
+        return words(text)
+
+
+def size(request):
+    return 40 + sum(8 + words(text) for _, text in request.messages) if request.messages else words(request.text)
 
 
 @given(st.booleans(), st.integers(0, 1500), st.sampled_from(["best first", "best last"]), st.integers(0, 2))
 def test_the_best_passages_are_added_until_the_next_does_not_fit(chat, room, order, n_demos):
     prompt, demos = load_prompt("open-book"), load_demos("sample").demos[:n_demos]
-    fitted = fit(prompt, QUESTIONS["mill"], MANY, demos, chat, words, room, order)
+    model = Words(chat, room + prompt.max_tokens)
+    fitted = fit_prompt(prompt, QUESTIONS["mill"], MANY, model, demos, order)
+    n = len(fitted.passages)
     if fitted.problem:
-        assert not fitted.messages
-        assert not fitted.text
-        assert fitted.left_out == 20
+        assert (fitted.requests(), n, fitted.left_out) == ([], 0, 20)
         assert fitted.tokens > room
         assert str(room) in fitted.problem
         return
-    n = len(fitted.passages)
+    [request] = fitted.requests()
     assert list(fitted.passages) == MANY[:n]
     assert fitted.left_out == 20 - n
-    assert fitted.tokens == size(fitted) <= room
+    assert fitted.tokens == size(request) <= room
     shown = fitted.passages if order == "best first" else fitted.passages[::-1]
-    assert (fitted.messages, fitted.text) == prompt.render(QUESTIONS["mill"], shown, demos, chat)
-    assert fitted.stop == (() if chat else ("\n",))
+    assert (request.messages, request.text) == prompt.render(QUESTIONS["mill"], shown, demos, chat)
+    assert request.stop == (() if chat else ("\n",))
+    assert request.max_tokens == prompt.max_tokens
     if n < 20:
-        more = fit(prompt, QUESTIONS["mill"], MANY[: n + 1], demos, chat, words, 10**6)
-        assert more.tokens > room
+        assert fit_prompt(prompt, QUESTIONS["mill"], MANY[: n + 1], Words(chat), demos).tokens > room
+
+
+def test_a_prompt_is_sampled_as_often_as_asked():
+    fitted = fit_prompt(load_prompt("closed-book"), "If?", (), Words())
+    drawn = fitted.requests(0.7, 3)
+    assert [(one.temperature, one.sample) for one in drawn] == [(0.7, 0), (0.7, 1), (0.7, 2)]
+    assert len({replace(one, sample=0) for one in drawn}) == 1
 
 
 def test_the_best_passage_may_stand_last():
-    fitted = fit(load_prompt("open-book"), "If?", MANY[:3], [], False, words, 10**6, "best last")
-    assert fitted.text.index("number2") < fitted.text.index("number1") < fitted.text.index("number0")
+    [request] = fit_prompt(load_prompt("open-book"), "If?", MANY[:3], Words(), order="best last").requests()
+    assert request.text.index("number2") < request.text.index("number1") < request.text.index("number0")
     with pytest.raises(IfqaError, match="did you mean 'best last'"):
-        fit(load_prompt("open-book"), "If?", [], [], False, words, 9, "best-last")
+        fit_prompt(load_prompt("open-book"), "If?", [], Words(), order="best-last")
 
 
 def test_a_prompt_that_reads_no_passages_leaves_none_out():
-    fitted = fit(load_prompt("closed-book"), "If?", MANY, [], True, words, 10**6)
+    fitted = fit_prompt(load_prompt("closed-book"), "If?", MANY, Words(chat=True))
     assert (fitted.passages, fitted.left_out, fitted.problem) == ((), 0, "")
 
 

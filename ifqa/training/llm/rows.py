@@ -6,8 +6,8 @@ from typing import Any, TypedDict
 
 from ifqa.identities import gold_id
 from ifqa.llms.hf import HF
+from ifqa.prompting.context_window import fit_prompt
 from ifqa.prompting.demonstrations import Demo
-from ifqa.prompting.fitting import fit
 from ifqa.prompting.prompts import Prompt
 from ifqa.records import Passage, Question
 from ifqa.training.llm.pairs import Pair, pairs
@@ -34,19 +34,17 @@ class Asks:
 
     def __init__(self, reader: HF, prompt: Prompt, most: int) -> None:
         self._reader, self._prompt = reader, prompt
-        self._room = min(most, reader.window) - prompt.max_tokens
+        self._window = min(most, reader.window)
         self._end: int = reader.tokenizer.eos_token_id
         self.pad: int = reader.tokenizer.pad_token_id or 0
 
     def row(self, question: Question, passages: Sequence[Passage], *answers: str) -> Row | None:
         """A question's row; None if its prompt does not fit even without passages."""
         reader, prompt = self._reader, self._prompt
-        fitted = fit(
-            prompt, question.text, passages, (), reader.chat, reader.count, self._room, choices=question.choices
-        )  # fmt: skip
+        fitted = fit_prompt(prompt, question.text, passages, reader, choices=question.choices, window=self._window)
         if fitted.problem:
             return None
-        [request] = fitted.requests(prompt.max_tokens, 0.0, 1)
+        [request] = fitted.requests()
         said = [prompt.show(Demo(question.text, answer)) for answer in answers]
         if not reader.chat:
             said = [text.removeprefix(prompt.opening) for text in said]

@@ -1,12 +1,13 @@
-"""Fits as many passages into a prompt as the language model's window has room for."""
+"""Fits as many passages into a prompt as the language model's context window has room for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from ifqa.errors import unknown
 from ifqa.prompting.demonstrations import Demo
 from ifqa.prompting.prompts import Messages, Prompt
+from ifqa.protocols import LanguageModel
 from ifqa.records import Passage, Request
 
 Order = Literal["best first", "best last"]
@@ -16,73 +17,67 @@ _CHAT_TOKENS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedPrompt:
     """A prompt that fits into the window.
 
     Attributes:
-        messages, text, stop: as in the request; exactly one of `messages` and `text` is filled, unless there is a `problem`.
+        request: the prompt as the model takes it, at temperature 0.
         passages: the passages in the prompt, best first.
         left_out: number of passages that did not fit.
         tokens: of the prompt, never too few.
         problem: why nothing fits, or "".
     """
 
-    messages: Messages = ()
-    text: str = ""
-    stop: tuple[str, ...] = ()
-    passages: tuple[Passage, ...] = ()
-    left_out: int = 0
-    tokens: int = 0
+    request: Request
+    passages: tuple[Passage, ...]
+    left_out: int
+    tokens: int
     problem: str = ""
 
-    def requests(self, max_tokens: int, temperature: float, samples: int) -> list[Request]:
+    def requests(self, temperature: float = 0.0, samples: int = 1) -> list[Request]:
         """The request, once per sample; none if there is a problem."""
-        if self.problem:
-            return []
-        request = Request(self.messages, self.text, max_tokens, temperature, self.stop)
-        return [replace(request, sample=n) for n in range(samples)]
+        number = 0 if self.problem else samples
+        return [replace(self.request, temperature=temperature, sample=n) for n in range(number)]
 
 
-def fit(
+def fit_prompt(
     prompt: Prompt,
     question: str,
     passages: Sequence[Passage],
-    demos: Sequence[Demo],
-    chat: bool,
-    count: Callable[[str], int],
-    room: int,
+    model: LanguageModel,
+    demos: Sequence[Demo] = (),
     order: Order = "best first",
     choices: Sequence[str] = (),
     searched: Sequence[str] = (),
-) -> Fitted:
+    window: int = 0,
+) -> FittedPrompt:
     """The prompt with as many of the best passages as fit, possibly none.
 
     Args:
         prompt: the prompt.
         question: the question to ask.
         passages: best first.
+        model: says whether it takes messages, counts tokens, never too few, and has a window.
         demos: demonstrations; all are shown.
-        chat: whether the model takes messages, or one text.
-        count: counts a text's tokens, never too few.
-        room: tokens that the prompt may take: the model's window less the answer's tokens.
         order: whether the best passage comes first, or last, next to the question.
         choices: the answers that the question offers; shown if the prompt shows choices.
         searched: the queries so far; shown if the prompt shows them.
+        window: tokens of prompt and answer; 0 for the model's.
 
     Raises:
         IfqaError: the order is unknown, a demonstration lacks a part that the prompt shows, or a question lacks choices.
     """
     if order not in get_args(Order):
         raise unknown("order of passages", order, get_args(Order))
-
+    room = (window or model.window) - prompt.max_tokens
     n_passages = len(passages) if prompt.reads_passages else 0
 
-    def with_best(n: int) -> Fitted:
-        chosen = passages[:n] if order == "best first" else passages[:n][::-1]
-        messages, text = prompt.render(question, chosen, demos, chat, choices, searched)
-        tokens = _count(messages, text, count)
-        stop = () if chat else prompt.stop
-        return Fitted(messages, text, stop, tuple(passages[:n]), n_passages - n, tokens)
+    def with_best(n: int) -> FittedPrompt:
+        shown = passages[:n] if order == "best first" else passages[:n][::-1]
+        messages, text = prompt.render(question, shown, demos, model.chat, choices, searched)
+        stop = () if model.chat else prompt.stop
+        request = Request(messages, text, prompt.max_tokens, stop=stop)
+        return FittedPrompt(request, tuple(passages[:n]), n_passages - n, _tokens(messages, text, model))
 
     best = with_best(n_passages)
     if best.tokens <= room:
@@ -90,23 +85,20 @@ def fit(
     best = with_best(0)
     if best.tokens > room:
         shown = f" and {len(demos)} demonstrations" if demos else ""
-        return Fitted(
-            left_out=n_passages,
-            tokens=best.tokens,
-            problem=f"the question takes {best.tokens} tokens with its prompt{shown}, and there is room for {room}",
-        )
+        problem = f"the question takes {best.tokens} tokens with its prompt{shown}, and there is room for {room}"
+        return replace(best, problem=problem)
     low, high = 0, n_passages  # `low` passages fit, `high` do not
     while high - low > 1:
         middle = (low + high) // 2
-        tried = with_best(middle)
-        if tried.tokens <= room:
-            low, best = middle, tried
+        longer = with_best(middle)
+        if longer.tokens <= room:
+            low, best = middle, longer
         else:
             high = middle
     return best
 
 
-def _count(messages: Messages, text: str, count: Callable[[str], int]) -> int:
+def _tokens(messages: Messages, text: str, model: LanguageModel) -> int:
     if not messages:
-        return count(text)
-    return _CHAT_TOKENS + sum(_MESSAGE_TOKENS + count(content) for _, content in messages)
+        return model.count(text)
+    return _CHAT_TOKENS + sum(_MESSAGE_TOKENS + model.count(content) for _, content in messages)
