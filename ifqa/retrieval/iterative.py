@@ -197,9 +197,7 @@ class LlmSteps(Iterative):
         """As many requests as `search` sends at most, for an estimate, with stand-ins of the usual length as passages."""
         usual = [Passage("", "Some title", "passage " * 100)] * self._look
         prompts = [self._fitted(question, usual, [question.text]) for question in questions]
-        return [
-            request for prompt in prompts for request in prompt.requests(samples=self._steps - 1)
-        ]
+        return [request for prompt in prompts for request in prompt.requests(samples=self._steps - 1)]
 
     def usage(self) -> Usage:
         """Counts so far, for the manifest; "retry" is the number of questions to ask again."""
