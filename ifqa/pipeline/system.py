@@ -201,13 +201,13 @@ class System:
         return [Ranking(*one) for one in zip(asked, map(tuple, rankings), map(tuple, passages), strict=True)]
 
     def answer(
-        self, questions: Sequence[str | Question], threshold: float | None = None, heard: TextCallback | None = None
+        self, questions: Sequence[str | Question], threshold: float | None = None, on_text: TextCallback | None = None
     ) -> list[Answer]:
         """Each question's answer, and the passages it was read from, most important first.
 
         An answer of less confidence than `threshold` is not given: its text is then the `candidate`. None is the reader's own
         threshold, 0 gives every answer. A reader without confidences always answers. While a language model that `streams`
-        writes the first question's completion, `heard` is called with its text so far.
+        writes the first question's completion, `on_text` is called with its text so far.
 
         Raises:
             IfqaError: a question is empty, the threshold is not from 0 to 1, there is no reader, or a part breaks its
@@ -223,7 +223,7 @@ class System:
             with self._searching:
                 top = [ranking[: reader["passages"]] for ranking in self.search(asked)]
                 passages = self._passages(top)
-        with streaming(heard):
+        with streaming(on_text):
             predictions = self.read(asked, passages, [[hit.score for hit in ranking] for ranking in top])
         least = self.reader.doubtful if threshold is None else threshold
         predictions = [one.below(least) for one in predictions]
@@ -231,10 +231,10 @@ class System:
         return [replace(answer, steps=tuple(result.steps or ())) for answer, result in zip(answers, top, strict=True)]
 
     def ask(
-        self, question: str | Question, threshold: float | None = None, heard: TextCallback | None = None
+        self, question: str | Question, threshold: float | None = None, on_text: TextCallback | None = None
     ) -> Answer:
         """The answer to a question, as `answer` gives it."""
-        return self.answer([question], threshold, heard)[0]
+        return self.answer([question], threshold, on_text)[0]
 
     def passage(self, passage_id: str) -> Passage | None:
         """The corpus's passage of an id; None if there is no such passage, or no corpus."""

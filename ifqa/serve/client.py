@@ -87,13 +87,15 @@ class Client:
             return self._about
 
     def ask(
-        self, question: str | Question, threshold: float | None = None, heard: TextCallback | None = None
+        self, question: str | Question, threshold: float | None = None, on_text: TextCallback | None = None
     ) -> Answer:
         """The answer to a question, as `System.ask` gives it."""
-        if heard is None:
+        if on_text is None:
             return self.answer([question], threshold)[0]
         [asked] = as_questions([question])
-        return answer_of_form(self._heard({"question": _sent(question, asked), "threshold": threshold}, heard), asked)
+        return answer_of_form(
+            self._streamed({"question": _sent(question, asked), "threshold": threshold}, on_text), asked
+        )
 
     def answer(self, questions: Sequence[str | Question], threshold: float | None = None) -> list[Answer]:
         """Each question's answer, as `System.answer` gives it.
@@ -156,7 +158,7 @@ class Client:
                 return response
             time.sleep(int(wait))
 
-    def _heard(self, body: Mapping[str, object], heard: TextCallback) -> AnswerForm:
+    def _streamed(self, body: Mapping[str, object], on_text: TextCallback) -> AnswerForm:
         import httpx2
 
         timeout = _SLACK + self.about.limits.seconds
@@ -174,7 +176,7 @@ class Client:
                     elif field == "data" and name == "text":
                         piece = json.loads(value)
                         text = text[: piece["at"]] + piece["text"]
-                        heard(text)
+                        on_text(text)
                     elif field == "data" and name == "answer":
                         return AnswerForm.model_validate_json(value)
                     elif field == "data" and name == "problem":

@@ -51,7 +51,7 @@ class Progress:
         self.ahead = ahead
         self.changed.set()
 
-    def heard(self, text: str) -> None:
+    def on_text(self, text: str) -> None:
         """Take the text so far, from any thread."""
 
         def take() -> None:
@@ -192,9 +192,9 @@ class Desk(Generic[_Result]):
 
     async def _answer(self, taken: list[Ticket[_Result]]) -> None:
         progress = next((one.progress for one in taken if one.progress), None)
-        if progress and taken[0].progress is not progress:  # the first question of a batch is heard
+        if progress and taken[0].progress is not progress:  # the first question of a batch is streamed
             taken = sorted(taken, key=lambda one: one.progress is not progress)
-        questions, heard = [one.question for one in taken], progress.heard if progress else None
+        questions, on_text = [one.question for one in taken], progress.on_text if progress else None
         cancelled: Future[None] = Future()
 
         def withdrawn(_: object) -> None:
@@ -206,7 +206,7 @@ class Desk(Generic[_Result]):
 
         def run() -> Sequence[_Result] | None:
             with cancellable(cancelled), suppress(asyncio.CancelledError):
-                return self._work(questions, taken[0].key, heard)
+                return self._work(questions, taken[0].key, on_text)
             return None
 
         work = asyncio.get_running_loop().run_in_executor(self._pool, run)

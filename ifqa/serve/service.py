@@ -150,11 +150,11 @@ class Service:
         return [one.question(f"ask/{next(self._numbers)}") for one in asked]
 
     def _answer(
-        self, questions: Sequence[Question], threshold: float | None, heard: TextCallback | None
+        self, questions: Sequence[Question], threshold: float | None, on_text: TextCallback | None
     ) -> list[Answer]:
-        return self.system.answer(questions, threshold, heard)
+        return self.system.answer(questions, threshold, on_text)
 
-    def _retrieve(self, questions: Sequence[Question], k: float | None, heard: TextCallback | None) -> list[Ranking]:
+    def _retrieve(self, questions: Sequence[Question], k: float | None, on_text: TextCallback | None) -> list[Ranking]:
         return self.system.retrieve(questions, int(k or 0))
 
     def _about(self) -> About:

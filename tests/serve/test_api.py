@@ -46,7 +46,7 @@ def test_a_client_gives_what_the_opened_system_gives(experiment):
         many = [f"If {n}, who?" for n in range(130)]  # more than one request takes
         assert client.answer(many) == system.answer(many)
         heard = []
-        assert client.ask(LATER, heard=heard.append) == system.ask(LATER)
+        assert client.ask(LATER, on_text=heard.append) == system.ask(LATER)
         assert heard == []  # this reader asks no language model
 
 
@@ -219,7 +219,7 @@ def test_a_language_models_text_is_streamed(tmp_path, monkeypatch):
         with on_loopback(small(tmp_path, reader=reader, llm=llm)) as (_, url), ifqa.Client(url) as client:
             assert (client.about.reader.streams, client.about.reader.model[:1]) == (True, "m")
             heard = []
-            answer = client.ask("If {question} {passages}, what?", heard=heard.append)
+            answer = client.ask("If {question} {passages}, what?", on_text=heard.append)
     assert answer.text == "the stationary {passages} engines"
     assert heard[-1] == "Answer: the stationary {passages} engines"
     assert len(heard) > 2
