@@ -14,11 +14,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import Any, Self
 
 from ifqa.errors import IfqaError
@@ -31,7 +30,7 @@ VERSION = 1  # of a record, and of the tables
 LONGEST_TEXT = 200_000  # characters kept of an answer; a line of a file holds several answers, and is read up to 16 MB
 BUSY = 60.0  # seconds to wait for another process that writes
 BEAT = 2.0  # seconds from one sign of life of an asker to the next
-LEASE = 30.0  # seconds without one, after which an asker of another machine or container counts as dead
+LEASE = 30.0  # seconds without one, after which an asker counts as dead
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, record TEXT NOT NULL)",
@@ -232,8 +231,8 @@ class CacheWriter:
 
     A file without a name holds the space. It is filled with random bytes, as a disk that compresses would store zeros in
     no space. If a completion finds the disk full, the file gives space back. All space is released however the process ends.
-    Claims are released at the end. Those of a process that was killed lapse: at once if it ran on this machine, or else once
-    it has given no sign of life for LEASE seconds.
+    Claims are released at the end. They lapse at once if their process was killed and ran on this machine, and in any case
+    once they have had no sign of life for LEASE seconds.
 
     Args:
         cache: keeps the completions.
@@ -253,39 +252,33 @@ class CacheWriter:
         self._lock = threading.Lock()  # of the connection
         self._ended = threading.Event()
         self._reserve = sum(sorted((_most(model, request) for request in requests), reverse=True)[:at_once])
-        with cache.explained("nothing was asked"):
-            self._connection = cache.open()
-            try:
-                self._ballast = TemporaryFile(dir=cache.folder, buffering=0)  # noqa: SIM115 - closed by __exit__
-            except OSError:
-                self._connection.close()
-                raise
-        try:
+        self._heart = threading.Thread(target=self._live, name="claims", daemon=True)
+
+    def __enter__(self) -> Self:
+        state = f"nothing was asked, {self._reserve:,} bytes must be free"
+        with ExitStack() as stack, self._cache.explained(state):
+            self._connection = stack.enter_context(closing(self._cache.open()))
+            self._ballast = stack.enter_context(TemporaryFile(dir=self._cache.folder, buffering=0))
             written = 0
             while written < self._reserve:
                 written += self._ballast.write(os.urandom(min(1 << 20, self._reserve - written)))
             os.fsync(self._ballast.fileno())
             with transaction(self._connection):
                 self._execute("INSERT INTO askers (id, process) VALUES (?, ?)", self._id, process_of(os.getpid()))
-        except (OSError, sqlite3.Error) as error:
-            self._ballast.close()
-            self._connection.close()
-            raise cache.refusal(error, f"nothing was asked, {self._reserve:,} bytes must be free") from error
-        self._heart = threading.Thread(target=self._live, name="claims", daemon=True)
-        self._heart.start()
-
-    def __enter__(self) -> Self:
+            self._heart.start()
+            stack.callback(self._leave)
+            self._opened = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def _leave(self) -> None:
         self._ended.set()
         self._heart.join()
         self._ballast.close()
         with suppress(sqlite3.Error):  # claims that stay lapse
             self._forget(self._id)
-        self._connection.close()
 
     def claim(self, requests: Collection[Request], limit: int) -> tuple[list[Request], dict[Request, Completion]]:
         """Claim up to `limit` completions that nobody asks for; gives their requests, and completions that are stored by now.
@@ -301,10 +294,9 @@ class CacheWriter:
             with transaction(self._connection):
                 claimed = {key for (key,) in self._execute("SELECT key FROM claims")}
                 for request in requests:
-                    key = key_of(self._model, request)
                     if len(mine) == limit:
                         break
-                    if key in claimed:
+                    if (key := key_of(self._model, request)) in claimed:
                         continue
                     if completion := self._cache.find(self._connection, self._model, request, quiet=True):
                         stored[request] = completion
@@ -354,15 +346,13 @@ class CacheWriter:
 
     def _dead(self) -> list[str]:
         """The other askers that have ended without releasing their claims."""
-        here, now, dead = process_of(os.getpid()), time.monotonic(), []
+        here, now, dead = process_of(os.getpid()).split()[:2], time.monotonic(), []
         for asker, process, beat in self._execute("SELECT id, process, beat FROM askers").fetchall():
             if self._signs.get(asker, (-1, now))[0] != beat:
                 self._signs[asker] = beat, now
-            machine, _, number = process.rpartition(" ")[0].rpartition(" ")
-            if machine and here.startswith(f"{machine} "):
-                if process_of(int(number)) != process:
-                    dead.append(asker)
-            elif asker != self._id and now - self._signs[asker][1] > LEASE:
+            *machine, number, _ = process.split() or ("", "")
+            was_killed = machine == here and process_of(number) != process
+            if asker != self._id and (was_killed or now - self._signs[asker][1] > LEASE):
                 dead.append(asker)
         return dead
 
@@ -437,7 +427,7 @@ def is_remote(folder: Path) -> bool:
     return kind.startswith(_ON_OTHER_MACHINES)
 
 
-def process_of(number: int) -> str:
+def process_of(number: int | str) -> str:
     """Names a process of this machine, for all time: machine, its container, number and start; "" if it has ended.
 
     Only Linux tells; elsewhere every process is "".

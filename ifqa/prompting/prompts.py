@@ -75,7 +75,6 @@ class Prompt:
     """A prompt file, checked.
 
     Attributes:
-        path: the file.
         max_tokens: limit for the completion.
         stop: stop strings of the completion form. The chat form has none: a chat model ends by itself, and may begin with
             a newline.
@@ -84,9 +83,6 @@ class Prompt:
     """
 
     name: str
-    path: Path
-    about: str
-    source: str
     reads_passages: bool
     max_tokens: int
     stop: tuple[str, ...]
@@ -216,9 +212,6 @@ def parse_prompt(name: str, path: Path, table: Mapping[str, object]) -> Prompt:
     labels = re.findall(r"^[A-Z][\w ]*:", "{}".join(literal for literal, _ in user), re.MULTILINE)
     prompt = Prompt(
         name=name,
-        path=path,
-        about=asks.about.strip(),
-        source=asks.source.strip(),
         reads_passages=reads,
         max_tokens=asks.max_tokens,
         stop=tuple(asks.stop),
