@@ -20,7 +20,7 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, model_folder
 from ifqa.plugins import open_benchmark
 from ifqa.records import Passage
-from ifqa.retrieval.vectors.loading import open_encoder
+from ifqa.retrieval.vectors.encoders import open_encoder
 from ifqa.scoring.statistics import paired_randomization
 from ifqa.scoring.summary import score_ranking
 

@@ -6,7 +6,7 @@
 `recall` builds each index over the vectors of a built dense index, searches it for the split's questions, and prints gold
 recall, the difference from exact search with its p, and the size. `memory` builds each index over random vectors and
 searches 100 queries, each step in its own process. It prints the peak of resident memory above that of a process that has
-only imported its libraries, and the estimate of `ifqa.retrieval.vectors.factory` (vectors to train on, a part twice, the
+only imported its libraries, and the estimate of `ifqa.retrieval.vectors.faiss_index` (vectors to train on, a part twice, the
 whole). Linux only.
 """
 
@@ -24,10 +24,9 @@ import numpy as np
 from ifqa.corpus.store import PassageStore
 from ifqa.plugins import open_benchmark
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.vectors.approximate import Approximate, build
-from ifqa.retrieval.vectors.exact import Exact
-from ifqa.retrieval.vectors.factory import PART, index_bytes, train_bytes
-from ifqa.retrieval.vectors.store import Filling, Ids, Vectors
+from ifqa.retrieval.vectors.faiss_index import PART, FaissIndex, build, index_bytes, train_bytes
+from ifqa.retrieval.vectors.flat_index import FlatIndex
+from ifqa.retrieval.vectors.vector_store import Filling, Ids, Vectors
 from ifqa.scoring.statistics import paired_randomization
 from ifqa.scoring.summary import score_ranking
 
@@ -37,8 +36,8 @@ STEP = """
 import json, re, sys
 import faiss, numpy as np
 from pathlib import Path
-from ifqa.retrieval.vectors.approximate import Approximate, build
-from ifqa.retrieval.vectors.store import Vectors
+from ifqa.retrieval.vectors.faiss_index import FaissIndex, build
+from ifqa.retrieval.vectors.vector_store import Vectors
 def peak():  # ru_maxrss would start at the parent's peak
     return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 step, vectors, folder, factory = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
@@ -47,7 +46,7 @@ if step == "build":
     build(opened, folder, factory, key="a")
 else:
     queries = np.random.default_rng(1).standard_normal((100, opened.dimension)).astype("float32")
-    Approximate(folder, (len(opened), opened.dimension)).search(queries, 100)
+    FaissIndex(folder, (len(opened), opened.dimension)).search(queries, 100)
 print(json.dumps({"peak": peak() - before}))
 """
 
@@ -86,7 +85,7 @@ def recall(arguments: argparse.Namespace) -> None:
                     values[int(name.partition("@")[2])].append(value)
         return values, seconds, rows
 
-    exact, seconds, exact_rows = measure(Exact(vectors))
+    exact, seconds, exact_rows = measure(FlatIndex(vectors))
     share = {k: 100 * sum(values) / len(questions) for k, values in exact.items()}
     print(f"{len(vectors):,} vectors of {vectors.dimension}; {len(questions)} questions")
     cells = "  ".join(f"@{k} {share[k]:5.2f}" for k in CUTOFFS)
@@ -98,7 +97,7 @@ def recall(arguments: argparse.Namespace) -> None:
             started = time.perf_counter()
             facts = build(vectors, Path(name), factory, key="a")
             built = time.perf_counter() - started
-            values, seconds, rows = measure(Approximate(Path(name), (len(vectors), vectors.dimension)))
+            values, seconds, rows = measure(FaissIndex(Path(name), (len(vectors), vectors.dimension)))
         cells = "  ".join(
             f"@{k} {100 * sum(values[k]) / len(questions) - share[k]:+5.2f} (p {paired_randomization(values[k], exact[k]):.2f})"
             for k in CUTOFFS

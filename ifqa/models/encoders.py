@@ -119,8 +119,7 @@ def marks(folder: Path) -> tuple[list[int], ...]:
 
 
 def _kind(folder: Path) -> type["Encoder"]:
-    from ifqa.models.minilm import MiniLM
-    from ifqa.models.mpnet import MPNet
+    from ifqa.models.transformer import MiniLM, MPNet
 
     kinds: dict[str, type[Encoder]] = {"bert": MiniLM, "mpnet": MPNet}
     path = folder / "config.json"

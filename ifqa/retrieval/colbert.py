@@ -8,33 +8,26 @@ another retriever, exactly; it has no index that finds tokens among millions, as
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import identity_of
-from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Passage, Question, SearchResult
 from ifqa.retrieval.parts import Part, SinglePart
-from ifqa.retrieval.vectors import by_piece
-from ifqa.retrieval.vectors.store import Ids, array_path, half, open_array, owners
-from ifqa.retrieval.vectors.token_models import BATCH, open_token_model, resolve_precision
-from ifqa.settings import Precision, checked
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_FACTS, _KINDS = "colbert.json", ("tokens", "lengths")
+from ifqa.retrieval.vectors.sharded_build import ID_BYTES, Arrays, Encode
+from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, texts_of
+from ifqa.retrieval.vectors.vector_store import Ids, array_path, half, open_array, owners
+from ifqa.settings import checked
 
 
-class ColBERT(SinglePart, Indexed):
+class ColBERT(SinglePart, TokenIndexed):
     """Reorders the passages of its one part, as many as that part returns, by MaxSim."""
 
     version = 1
-    not_identity = ("device",)
-    resumes = True
+    name, kind, arrays = "colbert", "late", ("tokens", "lengths")
     default_parts: ClassVar[list[dict[str, Any]]] = [{"name": "bm25", "query": "names", "k": 100}]
 
     @checked("setting of retriever 'colbert'")
@@ -50,9 +43,9 @@ class ColBERT(SinglePart, Indexed):
             IfqaError: there is not exactly one part; the index is missing, damaged or of another model; the model is missing.
         """
         super().__init__("colbert", parts)
-        facts = by_piece.facts_of(index, _FACTS, "colbert index")
+        facts = self.facts_of(index)
         self._stored = TokenVectors(index)
-        self._model = open_token_model("late", facts.model, facts.precision, device)
+        self._model = self.open_model(facts.model, facts.precision, device)
         self.family = self._part.retriever.family
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
@@ -61,8 +54,6 @@ class ColBERT(SinglePart, Indexed):
         Raises:
             IfqaError: the index lacks a passage of the part's ranking, or the part generates passages.
         """
-        import numpy as np
-
         found, rankings = self._part.search(questions), []
         if any(ranking.generated is not None for ranking in found):
             raise IfqaError('colbert reorders passages of its corpus, and its part generates others; take "rerank"')
@@ -75,33 +66,16 @@ class ColBERT(SinglePart, Indexed):
         return rankings
 
     @classmethod
-    @checked("build setting of retriever 'colbert'", given=["passages", "folder"])
-    def build(
-        cls,
-        passages: Path,
-        folder: Path,
-        *,
-        model: Place,
-        titles: bool = False,
-        precision: Precision = "auto",
-        device: str = "auto",
-    ) -> None:
-        """Encode the tokens of a folder of passages.
+    def encoder(cls, model: Any, titles: bool) -> Encode:
+        """A function that makes the vectors of passages' tokens, and their numbers."""
 
-        Args:
-            passages: a folder with `passages-*.jsonl`.
-            folder: gets the vectors; those of passages that a killed build had done are reused.
-            model: a late-interaction model, a folder or a name on the hub.
-            titles: put a passage's title before its text.
-            precision, device: see `ifqa.retrieval.vectors.token_models.open_token_model`.
+        def encode(passages: Sequence[Passage], shard: int) -> Arrays:
+            vectors = _vectors(model.encode_document, texts_of(passages, titles), model)
+            lengths = np.array([len(tokens) for tokens in vectors], np.int32)
+            names = np.repeat([passage.id for passage in passages], lengths)
+            return half(np.concatenate(vectors), names, shard), lengths
 
-        Raises:
-            IfqaError: there are no passages, or the model is missing or no late-interaction model.
-        """
-        precise, weights = resolve_precision(precision, device), identity_of(model)
-        facts = {"model": model, "weights": weights, "titles": titles, "precision": precise}
-        encode = _encode(open_token_model("late", model, precise, device), titles)
-        by_piece.build(passages, folder, _FACTS, _KINDS, cls.version, facts, encode)
+        return encode
 
     @classmethod
     def forecast(
@@ -112,20 +86,14 @@ class ColBERT(SinglePart, Indexed):
         Raises:
             IfqaError: the model is missing, or a setting is out of range.
         """
-        opened = open_token_model("late", model, precision, device)
-        taken = by_piece.timed(_encode(opened, titles), opened.device.type)
+        taken = cls.pace(model, titles, precision, device)
         each = sum(array.nbytes for array in taken.arrays) / taken.count
         about = (
             f" at {taken.per_second:,.0f} passages a second, measured now; then {decimal(int(100 * each))} to read for 100 "
             "passages of a question"
         )
-        disk = passages * (each + by_piece.ID_BYTES)
+        disk = passages * (each + ID_BYTES)
         return Cost(passages / taken.per_second, disk, taken.memory, about)
-
-    @classmethod
-    def built_from(cls, *, model: str, **_: object) -> str:
-        """SHA-256 of the files of the model that `build` uses."""
-        return identity_of(model)
 
 
 class TokenVectors:
@@ -141,8 +109,6 @@ class TokenVectors:
         Raises:
             IfqaError: a file is missing or damaged.
         """
-        import numpy as np
-
         self._ids = Ids(folder)
         self._tokens, self._ends = [], []
         for number, count in zip(self._ids.numbers, np.diff(self._ids.starts).tolist(), strict=True):
@@ -154,14 +120,12 @@ class TokenVectors:
             self._tokens.append(tokens)
             self._ends.append(ends)
 
-    def of(self, ids: Sequence[str]) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+    def of(self, ids: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The vectors of passages' tokens, float32 [tokens of all, dimension], and the number of each passage's, [passages].
 
         Raises:
             IfqaError: the folder has no such passage.
         """
-        import numpy as np
-
         found = [np.empty((0, self._tokens[0].shape[1]), np.float16)]
         rows = self._ids.rows(ids) if ids else []
         for shard, row in zip(owners(self._ids.starts, rows), rows, strict=True):
@@ -172,9 +136,7 @@ class TokenVectors:
         return np.concatenate(found).astype(np.float32), lengths
 
 
-def maxsim(
-    query: "NDArray[np.float32]", tokens: "NDArray[np.float32]", lengths: "NDArray[np.int64]"
-) -> "NDArray[np.float32]":
+def maxsim(query: NDArray[np.float32], tokens: NDArray[np.float32], lengths: NDArray[np.int64]) -> NDArray[np.float32]:
     """MaxSim of a question with passages, float32 [passages]; 0 for a passage without tokens.
 
     Args:
@@ -182,8 +144,6 @@ def maxsim(
         tokens: the tokens of all passages one after another, [tokens, dimension].
         lengths: the number of tokens of each passage, [passages].
     """
-    import numpy as np
-
     scores, filled = np.zeros(len(lengths), np.float32), lengths > 0
     if filled.any():
         starts = (np.cumsum(lengths) - lengths)[filled]
@@ -191,28 +151,12 @@ def maxsim(
     return scores
 
 
-def query_vectors(model: Any, texts: Sequence[str]) -> "list[NDArray[np.float32]]":
+def query_vectors(model: Any, texts: Sequence[str]) -> list[NDArray[np.float32]]:
     """The vectors of each question's tokens, float32 [tokens, dimension]."""
     whole = [text.encode("utf-8", "replace").decode() for text in texts]
     return _vectors(model.encode_query, whole, model)
 
 
-def _encode(model: Any, titles: bool) -> by_piece.Encode:
-    """A function that makes the vectors of passages' tokens, and their numbers."""
-
-    def encode(passages: Sequence[Passage], shard: int) -> by_piece.Arrays:
-        import numpy as np
-
-        found = _vectors(model.encode_document, by_piece.texts_of(passages, titles), model)
-        lengths = np.array([len(one) for one in found], np.int32)
-        names = np.repeat([one.id for one in passages], lengths)
-        return half(np.concatenate(found), names, shard), lengths
-
-    return encode
-
-
-def _vectors(encode: Any, texts: list[str], model: Any) -> "list[NDArray[np.float32]]":
-    import numpy as np
-
+def _vectors(encode: Any, texts: list[str], model: Any) -> list[NDArray[np.float32]]:
     options = {"batch_size": BATCH[model.device.type], "convert_to_numpy": True, "show_progress_bar": False}
     return [one.astype(np.float32) for one in encode(texts, **options)]

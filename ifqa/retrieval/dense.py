@@ -6,7 +6,7 @@ normalises its vectors, the inner product is the cosine.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from rich.filesize import decimal
 
@@ -14,22 +14,18 @@ from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, identity_of, model_folder, question_model
 from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Question, SearchResult
-from ifqa.retrieval.vectors import encode
-from ifqa.retrieval.vectors.loading import EncoderSettings, refuse_other_weights
-from ifqa.retrieval.vectors.store import Ids, Vectors
 from ifqa.settings import Natural, NotNegative, Precision, Stored, Text, YesNo, check_stored, checked
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import read_json, require, write_json
 from ifqa.workers.tasks import Engine
 
 if TYPE_CHECKING:
-    from ifqa.retrieval.vectors.exact import Exact
-
-if TYPE_CHECKING:
-    from ifqa.retrieval.vectors.approximate import Approximate
-    from ifqa.retrieval.vectors.exact import Exact
+    from ifqa.retrieval.vectors.encoders import EncoderSettings
+    from ifqa.retrieval.vectors.faiss_index import FaissIndex
+    from ifqa.retrieval.vectors.flat_index import FlatIndex
 
 _FACTS = "dense.json"  # beside the vectors: the build settings that a searcher needs
+_SHAPES = 250e6  # bytes that torch caches on a CPU for batches of many shapes; the cache levels off there
 _MODEL = ("model", "query_model", "titles", "max_tokens", "query_prefix", "passage_prefix")
 
 
@@ -39,7 +35,7 @@ class Dense(Indexed):
     version = 1
     not_identity = ("device", "engine", "workers", "memory_gb")
     resumes = True
-    _searcher: "Approximate | Exact"
+    _searcher: "FaissIndex | FlatIndex"
 
     @checked("setting of retriever 'dense'")
     def __init__(
@@ -65,6 +61,10 @@ class Dense(Indexed):
             IfqaError: the index is missing, damaged or of another model; the model is missing; `device` names a GPU that
                 is absent; faiss is needed and not installed.
         """
+        from ifqa.retrieval.vectors.encoders import refuse_other_weights
+        from ifqa.retrieval.vectors.sharded_build import encoder_of
+        from ifqa.retrieval.vectors.vector_store import Ids, Vectors
+
         path = require(index / _FACTS, "dense index")
         facts = check_stored(_Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
         settings = facts.model_dump(include={"model", "max_tokens", "query_prefix", "passage_prefix"})
@@ -72,15 +72,15 @@ class Dense(Indexed):
         settings |= {"query_model": facts.query_model} if facts.query_model else {}
         refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model, facts.query_model))
         precision = {"int8": "float32"}.get(facts.precision, facts.precision)
-        self.encoder = encode.encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
+        self.encoder = encoder_of(tuple(sorted((settings | {"precision": precision}).items())))
         self.family = facts.family
         self.trained_on = tuple(facts.trained_on)
         self._ids = Ids(index)
         where = "cuda" if self.encoder.device == "cuda" else "cpu"  # the search runs on no other device
         if facts.factory:
-            from ifqa.retrieval.vectors.approximate import Approximate
+            from ifqa.retrieval.vectors.faiss_index import FaissIndex
 
-            self._searcher = Approximate(
+            self._searcher = FaissIndex(
                 index,
                 (facts.passages, facts.dimension or 0),
                 nprobe=nprobe,
@@ -89,12 +89,12 @@ class Dense(Indexed):
                 memory_gb=memory_gb,
             )
         else:
-            from ifqa.retrieval.vectors.exact import Exact
+            from ifqa.retrieval.vectors.flat_index import FlatIndex
 
             for name, value in (("nprobe", nprobe), ("ef_search", ef_search)):
                 if value:
                     raise IfqaError(f"{name} is for a FAISS index, and {index} is searched exactly; leave it out")
-            self._searcher = Exact(Vectors(index), where)
+            self._searcher = FlatIndex(Vectors(index), where)
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` passages of each question with the highest inner product, best first.
@@ -142,7 +142,7 @@ class Dense(Indexed):
             passages: a folder with `passages-*.jsonl`.
             folder: gets vectors and index; a killed build's files there are reused.
             model, query_model, query_prefix, passage_prefix, titles, max_tokens, precision, device: see
-                `ifqa.retrieval.vectors.encoder.open_encoder`.
+                `ifqa.retrieval.vectors.encoders.open_encoder`.
             factory: FAISS's index_factory string ("SQ8", "IVF4096,PQ48x8", "HNSW32", ...); empty to search the vectors
                 exactly.
             train_sample: vectors that a FAISS index is trained on; 0 for the default.
@@ -154,16 +154,19 @@ class Dense(Indexed):
         Raises:
             IfqaError: there are no passages, the model is missing, or a setting is out of range.
         """
+        from ifqa.retrieval.vectors.sharded_build import encode
+        from ifqa.retrieval.vectors.vector_store import Vectors
+
         if not factory and not keep_vectors:
             raise IfqaError("keep_vectors = false leaves nothing to search in; set factory as well")
         settings: EncoderSettings = {"model": model, "query_model": query_model, "titles": titles, "max_tokens": max_tokens,
                     "precision": precision, "device": device, "query_prefix": query_prefix,
                     "passage_prefix": passage_prefix}  # fmt: skip
-        facts = encode.encode(passages, folder, settings, engine=engine, workers=workers)
+        facts = encode(passages, folder, settings, engine=engine, workers=workers)
         for path in () if factory else (*folder.glob("faiss*"), *folder.glob("trained.index")):
             path.unlink()  # left by an earlier build of another index
         if factory:
-            from ifqa.retrieval.vectors.approximate import build
+            from ifqa.retrieval.vectors.faiss_index import build
 
             vectors = Vectors(folder)
             key = identity({"vectors": vectors.keys, "factory": factory, "train_sample": train_sample, "seed": seed})
@@ -180,21 +183,29 @@ class Dense(Indexed):
         Raises:
             IfqaError: the model is missing, or a setting is out of range.
         """
-        own = {name: settings[name] for name in (*_MODEL, "precision", "device") if name in settings}
-        pace = encode.pace(cast(EncoderSettings, own))
-        disk, memory, searched = passages * pace.bytes_each, pace.memory, passages * pace.bytes_each
-        if factory:
-            from ifqa.retrieval.vectors.factory import PART, index_bytes, train_bytes
+        from ifqa.retrieval.vectors.sharded_build import ID_BYTES, encoder_of, gpus_for, pace
 
-            size = index_bytes(factory, passages, pace.dimension) or 4 * passages * pace.dimension
-            part = index_bytes(factory, min(passages, PART), pace.dimension) or 4 * PART * pace.dimension
-            disk, searched = disk + size, size
-            memory += max(2 * part, train_bytes(factory, passages, pace.dimension, train_sample))
+        named = {name: settings[name] for name in (*_MODEL, "precision", "device") if name in settings}
+        encoder = encoder_of(tuple(sorted(named.items())))
+        taken = pace(lambda sample, _: (encoder.encode_passages(sample),), encoder.device, copies=1)
+        dimension = int(taken.arrays[0].shape[1])
+        per_second = taken.per_second * max(1, gpus_for(encoder.device))
+        memory = taken.memory + (_SHAPES if encoder.device == "cpu" else 0)
+        disk = searched = passages * (2 * dimension + ID_BYTES)
+        training = 0.0
+        if factory:
+            from ifqa.retrieval.vectors.faiss_index import PART, index_bytes, train_bytes
+
+            searched = index_bytes(factory, passages, dimension) or 4 * passages * dimension
+            part = index_bytes(factory, min(passages, PART), dimension) or 4 * PART * dimension
+            disk += searched
+            training = max(2 * part, train_bytes(factory, passages, dimension, train_sample))
         about = (
-            f" at {pace.passages_per_second:,.0f} passages a second, measured now; then "
-            f"{decimal(int(pace.memory + searched))} of memory to search, or less where the index is read part by part"
+            f" at {per_second:,.0f} passages a second, measured now; then {decimal(int(memory + searched))} of memory to "
+            "search, or less where the index is read part by part"
         )
-        return Cost(passages / pace.passages_per_second, disk, memory, about)
+        memory += training
+        return Cost(passages / per_second, disk, memory, about)
 
     @classmethod
     def trained(cls, model: str = NAME, **_: object) -> str:

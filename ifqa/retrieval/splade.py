@@ -7,34 +7,26 @@ the vocabulary the passages that have it, and their weights. The search is exact
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.filesize import decimal
 
 from ifqa.errors import IfqaError
-from ifqa.models.hub import identity_of
-from ifqa.protocols import Indexed, Place
 from ifqa.records import Cost, Hit, Passage, Question, SearchResult
-from ifqa.retrieval.vectors import by_piece
-from ifqa.retrieval.vectors.encode import PIECE
-from ifqa.retrieval.vectors.exact import keep_best
-from ifqa.retrieval.vectors.store import Ids, array_path, half, open_array
-from ifqa.retrieval.vectors.token_models import BATCH, open_token_model, resolve_precision
-from ifqa.settings import Precision, checked
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-_FACTS, _KINDS = "splade.json", ("starts", "rows", "weights")
+from ifqa.retrieval.vectors.flat_index import keep_best
+from ifqa.retrieval.vectors.sharded_build import ID_BYTES, PIECE, Arrays, Encode
+from ifqa.retrieval.vectors.token_encoders import BATCH, TokenIndexed, texts_of
+from ifqa.retrieval.vectors.vector_store import Ids, array_path, half, open_array
+from ifqa.settings import checked
 
 
-class Splade(Indexed):
+class Splade(TokenIndexed):
     """Searches inverted lists of learned weights."""
 
     version = 1
-    not_identity = ("device",)
-    resumes = True
+    name, kind, arrays = "splade", "sparse", ("starts", "rows", "weights")
 
     @checked("setting of retriever 'splade'")
     def __init__(self, index: Path, *, device: str = "auto") -> None:
@@ -47,15 +39,13 @@ class Splade(Indexed):
         Raises:
             IfqaError: the index is missing, damaged or of another model; the model is missing.
         """
-        facts = by_piece.facts_of(index, _FACTS, "splade index")
-        self._model = _opened(facts.model, facts.precision, device)
+        facts = self.facts_of(index)
+        self._model = self.open_model(facts.model, facts.precision, device)
         self._ids = Ids(index)
         self._lists = [InvertedLists(index, number) for number in self._ids.numbers]
 
     def search(self, questions: Sequence[Question], k: int) -> list[SearchResult]:
         """The `k` passages of each question with the highest inner product above 0, best first."""
-        import numpy as np
-
         asked = query_weights(self._model, [question.text for question in questions])
         size = min(k, len(self._ids))
         scores = np.zeros((len(asked), size), np.float32)  # a passage must score more than 0
@@ -72,33 +62,32 @@ class Splade(Indexed):
         return rankings
 
     @classmethod
-    @checked("build setting of retriever 'splade'", given=["passages", "folder"])
-    def build(
-        cls,
-        passages: Path,
-        folder: Path,
-        *,
-        model: Place,
-        titles: bool = False,
-        precision: Precision = "auto",
-        device: str = "auto",
-    ) -> None:
-        """Weigh a folder of passages, and write their inverted lists.
-
-        Args:
-            passages: a folder with `passages-*.jsonl`.
-            folder: gets the lists; those of passages that a killed build had done are reused.
-            model: a learned sparse encoder, a folder or a name on the hub.
-            titles: put a passage's title before its text.
-            precision, device: see `ifqa.retrieval.vectors.token_models.open_token_model`.
+    def open_model(cls, model: str, precision: str, device: str) -> Any:
+        """The model of a name.
 
         Raises:
-            IfqaError: there are no passages, or the model is missing or no sparse encoder.
+            IfqaError: as `open_token_model`, or it compares otherwise than by inner product.
         """
-        precise, weights = resolve_precision(precision, device), identity_of(model)
-        facts = {"model": model, "weights": weights, "titles": titles, "precision": precise}
-        encode = _encode(_opened(model, precise, device), titles)
-        by_piece.build(passages, folder, _FACTS, _KINDS, cls.version, facts, encode)
+        opened = super().open_model(model, precision, device)
+        if opened.similarity_fn_name != "dot":
+            raise IfqaError(
+                f"{model} compares by {opened.similarity_fn_name!r}; wanted a model that compares by inner product"
+            )
+        return opened
+
+    @classmethod
+    def encoder(cls, model: Any, titles: bool) -> Encode:
+        """A function that makes the inverted lists of passages: starts, rows and weights."""
+
+        def encode(passages: Sequence[Passage], shard: int) -> Arrays:
+            rows, words, weights = _sparse(model.encode_document, texts_of(passages, titles), model)
+            order = np.argsort(words, kind="stable")  # rows stay ascending within a word
+            counts = np.bincount(words, minlength=model.get_embedding_dimension())
+            starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+            names = np.array([passage.id for passage in passages])
+            return starts, rows[order].astype(np.uint16), half(weights, names[rows], shard)[order]
+
+        return encode
 
     @classmethod
     def forecast(
@@ -109,21 +98,15 @@ class Splade(Indexed):
         Raises:
             IfqaError: the model is missing, or a setting is out of range.
         """
-        opened = _opened(model, precision, device)
-        taken = by_piece.timed(_encode(opened, titles), opened.device.type)
+        taken = cls.pace(model, titles, precision, device)
         starts, rows, _ = taken.arrays
         shards = -(-passages // PIECE)
-        disk = passages * (4 * len(rows) / taken.count + by_piece.ID_BYTES) + shards * starts.nbytes
+        disk = passages * (4 * len(rows) / taken.count + ID_BYTES) + shards * starts.nbytes
         about = (
             f" at {taken.per_second:,.0f} passages a second, measured now, with {len(rows) / taken.count:,.0f} words each; "
             f"a search reads the lists of the question's words, part of {decimal(int(disk))}"
         )
         return Cost(passages / taken.per_second, disk, taken.memory, about)
-
-    @classmethod
-    def built_from(cls, *, model: str, **_: object) -> str:
-        """SHA-256 of the files of the model that `build` uses."""
-        return identity_of(model)
 
 
 class InvertedLists:
@@ -138,7 +121,7 @@ class InvertedLists:
         Raises:
             IfqaError: they are missing or damaged.
         """
-        paths = [array_path(folder, kind, number) for kind in _KINDS]
+        paths = [array_path(folder, kind, number) for kind in Splade.arrays]
         self._starts, self._rows, self._weights = (open_array(path) for path in paths)
         self._count = len(open_array(array_path(folder, "ids", number)))
         found = [one.dtype.name for one in (self._starts, self._rows, self._weights)]
@@ -146,15 +129,13 @@ class InvertedLists:
         if found != ["uint32", "uint16", "float16"] or len(sizes) != 1:
             raise IfqaError(f"{paths[1]} and the files beside it do not fit together; build the index again")
 
-    def scores(self, words: "NDArray[np.int64]", weights: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    def scores(self, words: NDArray[np.int64], weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """The inner product of each passage with a question, float32 [passages].
 
         Args:
             words: the words of the vocabulary that the question has, [words], ascending.
             weights: their weights, [words].
         """
-        import numpy as np
-
         first, last = self._starts[words].astype(np.int64), self._starts[words + 1].astype(np.int64)
         lengths = last - first
         at = np.arange(lengths.sum()) + np.repeat(last - np.cumsum(lengths), lengths)
@@ -162,10 +143,8 @@ class InvertedLists:
         return np.bincount(self._rows[at], products, minlength=self._count).astype(np.float32)
 
 
-def query_weights(model: Any, texts: Sequence[str]) -> "list[tuple[NDArray[np.int64], NDArray[np.float32]]]":
+def query_weights(model: Any, texts: Sequence[str]) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """The words of the vocabulary that a model gives each question a weight for, ascending, and the weights."""
-    import numpy as np
-
     if not texts:
         return []
     whole = [text.encode("utf-8", "replace").decode() for text in texts]
@@ -174,35 +153,10 @@ def query_weights(model: Any, texts: Sequence[str]) -> "list[tuple[NDArray[np.in
     return list(zip(np.split(words, cuts), np.split(weights, cuts), strict=True))
 
 
-def _encode(model: Any, titles: bool) -> by_piece.Encode:
-    """A function that makes the inverted lists of passages: starts, rows and weights."""
-
-    def encode(passages: Sequence[Passage], shard: int) -> by_piece.Arrays:
-        import numpy as np
-
-        rows, words, weights = _sparse(model.encode_document, by_piece.texts_of(passages, titles), model)
-        order = np.argsort(words, kind="stable")  # rows stay ascending within a word
-        counts = np.bincount(words, minlength=model.get_embedding_dimension())
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
-        names = np.array([one.id for one in passages])
-        return starts, rows[order].astype(np.uint16), half(weights, names[rows], shard)[order]
-
-    return encode
-
-
 def _sparse(
     encode: Callable[..., Any], texts: list[str], model: Any
-) -> "tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]":
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """The numbers of texts, the words and the weights of all weights that are not 0, by text and then by word."""
     found = encode(texts, batch_size=BATCH[model.device.type], save_to_cpu=True, show_progress_bar=False).coalesce()
     rows, words = found.indices().numpy()
     return rows, words, found.values().float().numpy()
-
-
-def _opened(model: str, precision: str, device: str) -> Any:
-    found = open_token_model("sparse", model, precision, device)
-    if found.similarity_fn_name != "dot":
-        raise IfqaError(
-            f"{model} compares by {found.similarity_fn_name!r}; wanted a model that compares by inner product"
-        )
-    return found

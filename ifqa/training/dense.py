@@ -102,7 +102,7 @@ def refuse(material: Material, folder: Path, *, recipe: str = "small", **changes
 
 
 def train(material: Material, folder: Path, *, recipe: str = "small", **changes: object) -> None:
-    """Train, and write a model that `ifqa.retrieval.vectors.encoder.open_encoder` opens, and a `manifest.json`.
+    """Train, and write a model that `ifqa.retrieval.vectors.encoders.open_encoder` opens, and a `manifest.json`.
 
     The loss is softmax cross-entropy of a question's gold passage against all passages of its batch, including the hard
     negatives of other questions (dpr/models/biencoder.py:254-290). Unlike DPR, two questions never share a batch if a

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision
 from ifqa.models.hub import NAME, WEIGHTS_SHA256, encoder_folder, quiet
-from ifqa.models.minilm import LINEAR
+from ifqa.models.transformer import BERT_LINEAR
 from ifqa.progress import say
 from ifqa.protocols import Place
 from ifqa.records import Passage, Question
@@ -181,7 +181,7 @@ def _trainer(
 
 def _targets() -> str:
     """A regular expression for peft that matches the full names of all linear layers and the pooler."""
-    layers = "|".join(name.replace(".", r"\.") for name in LINEAR)
+    layers = "|".join(name.replace(".", r"\.") for name in BERT_LINEAR)
     return rf".*(encoder\.layer\.\d+\.({layers})|pooler\.dense)"
 
 

@@ -130,7 +130,7 @@ def vectors(out: Path) -> None:
     import numpy as np
 
     from ifqa.plugins import open_benchmark
-    from ifqa.retrieval.vectors.loading import open_encoder
+    from ifqa.retrieval.vectors.encoders import open_encoder
 
     some = list(islice(sample_passages(), 50))
     questions = [question.text for question in open_benchmark("sample").questions("hard")[:10]]

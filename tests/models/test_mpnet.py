@@ -7,8 +7,7 @@ import torch
 from tiny_mpnet import tiny_mpnet
 
 from ifqa.models.encoders import marks, open_encoder
-from ifqa.models.mpnet import MPNet, buckets
-from ifqa.models.transformer import Encoder, tokenizer
+from ifqa.models.transformer import Encoder, MPNet, buckets, tokenizer
 
 WORDS = "if ada had lost , who won ? ada rowed for brill and bo for kent ."
 

@@ -18,8 +18,8 @@ from ifqa.pipeline import stages
 from ifqa.pipeline.system import System
 from ifqa.records import Passage, Question
 from ifqa.retrieval.dense import Dense
-from ifqa.retrieval.vectors import encode
-from ifqa.retrieval.vectors.loading import open_encoder
+from ifqa.retrieval.vectors import sharded_build
+from ifqa.retrieval.vectors.encoders import open_encoder
 from ifqa.storage.artifacts import read_manifest
 from ifqa.storage.files import sha256
 
@@ -45,7 +45,7 @@ def _a_place_of_its_own(tmp_path, monkeypatch, models):
         path.write_text(json.dumps(RECORDS))
     shutil.copytree(models, ".", dirs_exist_ok=True)
     Path("indexes").mkdir()
-    monkeypatch.setattr(encode, "PIECE", 16)
+    monkeypatch.setattr(sharded_build, "PIECE", 16)
 
 
 def corpus(**settings):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ifqa.retrieval.vectors.store import Filling, Vectors
+from ifqa.retrieval.vectors.vector_store import Filling, Vectors
 
 
 def folder_of(folder, *shards):

@@ -13,7 +13,7 @@ from transformers import BertConfig, BertModel, BertTokenizerFast, TrainerCallba
 
 from ifqa.errors import IfqaError
 from ifqa.records import Passage, Question
-from ifqa.retrieval.vectors.loading import open_encoder
+from ifqa.retrieval.vectors.encoders import open_encoder
 from ifqa.training import dense, resume
 from ifqa.training.dense import Recipe, train
 from ifqa.training.material import Material

@@ -105,7 +105,7 @@ def tokens(stem: str) -> tuple[list[int], list[int]]:
 def network(settings: dict[str, Any], classes: int) -> "DecomposableAttention":
     """The network of a training's settings, on MiniLM's embeddings, before its weights are loaded."""
     from ifqa.models.hub import encoder_folder
-    from ifqa.models.minilm import token_embeddings
+    from ifqa.models.transformer import token_embeddings
     from ifqa.reading.choice.alignment import DecomposableAttention
 
     return DecomposableAttention(token_embeddings(encoder_folder()), classes, settings["hidden"], settings["dropout"])

@@ -9,15 +9,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ifqa.errors import IfqaError
 from ifqa.storage.files import create, json_line, read_jsonl, require, sha256, write, write_jsonl
 from ifqa.storage.torn import keep_whole_lines
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 LOG = "vectors.jsonl"
 _KINDS = {"shard": int, "key": str, "passages": int, "sha256": list}  # types of a line's values
@@ -47,8 +46,6 @@ class Ids:
         Raises:
             IfqaError: the list is missing or empty, or has another line.
         """
-        import numpy as np
-
         self.folder = folder
         lines = [line for _, line in read_jsonl(require(folder / LOG, "list of vector shards"))]
         if not lines:
@@ -82,8 +79,6 @@ class Ids:
         Raises:
             IfqaError: the folder has no passage of an id, or a file of ids is missing or damaged.
         """
-        import numpy as np
-
         if self._sorted is None:
             every = np.concatenate([open_array(ids_path(self.folder, number)) for number in self.numbers])
             order = np.argsort(every, kind="stable")
@@ -105,8 +100,6 @@ class Vectors:
         Raises:
             IfqaError: a file is missing, damaged, or of another dimension than the others.
         """
-        import numpy as np
-
         self.folder = folder
         ids = Ids(folder)
         self._numbers, self._starts = ids.numbers, ids.starts
@@ -134,16 +127,14 @@ class Vectors:
         """(first row, row after the last) of each shard."""
         return list(pairwise(self._starts.tolist()))
 
-    def shards(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, "NDArray[np.float16]"]]:
+    def shards(self, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, NDArray[np.float16]]]:
         """(first row, vectors [passages, dimension] in float16) of the shards between two rows, mapped and not read."""
         for (first, last), number in zip(self.rows(), self._numbers, strict=True):
             if first >= start and (stop is None or last <= stop):
                 yield first, open_array(vectors_path(self.folder, number))
 
-    def at(self, rows: Sequence[int]) -> "NDArray[np.float16]":
+    def at(self, rows: Sequence[int]) -> NDArray[np.float16]:
         """Vectors of rows, [rows, dimension] in float16."""
-        import numpy as np
-
         found = np.empty((len(rows), self.dimension), np.float16)
         numbers, shards = np.asarray(rows, dtype=np.int64), np.asarray(owners(self._starts, rows))
         for shard in np.unique(shards).tolist():
@@ -152,22 +143,18 @@ class Vectors:
         return found
 
 
-def owners(starts: "NDArray[np.int64]", rows: Sequence[int]) -> list[int]:
+def owners(starts: NDArray[np.int64], rows: Sequence[int]) -> list[int]:
     """The index of each row's shard; `starts` is that of `Ids`."""
-    import numpy as np
-
     found: list[int] = (np.searchsorted(starts, np.asarray(rows, dtype=np.int64), "right") - 1).tolist()
     return found
 
 
-def open_array(path: Path) -> "NDArray[Any]":
+def open_array(path: Path) -> NDArray[Any]:
     """An array of a shard, mapped and not read.
 
     Raises:
         IfqaError: the file is missing or damaged.
     """
-    import numpy as np
-
     try:
         array: NDArray[Any] = np.load(require(path, "vectors"), mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
@@ -186,10 +173,8 @@ def parts_of(vectors: Vectors, passages: int) -> list[tuple[int, int]]:
     return parts
 
 
-def draw(vectors: Vectors, size: int, seed: int) -> "NDArray[np.float32]":
+def draw(vectors: Vectors, size: int, seed: int) -> NDArray[np.float32]:
     """Vectors [size, dimension], drawn without replacement from each shard by its share; the same for the same seed."""
-    import numpy as np
-
     rng, drawn = np.random.default_rng(seed), np.empty((size, vectors.dimension), np.float32)
     for first, shard in vectors.shards():
         start, stop = (row * size // len(vectors) for row in (first, first + len(shard)))
@@ -218,14 +203,12 @@ class Filling:
             return None
         return int(line["passages"]) if [sha256(path) for path in paths] == line["sha256"] else None
 
-    def add(self, number: int, key: str, ids: Sequence[str], *arrays: "NDArray[Any]") -> None:
+    def add(self, number: int, key: str, ids: Sequence[str], *arrays: NDArray[Any]) -> None:
         """Write a shard, one array for each kind, then its line in the log; real numbers are written in half precision.
 
         Raises:
             IfqaError: a row of real numbers holds NaN or infinity, or a number too large for half precision.
         """
-        import numpy as np
-
         written = [half(array, ids, number) if array.dtype.kind == "f" else array for array in arrays]
         written.append(np.array([text.encode("utf-8", "surrogatepass") for text in ids], dtype=np.bytes_))
         if number in self._lines:  # else a kill before the new line is written leaves the new vectors under the old key
@@ -256,14 +239,12 @@ class Filling:
         return [array_path(self.folder, kind, number) for kind in self._kinds]
 
 
-def half(numbers: "NDArray[np.float32]", ids: "Sequence[str] | NDArray[Any]", shard: int) -> "NDArray[np.float16]":
+def half(numbers: NDArray[np.float32], ids: Sequence[str] | NDArray[Any], shard: int) -> NDArray[np.float16]:
     """Numbers in half precision; `ids` has the passage of each row.
 
     Raises:
         IfqaError: a number is NaN or infinity, or too large for half precision.
     """
-    import numpy as np
-
     with np.errstate(over="ignore"):
         found = numbers.astype(np.float16)
     if wrong := np.flatnonzero(~np.isfinite(found).reshape(len(found), -1).all(axis=1)).tolist():

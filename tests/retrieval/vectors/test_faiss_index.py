@@ -8,10 +8,10 @@ import pytest
 from vector_folder import folder_of
 
 from ifqa.errors import IfqaError
-from ifqa.retrieval.vectors.approximate import Approximate, build
-from ifqa.retrieval.vectors.exact import Exact
-from ifqa.retrieval.vectors.factory import index_bytes, train_bytes
-from ifqa.retrieval.vectors.store import draw
+from ifqa.retrieval.vectors import faiss_index
+from ifqa.retrieval.vectors.faiss_index import FaissIndex, build, index_bytes, train_bytes
+from ifqa.retrieval.vectors.flat_index import FlatIndex
+from ifqa.retrieval.vectors.vector_store import draw
 
 DIMENSION = 32
 
@@ -59,8 +59,8 @@ def test_flat_in_any_number_of_parts_equals_exact_search(vectors, queries, tmp_p
     assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.glob("faiss-*.index"))
     assert facts["trained_on"] == 0
     for k in (1, 10, 20_000) if part_passages == 5100 else (10,):
-        scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, k)
-        expected_scores, expected_rows = Exact(vectors).search(queries, k)
+        scores, rows = FaissIndex(tmp_path, (len(vectors), vectors.dimension)).search(queries, k)
+        expected_scores, expected_rows = FlatIndex(vectors).search(queries, k)
         assert (scores.dtype, rows.dtype) == (np.float32, np.int64)
         np.testing.assert_allclose(scores, expected_scores, rtol=1e-5, atol=1e-5)
         if k < 20_000:
@@ -76,9 +76,9 @@ FACTORIES = {
 @pytest.mark.parametrize(("factory", "floor"), FACTORIES.items())
 def test_every_kind_of_index_reaches_its_recall(vectors, queries, tmp_path, factory, floor):
     facts = build(vectors, tmp_path, factory, part_passages=6000, train_sample=1300, key="a")
-    scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10)
+    scores, rows = FaissIndex(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10)
     assert facts["parts"] == 2
-    assert recall(rows, Exact(vectors).search(queries, 10)[1]) >= floor
+    assert recall(rows, FlatIndex(vectors).search(queries, 10)[1]) >= floor
     assert (np.diff(scores, axis=1) <= 0).all()
     guessed = index_bytes(factory, len(vectors), DIMENSION, part_passages=6000)
     assert guessed == pytest.approx(facts["bytes"], rel=0.2)
@@ -99,30 +99,28 @@ def test_the_training_sample_is_bounded_reported_and_seeded(vectors, tmp_path):
 
 def test_a_killed_build_resumes_to_the_same_answers(vectors, queries, tmp_path):
     build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
-    expected, before = Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), stamps(tmp_path)
+    expected, before = FaissIndex(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), stamps(tmp_path)
 
     (tmp_path / "faiss-00001.index").unlink()  # a part is gone
     (tmp_path / "faiss-00009.index").write_bytes(b"of another build")
     build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
     after = stamps(tmp_path)
     assert {name for name, _ in before.items() ^ after.items()} == {"faiss-00001.index"}
-    np.testing.assert_equal(Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), expected)
+    np.testing.assert_equal(FaissIndex(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), expected)
 
     log = json.loads((tmp_path / "faiss.json").read_text())  # killed before the last part was logged
     last = log["parts"].pop()["file"]
     (tmp_path / "faiss.json").write_text(json.dumps(log))
     with pytest.raises(IfqaError, match="wanted 10,200 of 32; build the index again"):
-        Approximate(tmp_path, (len(vectors), vectors.dimension))
+        FaissIndex(tmp_path, (len(vectors), vectors.dimension))
     build(vectors, tmp_path, "IVF32,PQ4x4", part_passages=3000, train_sample=1300, key="a")
     assert {name for name, _ in after.items() ^ stamps(tmp_path).items()} == {last}
-    np.testing.assert_equal(Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), expected)
+    np.testing.assert_equal(FaissIndex(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10), expected)
 
 
 def test_a_build_killed_within_a_part_resumes(vectors, queries, tmp_path, monkeypatch):
-    from ifqa.retrieval.vectors import approximate
-
     build(vectors, tmp_path / "whole", "IVF32,SQ8", part_passages=3000, key="a")
-    real = approximate.write
+    real = faiss_index.write
 
     def killed(handle, data):
         real(handle, data[: len(data) // 2])
@@ -131,7 +129,7 @@ def test_a_build_killed_within_a_part_resumes(vectors, queries, tmp_path, monkey
         real(handle, data[len(data) // 2 :])
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(approximate, "write", killed)
+        patched.setattr(faiss_index, "write", killed)
         build(vectors, tmp_path / "cut", "IVF32,SQ8", part_passages=3000, key="a")
     before = stamps(tmp_path / "cut")
     assert before.keys() == {"trained.index", "faiss-00000.index"}
@@ -139,7 +137,7 @@ def test_a_build_killed_within_a_part_resumes(vectors, queries, tmp_path, monkey
     assert before.items() <= stamps(tmp_path / "cut").items()
     np.testing.assert_equal(
         *(
-            Approximate(tmp_path / name, (len(vectors), vectors.dimension)).search(queries, 10)
+            FaissIndex(tmp_path / name, (len(vectors), vectors.dimension)).search(queries, 10)
             for name in ("whole", "cut")
         )
     )
@@ -159,29 +157,29 @@ def test_parts_of_another_build_are_built_again(vectors, queries, tmp_path, harm
     after = stamps(tmp_path)
     assert after.keys() == before.keys()
     assert all(before[name] != after[name] for name in after)
-    assert Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10)[1].min() >= 0
+    assert FaissIndex(tmp_path, (len(vectors), vectors.dimension)).search(queries, 10)[1].min() >= 0
 
 
 def test_an_index_larger_than_the_memory_gives_the_same_answers(vectors, queries, tmp_path):
     build(vectors, tmp_path, "IVF32,SQ8", part_passages=3000, key="a")
     large, small = (
-        Approximate(tmp_path, (len(vectors), vectors.dimension)),
-        Approximate(tmp_path, (len(vectors), vectors.dimension), memory_gb=1e-6),
+        FaissIndex(tmp_path, (len(vectors), vectors.dimension)),
+        FaissIndex(tmp_path, (len(vectors), vectors.dimension), memory_gb=1e-6),
     )
     assert (len(large._kept), len(small._kept)) == (4, 0)
     np.testing.assert_equal(large.search(queries, 20), small.search(queries, 20))
     assert build(vectors, tmp_path, "IVF32,SQ8", part_passages=6000, key="a")["parts"] == 2  # same lists in fewer parts
     np.testing.assert_array_equal(
-        Approximate(tmp_path, (len(vectors), vectors.dimension)).search(queries, 20)[1], large.search(queries, 20)[1]
+        FaissIndex(tmp_path, (len(vectors), vectors.dimension)).search(queries, 20)[1], large.search(queries, 20)[1]
     )
 
 
 @pytest.mark.parametrize(("factory", "name"), [("PCA24,IVF128,SQ8", "nprobe"), ("HNSW4", "ef_search")])
 def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, factory, name):
-    expected = Exact(vectors).search(queries, 10)[1]
+    expected = FlatIndex(vectors).search(queries, 10)[1]
     build(vectors, tmp_path, factory, key="a")
     less, more = (
-        Approximate(tmp_path, (len(vectors), vectors.dimension), **{name: value}).search(queries, 10)[1]
+        FaissIndex(tmp_path, (len(vectors), vectors.dimension), **{name: value}).search(queries, 10)[1]
         for value in (1, 500)
     )
     assert recall(less, expected) < recall(more, expected)
@@ -189,7 +187,7 @@ def test_more_lists_or_candidates_raise_recall(vectors, queries, tmp_path, facto
 
 def test_missing_results_are_row_minus_one(vectors, queries, tmp_path):
     build(vectors, tmp_path, "IVF128,Flat", part_passages=3000, key="a")
-    scores, rows = Approximate(tmp_path, (len(vectors), vectors.dimension), nprobe=1).search(queries, 2000)
+    scores, rows = FaissIndex(tmp_path, (len(vectors), vectors.dimension), nprobe=1).search(queries, 2000)
     assert (rows[:, -1] == -1).all()
     assert (np.isneginf(scores) == (rows == -1)).all()
     assert all(np.unique(found[found >= 0]).size == (found >= 0).sum() for found in rows)
@@ -230,7 +228,7 @@ def test_settings_that_do_not_fit_the_index_are_refused(vectors, tmp_path, monke
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     build(vectors, tmp_path, factory, key="a")
     with pytest.raises(IfqaError, match=message):
-        Approximate(tmp_path, (len(vectors), vectors.dimension), **settings)
+        FaissIndex(tmp_path, (len(vectors), vectors.dimension), **settings)
 
 
 def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
@@ -240,29 +238,29 @@ def test_a_damaged_index_is_refused_in_one_line(vectors, queries, tmp_path):
     for broken in (whole[:-1], b"\0" * len(whole), b""):
         path.write_bytes(broken)
         with pytest.raises(IfqaError, match=r"faiss-00001.index is damaged .*; build the index again") as caught:
-            Approximate(tmp_path, (len(vectors), vectors.dimension))
+            FaissIndex(tmp_path, (len(vectors), vectors.dimension))
         assert "\n" not in str(caught.value)
     path.write_bytes(whole)
     log.write_text(text.replace('"passages": 5001', '"passages": 5000').replace('"passages": 5199', '"passages": 5200'))
     with pytest.raises(IfqaError, match="vectors of 32 numbers, wanted"):
-        Approximate(tmp_path, (len(vectors), vectors.dimension))
+        FaissIndex(tmp_path, (len(vectors), vectors.dimension))
     other = folder_of(tmp_path / "other", np.eye(3))
     with pytest.raises(IfqaError, match="10,200 vectors of 32 numbers, wanted 3 of 3"):
-        Approximate(tmp_path, (len(other), other.dimension))
+        FaissIndex(tmp_path, (len(other), other.dimension))
     for shape in ("[]", "3", "{}", text.replace('"parts"', '"part"'), text.replace("faiss-00001", "../faiss-00001")):
         log.write_text(shape)
         with pytest.raises(IfqaError, match=r"faiss\.json: not as ifqa writes it \(.*\); build the index again"):
-            Approximate(tmp_path, (len(vectors), vectors.dimension))
+            FaissIndex(tmp_path, (len(vectors), vectors.dimension))
     log.unlink()
     with pytest.raises(IfqaError, match="FAISS index not found"):
-        Approximate(tmp_path, (len(vectors), vectors.dimension))
+        FaissIndex(tmp_path, (len(vectors), vectors.dimension))
 
 
 def test_missing_faiss_is_an_error_with_the_command_to_install_it(vectors, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     for call in (
         lambda: build(vectors, tmp_path, "Flat", key="a"),
-        lambda: Approximate(tmp_path, (len(vectors), vectors.dimension)),
+        lambda: FaissIndex(tmp_path, (len(vectors), vectors.dimension)),
     ):
         with pytest.raises(
             IfqaError, match=r"needs faiss; install it with: pip install 'ifqa\[cpu\]' .*factory = \"\""

@@ -1,15 +1,20 @@
-"""Opens sentence-transformers' models that weigh the vocabulary (learned sparse) or give a vector a token (late interaction)."""
+"""Models of sentence-transformers that weigh the vocabulary (learned sparse) or give a vector a token (late interaction)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ifqa.errors import IfqaError
 from ifqa.models.devices import half_precision, resolve_device
 from ifqa.models.hub import identity_of, loading, model_folder, quiet, refuse_missing
-from ifqa.retrieval.vectors.sentence_transformer import in_float, load_report
-from ifqa.storage.files import read_json
+from ifqa.protocols import Indexed, Place
+from ifqa.records import Passage
+from ifqa.retrieval.vectors.encoders import in_float, load_report, refuse_other_weights
+from ifqa.retrieval.vectors.sharded_build import Encode, Pace, encode_here, pace
+from ifqa.settings import Positive, Precision, Stored, Text, check_stored, checked
+from ifqa.storage.artifacts import identity
+from ifqa.storage.files import read_json, require, write_json
 
 Kind = Literal["sparse", "late"]
 _CALLED: dict[Kind, str] = {"sparse": "a learned sparse encoder", "late": "a late-interaction model"}
@@ -19,6 +24,100 @@ BATCH = {
     "cuda": 64,
     "mps": 16,
 }  # passages; a sparse encoder has a number for each token and each word of its list
+
+
+class Facts(Stored):
+    """What is stored of an index beside its shards."""
+
+    model: Text
+    weights: str  # SHA-256 of the model's files
+    titles: bool
+    precision: str
+    passages: Positive
+
+
+class TokenIndexed(Indexed):
+    """A retriever whose index holds what a model says of each token of the passages."""
+
+    not_identity = ("device",)
+    resumes = True
+    name: ClassVar[str]  # in messages, and of the file with the facts
+    kind: ClassVar[Kind]
+    arrays: ClassVar[tuple[str, ...]]  # names of the arrays of a shard
+
+    @classmethod
+    def open_model(cls, model: str, precision: str, device: str) -> Any:
+        """The model of a name, as `open_token_model` opens it."""
+        return open_token_model(cls.kind, model, precision, device)
+
+    @classmethod
+    def encoder(cls, model: Any, titles: bool) -> Encode:
+        """A function that makes the arrays of passages."""
+        raise NotImplementedError
+
+    @classmethod
+    def facts_of(cls, index: Path) -> Facts:
+        """What `build` wrote of an index.
+
+        Raises:
+            IfqaError: it is missing or damaged, or the index is of other weights than the model has now.
+        """
+        path = require(index / f"{cls.name}.json", f"{cls.name} index")
+        facts = check_stored(Facts, read_json(path), str(path), "build it again: ifqa index CORPUS")
+        refuse_other_weights(index, facts.model, facts.weights, identity_of(facts.model))
+        return facts
+
+    @classmethod
+    @checked("build setting", given=["passages", "folder"])
+    def build(
+        cls,
+        passages: Path,
+        folder: Path,
+        *,
+        model: Place,
+        titles: bool = False,
+        precision: Precision = "auto",
+        device: str = "auto",
+    ) -> None:
+        """Encode a folder of passages.
+
+        Args:
+            passages: a folder with `passages-*.jsonl`.
+            folder: gets the arrays; those of passages that a killed build had done are reused.
+            model: a model of the retriever's kind, a folder or a name on the hub.
+            titles: put a passage's title before its text.
+            precision, device: see `open_token_model`.
+
+        Raises:
+            IfqaError: there are no passages, or the model is missing or of another kind.
+        """
+        precise, weights = resolve_precision(precision, device), identity_of(model)
+        facts = {"model": model, "weights": weights, "titles": titles, "precision": precise}
+        encode = cls.encoder(cls.open_model(model, precise, device), titles)
+        made_with = identity(facts | {"version": cls.version, "model": ""})
+        count = encode_here(passages, folder, cls.arrays, made_with, encode)
+        write_json(folder / f"{cls.name}.json", facts | {"passages": count})
+
+    @classmethod
+    def pace(cls, model: str, titles: bool, precision: str, device: str) -> Pace:
+        """How fast `build` encodes on this machine.
+
+        Raises:
+            IfqaError: the model is missing, or a setting is out of range.
+        """
+        opened = cls.open_model(model, precision, device)
+        return pace(cls.encoder(opened, titles), opened.device.type, copies=3)
+
+    @classmethod
+    def built_from(cls, *, model: str, **_: object) -> str:
+        """SHA-256 of the files of the model that `build` uses."""
+        return identity_of(model)
+
+
+def texts_of(passages: Sequence[Passage], titles: bool) -> list[str]:
+    """What is encoded of passages: the text, after the title where `titles` is set."""
+    whole = [f"{passage.title} {passage.text}" if titles and passage.title else passage.text for passage in passages]
+    return [text.encode("utf-8", "replace").decode() for text in whole]  # tokenizers refuse lone surrogates
 
 
 def open_token_model(kind: Kind, name: str, precision: str, device: str) -> Any:

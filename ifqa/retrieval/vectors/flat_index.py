@@ -7,12 +7,14 @@ differ in the last bit. Where scores are equal, the lower row comes first, at th
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ifqa.errors import IfqaError
-from ifqa.retrieval.vectors.store import Vectors
+from ifqa.retrieval.vectors.vector_store import Vectors
 from ifqa.workers.machine import free_memory
 
 if TYPE_CHECKING:
-    import numpy as np
     import torch
     from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ BLOCK = 64 << 20  # bytes: 21,845 vectors of 768 numbers, and the scores of 768 
 _SHARE = 0.7  # of the free memory is for vectors; the rest is for queries, blocks and scores
 
 
-class Exact:
+class FlatIndex:
     """Finds the nearest of all vectors, without an index."""
 
     def __init__(self, vectors: Vectors, device: str = "cpu", block: int = BLOCK) -> None:
@@ -40,7 +42,7 @@ class Exact:
             self._require_gpu()
             self._keep(device)
 
-    def search(self, queries: "NDArray[np.float32]", k: int) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+    def search(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and rows, both [questions, min(k, vectors)], of the k best vectors, best first.
 
         Args:
@@ -53,9 +55,7 @@ class Exact:
         queries = check_queries(queries, self._vectors.dimension, k)
         return self._search_numpy(queries, k) if self._device == "cpu" else self._search_torch(queries, k, self._device)
 
-    def _search_numpy(self, queries: "NDArray[np.float32]", k: int) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-        import numpy as np
-
+    def _search_numpy(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         size, batch = min(k, len(self._vectors)), self._batch()
         scores = np.full((len(queries), size), -np.inf, np.float32)
         rows = np.full((len(queries), size), -1, np.int64)
@@ -67,8 +67,8 @@ class Exact:
         return scores, rows
 
     def _search_torch(
-        self, queries: "NDArray[np.float32]", k: int, device: str
-    ) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+        self, queries: NDArray[np.float32], k: int, device: str
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         import torch
 
         matmul, batch = torch.backends.cuda.matmul, self._batch()
@@ -107,7 +107,7 @@ class Exact:
             )
 
 
-def keep_best(scores: "NDArray[np.float32]", rows: "NDArray[np.int64]", new: "NDArray[np.float32]", first: int) -> None:
+def keep_best(scores: NDArray[np.float32], rows: NDArray[np.int64], new: NDArray[np.float32], first: int) -> None:
     """Put a block's better scores among the best so far, in place; blocks must come in the order of their rows.
 
     Args:
@@ -115,8 +115,6 @@ def keep_best(scores: "NDArray[np.float32]", rows: "NDArray[np.int64]", new: "ND
         new: the scores of the block, [queries, vectors].
         first: the row of the block's first vector.
     """
-    import numpy as np
-
     size = scores.shape[1]
     # A later row must beat the worst found score; an equal score is not enough.
     better = new > scores[:, -1:]
@@ -162,14 +160,12 @@ def check_device(device: str) -> str:
     return device
 
 
-def check_queries(queries: "NDArray[np.float32]", dimension: int, k: int) -> "NDArray[np.float32]":
+def check_queries(queries: NDArray[np.float32], dimension: int, k: int) -> NDArray[np.float32]:
     """The queries as a contiguous array of float32.
 
     Raises:
         IfqaError: the dimension is not `dimension`, a number is not finite, or k is below 1.
     """
-    import numpy as np
-
     if queries.ndim != 2 or queries.shape[1] != dimension:
         raise IfqaError(
             f"queries of shape {list(queries.shape)} do not fit vectors of {dimension} numbers; use the encoder that "
@@ -185,8 +181,7 @@ def check_queries(queries: "NDArray[np.float32]", dimension: int, k: int) -> "ND
     return np.ascontiguousarray(queries, dtype=np.float32)
 
 
-def _tensor(half: "NDArray[np.float16]", device: str) -> "torch.Tensor":
-    import numpy as np
+def _tensor(half: NDArray[np.float16], device: str) -> "torch.Tensor":
     import torch
 
     return torch.from_numpy(np.array(half)).to(device)  # a copy, for torch wants a writable array

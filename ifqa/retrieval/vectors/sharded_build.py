@@ -1,14 +1,18 @@
-"""Encodes a corpus's passages to vectors on disk, in pieces that processes here or in a cluster can make."""
+"""Encodes a corpus's passages to arrays on disk, in pieces that processes here or in a cluster can make.
+
+What an interrupted build finished is reused: a piece's shard has the hash of the passages and of all that decides its arrays.
+"""
 
 import hashlib
-import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
+
+from numpy.typing import NDArray
 
 from ifqa.corpus.store import count_passages, parse, shards_of
 from ifqa.errors import IfqaError
@@ -16,24 +20,25 @@ from ifqa.models.devices import resolve_device
 from ifqa.models.hub import NAME, identity_of, question_model
 from ifqa.progress import bar, say
 from ifqa.records import Passage
-from ifqa.retrieval.vectors.encoder import Encoder, Facts
-from ifqa.retrieval.vectors.loading import EncoderSettings, open_encoder, resolve_precision
-from ifqa.retrieval.vectors.store import Filling
+from ifqa.retrieval.vectors.encoders import (
+    Encoder,
+    EncoderSettings,
+    described,
+    open_encoder,
+    resolve_precision,
+)
+from ifqa.retrieval.vectors.vector_store import Filling
 from ifqa.storage.artifacts import identity
 from ifqa.storage.files import require
 from ifqa.workers.tasks import Engine
 from ifqa.workers.tasks import run as run_all
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 VERSION = 1  # raised when the same piece is encoded to other vectors
 PIECE = 4096  # passages in a shard of vectors: the work that a kill can lose, and 6 MB at 768 dimensions
+ID_BYTES = 16  # of a passage's id on disk
 
 _SAMPLE = 96  # passages encoded to measure the speed
-_SHAPES = 250e6  # bytes that torch caches on a CPU for batches of many shapes; the cache levels off there
-_ID_BYTES, _LINE_BYTES = 16, 2000  # bytes of an id; bytes of a passage in memory, as line, text and tokens
+_LINE_BYTES = 2000  # of a passage in memory, as line, text and tokens
 _HUNDRED_WORDS = (
     "The old bridge across the river was built in 1874 by the engineer Thomas Allardyce, who had come north from Leeds to "
     "find work on the new railway. It carried the road between the two halves of the town for ninety years, until a flood in "
@@ -42,7 +47,8 @@ _HUNDRED_WORDS = (
     "were moved. Every September the townspeople walk across it with lanterns in memory."
 )
 
-
+Arrays = tuple[NDArray[Any], ...]
+Encode = Callable[[Sequence[Passage], int], Arrays]  # passages of a shard, and its number
 Settings = tuple[tuple[str, object], ...]  # of an encoder: pairs of name and value
 
 
@@ -66,14 +72,16 @@ class Piece:
         ]
 
 
+Encoded = tuple[Piece, tuple[list[str], Arrays]]  # a piece, the ids of its passages, and their arrays
+
+
 def encoder_of(settings: Settings) -> Encoder:
     """The encoder; a process loads it once for the same settings and files."""
-    own = cast(EncoderSettings, dict(settings))
-    model = own.setdefault("model", NAME)
-    weights = identity_of(model, question_model(model, own.get("query_model", "")))
-    return _encoder(
-        tuple(sorted(own.items())), weights
-    )  # by weights, for a model may be trained again in the same folder
+    named = cast(EncoderSettings, dict(settings))
+    model = named.setdefault("model", NAME)
+    weights = identity_of(model, question_model(model, named.get("query_model", "")))
+    # by weights, for a model may be trained again in the same folder
+    return _encoder(tuple(sorted(named.items())), weights)
 
 
 @lru_cache(maxsize=1)  # models are large, and an opened retriever keeps its own
@@ -81,20 +89,20 @@ def _encoder(settings: Settings, weights: str) -> Encoder:
     return open_encoder(**cast(EncoderSettings, dict(settings)))
 
 
-def encode_piece(piece: Piece) -> tuple[list[str], "NDArray[np.float32]"]:
+def encode_piece(piece: Piece) -> tuple[list[str], Arrays]:
     """Ids and vectors, float32 [passages, dimension], of a piece's passages."""
     passages = piece.passages()
-    return [one.id for one in passages], encoder_of(piece.settings).encode_passages(passages)
+    return [passage.id for passage in passages], (encoder_of(piece.settings).encode_passages(passages),)
 
 
 def encode(
     passages: Path, folder: Path, settings: EncoderSettings, *, engine: Engine = "local", workers: int = 0
 ) -> dict[str, object]:
-    """Encode a folder of passages into a folder of vectors; shards of an interrupted build are reused.
+    """Encode a folder of passages into a folder of vectors.
 
     Args:
         passages: a folder with `passages-*.jsonl`.
-        folder: gets `vectors-*.npy`, `ids-*.npy` and `vectors.jsonl` (`ifqa.retrieval.vectors.store`).
+        folder: gets `vectors-*.npy`, `ids-*.npy` and `vectors.jsonl` (`ifqa.retrieval.vectors.vector_store`).
         settings: those of `open_encoder`.
         engine: "local", or "ray" for a cluster.
         workers: processes; 0 for one per GPU, or on a CPU a single process, which uses all cores; with Ray, 0 for as many as
@@ -106,7 +114,7 @@ def encode(
     Raises:
         IfqaError: there are no passages, or the model is missing or does not load.
     """
-    shards, count = counted(passages)
+    shards = _counted(passages)  # before the model loads, which takes long
     precision = resolve_precision(settings["precision"], resolve_device(settings["device"]), settings["model"])
     # "auto" is resolved here, so that all workers use the same precision
     key = tuple(sorted({**settings, "precision": precision}.items()))
@@ -115,14 +123,53 @@ def encode(
     facts: dict[str, object] = {**encoder.facts, "weights": weights}
     say(f"{folder}: {described(encoder.facts)}")
     made_with = identity(facts | {"version": VERSION, "query_prefix": "", "query_model": ""})
-    gpus = _gpus(encoder.device)
+    gpus = gpus_for(encoder.device)
     workers = workers or (max(1, gpus) if engine == "local" else 0)
-    filling, keys, reused = Filling(folder), {}, 0
+
+    def encoded(pieces: Iterator[Piece]) -> Iterable[Encoded]:
+        return run_all(encode_piece, pieces, workers=workers, engine=engine, gpus=gpus)
+
+    return facts | {"passages": _fill(shards, folder, ("vectors",), made_with, encoded, key)}
+
+
+def encode_here(passages: Path, folder: Path, kinds: Sequence[str], made_with: str, encode: Encode) -> int:
+    """Encode a folder of passages in this process, which uses the whole GPU; returns the number of passages.
+
+    Args:
+        passages: a folder with `passages-*.jsonl`.
+        folder: gets the shards, and `vectors.jsonl`, the list of them.
+        kinds: the names of the arrays that `encode` gives.
+        made_with: hash of the model and the settings; shards that were made with another are made again.
+        encode: makes the arrays of a shard.
+
+    Raises:
+        IfqaError: there are no passages, or a vector holds NaN or infinity.
+    """
+
+    def encoded(pieces: Iterator[Piece]) -> Iterator[Encoded]:
+        for piece in pieces:
+            shard = piece.passages()
+            yield piece, ([passage.id for passage in shard], encode(shard, piece.number))
+
+    return _fill(_counted(passages), folder, kinds, f"{VERSION} {made_with} ", encoded)
+
+
+def _fill(
+    counted: tuple[dict[int, Path], int],
+    folder: Path,
+    kinds: Sequence[str],
+    made_with: str,
+    encoded: Callable[[Iterator[Piece]], Iterable[Encoded]],
+    settings: Settings = (),
+) -> int:
+    """Write the shards that are not there yet; returns the number of passages."""
+    shards, count = counted
+    filling, keys, reused = Filling(folder, kinds), dict[int, str](), 0
     with bar("vectors", count) as advance:
 
         def unfinished() -> Iterator[Piece]:
             nonlocal reused
-            for piece in pieces(shards, key):
+            for piece in pieces(shards, settings):
                 keys[piece.number] = hashlib.sha256(made_with.encode() + piece.data).hexdigest()
                 there = filling.has(piece.number, keys[piece.number])
                 if there is None:
@@ -131,43 +178,33 @@ def encode(
                     reused += there
                     advance(there)
 
-        found = run_all(encode_piece, unfinished(), workers=workers, engine=engine, gpus=gpus)
-        for piece, (ids, vectors) in found:
-            filling.add(piece.number, keys[piece.number], ids, vectors)
+        for piece, (ids, arrays) in encoded(unfinished()):
+            filling.add(piece.number, keys[piece.number], ids, *arrays)
             advance(len(ids))
     if reused:
         say(f"{reused:,} passages had been encoded by an earlier build")
-    return facts | {"passages": filling.finish(keys)}
+    return filling.finish(keys)
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Speed of encoding on this machine, bytes on disk for each passage, dimension, and bytes of memory while encoding."""
+    """The arrays of `count` passages of 100 words, how many are encoded in a second, and bytes of memory while encoding."""
 
-    passages_per_second: float
-    bytes_each: int
-    dimension: int
+    arrays: Arrays
+    count: int
+    per_second: float
     memory: float
 
 
-def pace(settings: EncoderSettings) -> Pace:
-    """Measure the pace by encoding a few passages.
-
-    Raises:
-        IfqaError: the model is missing or does not load.
-    """
-    encoder = encoder_of(tuple(sorted(settings.items())))
-    sample = sample_for(encoder.device)
-    encoder.encode_passages(sample[:8])  # warm-up
+def pace(encode: Encode, device: str, copies: int) -> Pace:
+    """Measure the pace by encoding a few passages; a build holds `copies` of a piece's arrays in memory."""
+    sample = sample_for(device)
+    encode(sample[:8], 0)  # warm-up
     started = time.perf_counter()
-    dimension = int(encoder.encode_passages(sample).shape[1])
+    arrays = encode(sample, 0)
     seconds = time.perf_counter() - started
-    return Pace(
-        len(sample) * max(1, _gpus(encoder.device)) / seconds,
-        2 * dimension + _ID_BYTES,
-        dimension,
-        peak_memory() + PIECE * (4 * dimension + _LINE_BYTES) + (_SHAPES if encoder.device == "cpu" else 0),
-    )
+    held = sum(array.nbytes for array in arrays) / len(sample) + _LINE_BYTES
+    return Pace(arrays, len(sample), len(sample) / seconds, _peak_memory() + copies * PIECE * held)
 
 
 def sample_for(device: str) -> list[Passage]:
@@ -177,7 +214,7 @@ def sample_for(device: str) -> list[Passage]:
     return [Passage("", "A title", text) for text in texts] * (1 if device == "cpu" else 64)
 
 
-def peak_memory() -> float:
+def _peak_memory() -> float:
     """Peak memory of this process in bytes; on Windows, which does not report it, that of the default encoder."""
     if sys.platform == "win32":
         return 1e9
@@ -186,17 +223,7 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1.0 if sys.platform == "darwin" else 1024.0)
 
 
-def described(facts: Facts) -> str:
-    """An encoder's facts in one line. They are printed because wrong treatment of texts fails silently."""
-    return (
-        f"{facts['model']}, {facts['dimension']} dimensions, {facts['pooling']} pooling, "
-        f"{'normalised' if facts['normalised'] else 'not normalised'}, {facts['max_tokens']} tokens, "
-        f"query prefix {json.dumps(facts['query_prefix'])}, passage prefix {json.dumps(facts['passage_prefix'])}, "
-        f"titles {'before the text' if facts['titles'] else 'left out'}, {facts['precision']}"
-    )
-
-
-def counted(passages: Path) -> tuple[dict[int, Path], int]:
+def _counted(passages: Path) -> tuple[dict[int, Path], int]:
     """The shards of a folder of passages by their number, and the number of passages.
 
     Raises:
@@ -229,7 +256,8 @@ def pieces(shards: dict[int, Path], settings: Settings = ()) -> Iterator[Piece]:
                 number += 1
 
 
-def _gpus(device: str) -> int:
+def gpus_for(device: str) -> int:
+    """The number of GPUs that encode; 0 on another device."""
     import torch
 
     return torch.cuda.device_count() if device == "cuda" else 0
