@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -95,7 +94,10 @@ def existing(docs: str | Path, root: Path = Path()) -> Path:
     Raises:
         IfqaError: there is none, or its name is not UTF-8.
     """
-    place = root / Path(docs).expanduser()
+    try:
+        place = root / Path(docs).expanduser()
+    except RuntimeError as error:
+        raise IfqaError(f"--docs {docs}: there is no such user; name a folder of documents, or a file") from error
     if not place.exists():
         raise IfqaError(f"--docs {docs}: there is no {place.absolute()}; name a folder of documents, or a file")
     try:
@@ -223,12 +225,15 @@ def files(source: Folder, known: Known, made: Mapping[str, Made] | None = None) 
     """
     made = made or {}
     for one, key, digest, known_digest in _digests(source, known):
-        passages = made.get(key) if digest == known_digest else None
+        passages = made.get(key) if digest and digest == known_digest else None
         yield File(Path(one.path), one.name, one.size, one.modified, digest, key, passages)
 
 
 def _digests(source: Folder, known: Known) -> Iterator[tuple[Found, str, str, str]]:
-    """Each file to read, its key, its SHA-256, and the SHA-256 that an earlier build found; files as known are not hashed."""
+    """Each file to read, its key, its SHA-256, and the SHA-256 that an earlier build found; files as known are not hashed.
+
+    The SHA-256 of a file that cannot be read is empty.
+    """
     of = source.of
     for one in found(source):
         if one.kind:
@@ -236,8 +241,13 @@ def _digests(source: Folder, known: Known) -> Iterator[tuple[Found, str, str, st
         if _suffix(one.name) == ".pdf":
             pdf.require_library(one.path)
         before = known.get(key := f"{of}/{one.name}") or (0, 0, "")
-        same = (one.size, one.modified) == tuple(before[:2])
-        digest = str(before[2]) if same else _sha256(one.path, one.size, one.modified)
+        same = (one.size, one.modified) == tuple(before[:2]) and before[2]
+        try:
+            digest = str(before[2]) if same else _sha256(one.path, one.size, one.modified)
+        except FileNotFoundError:  # it was removed since the folder was listed
+            continue
+        except OSError:  # `os.access` does not know of all that forbids reading; its reader says what
+            digest = ""
         yield one, key, digest, str(before[2])
 
 
@@ -246,11 +256,11 @@ def _suffix(name: str) -> str:
     return (dot + suffix).lower()
 
 
-def left_out(source: Folder) -> tuple[Counter[str], list[dict[str, str]]]:
-    """What is left out before it is read: its number by kind, and the name and reason of each."""
-    several = [one for one in found(source) if one.kind]
-    bad = [{"id": one.name, "title": one.name, "kind": one.kind, "reason": one.reason} for one in several]
-    return Counter(one.kind for one in several), bad
+def left_out(source: Folder) -> Iterator[dict[str, str]]:
+    """The name, kind and reason of each file or folder that is left out before it is read."""
+    for one in found(source):
+        if one.kind:
+            yield {"id": one.name, "title": one.name, "kind": one.kind, "reason": one.reason}
 
 
 def identity(source: Folder, known: Known) -> str:

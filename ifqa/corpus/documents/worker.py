@@ -151,7 +151,7 @@ def main() -> None:
         try:
             answer = read(*received)
         except Unreadable as error:
-            answer = {"why": str(error)}, b""
+            answer = {"why": str(error)[:_REASON]}, b""
         faulthandler.cancel_dump_traceback_later()
         _end_with_parent(False)
         _send(answers, *answer)

@@ -14,11 +14,13 @@ from mixed_documents import make
 from ifqa.config.corpus import load_corpus
 from ifqa.corpus import blocks, shards
 from ifqa.corpus.documents import blocks as document_blocks
+from ifqa.corpus.documents import folder as folder_module
 from ifqa.corpus.documents import reading
-from ifqa.corpus.documents.folder import folder, found
+from ifqa.corpus.documents.folder import existing, folder, found
 from ifqa.corpus.store import PassageStore
 from ifqa.errors import IfqaError
 from ifqa.pipeline import stages
+from ifqa.storage import files
 
 
 @pytest.fixture
@@ -84,6 +86,15 @@ def test_what_is_left_out_is_listed_with_its_reason(docs, capsys):
     said = capsys.readouterr().err
     assert "left out: 2 hidden, 2 links, 1 of kinds that are not read\n" in said
     assert "left out: big.txt: 3 MB, more than max_mb = 2\n" in said
+
+
+def test_any_number_of_files_can_be_left_out(docs, monkeypatch):
+    monkeypatch.setattr(files, "LONGEST_LINE", 20_000)  # of the log, which lists them
+    monkeypatch.setattr(document_blocks, "_LISTED", 1_000)
+    for number in range(300):
+        (docs / f"picture {number}.jpg").touch()
+    build(docs)
+    assert sum(one["kind"] == "other" for one in shards.bad_pages(Path("indexes/mine/passages"))) == 301
 
 
 def test_only_changed_and_new_files_are_read_again(docs, monkeypatch, capsys):
@@ -201,6 +212,27 @@ def test_a_file_that_cannot_be_read_is_left_out(docs, monkeypatch):
     assert [one.reason for one in found(folder(str(docs))) if one.kind == "closed"] == ["no permission to read it"]
 
 
+@pytest.mark.parametrize(
+    ("error", "listed"), [(FileNotFoundError(2, "gone"), []), (OSError(5, "no disk"), ["cannot be read (no disk)"])]
+)
+def test_a_file_that_cannot_be_hashed_is_left_out_until_it_can(docs, monkeypatch, error, listed):
+    lost = docs / "notes/log03.txt"
+    plain, plain_bytes = folder_module.sha256, Path.read_bytes
+
+    def refuse(path):
+        raise error
+
+    monkeypatch.setattr(folder_module, "sha256", lambda path: refuse(path) if path == lost else plain(path))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: refuse(path) if path == lost else plain_bytes(path))
+    names = {one.partition("#")[0] for one in build(docs)}
+    bad = shards.bad_pages(Path("indexes/mine/passages"))
+    assert {"notes/log02.txt", "notes/log03.txt"} & names == {"notes/log02.txt"}
+    assert [one["reason"] for one in bad if one["id"] == "notes/log03.txt"] == listed
+    monkeypatch.setattr(folder_module, "sha256", plain)
+    monkeypatch.setattr(Path, "read_bytes", plain_bytes)
+    assert "notes/log03.txt" in {one.partition("#")[0] for one in build(docs)}
+
+
 def test_what_ifqa_writes_into_the_folder_is_no_document(docs, monkeypatch, capsys):
     monkeypatch.chdir(docs)
     (docs / "indexes").mkdir()
@@ -265,3 +297,8 @@ def test_a_file_over_which_its_reader_ends_is_left_out_with_the_reason(docs):
     assert "OverflowError" in listed["far.docx"]
     assert "ValueError" in listed["levels.docx"]
     assert "RecursionError" in listed["deep.jsonl"]
+
+
+def test_the_home_of_nobody_is_refused():
+    with pytest.raises(IfqaError, match="--docs ~nobody-of-this-name/papers: there is no such user"):
+        existing("~nobody-of-this-name/papers")

@@ -26,6 +26,8 @@ def read(request, data):
             int("1" * 5_000)
         case b"refuse":
             raise Unreadable("no text in it")
+        case b"refuse at length":
+            raise Unreadable("no column " * 1_000_000)
         case b"print":
             print("not an answer")
         case b"mutter":
@@ -84,3 +86,9 @@ def test_the_reason_is_not_what_an_earlier_file_made_its_reader_say(worker):
     worker.read({}, b"mutter")
     with pytest.raises(Unreadable, match=r"its reader ended \(signal 6: it is damaged, or takes more than 1.1 GB"):
         worker.read({}, b"crash")
+
+
+def test_a_reason_is_as_long_as_a_line_on_the_screen_at_most(worker):
+    with pytest.raises(Unreadable) as caught:
+        worker.read({}, b"refuse at length")
+    assert len(str(caught.value)) <= 300
