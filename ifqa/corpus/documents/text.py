@@ -109,8 +109,11 @@ def _likely(sample: bytes) -> str:
 
 
 def _in_encoding(data: bytes, encoding: str) -> str:
-    """The text in an encoding; empty if it does not fit, or there is no such encoding of text."""
+    """The text in an encoding; empty if it does not fit, or there is no such encoding of text that extends ASCII.
+
+    A page whose declaration can be read as ASCII is not in UTF-16, though it may say so.
+    """
     try:
-        return data.decode(encoding or "ascii")
+        return data.decode(encoding or "ascii") if b"<".decode(encoding or "ascii") == "<" else ""
     except (LookupError, ValueError):  # a UnicodeDecodeError is a ValueError
         return ""

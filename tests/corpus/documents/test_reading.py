@@ -284,6 +284,13 @@ def test_encodings_are_detected(encoding, text):
     assert decode(text.encode(encoding)) == text
 
 
+@pytest.mark.parametrize("declared", ["utf-16-le", "cp037", "no-such"])
+def test_a_page_that_declares_what_it_cannot_be_is_read_by_its_bytes(declared):
+    page = f"<meta charset={declared}><p>Шлюз закрывает Том Феррис, ключ у него дома.</p>"
+    page += " " * (len(page) % 2)
+    assert texts(".html", page.encode("cp1251")) == "Шлюз закрывает Том Феррис, ключ у него дома."
+
+
 def test_a_damaged_character_does_not_change_the_encoding_of_the_rest():
     text = "Größe, Maß, Öl, Übung, Äther, süß. " * 5
     assert decode(text.encode() + b"\xff") == f"{text}\ufffd"
