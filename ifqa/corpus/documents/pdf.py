@@ -14,6 +14,9 @@ _EDGE = 2  # lines at a page's top and bottom that may be its running head or fo
 _FEW = 4  # pages from which on a line at the edge of half of them is a running head
 _CHAPTER = 3  # neighbouring pages from which on a line at their edge is the running head of a chapter
 _HEADING_LINES = 4  # lines of the longest heading
+_LONGEST = (
+    1_000  # characters of a line that may be a heading, or end in leaders; the patterns below take time square in them
+)
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3})\.?\s+[^\W\d_a-z][^.!?;:]{2,70}")
 _NUMBER = re.compile(
     r"\W*(?:(?i:chapter|appendix|annex|part|section)\s+)?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+|[A-Z](?=[.:])|[IVXLC]+(?=[.:]))[.:)]?\s+"
@@ -23,7 +26,7 @@ _LEADERS = re.compile(r"(?:[.·…] ?){4,}\s*(?:\d+|[ivxlc]+)?$")  # "1.2 The wh
 _ENDED = re.compile(r"[.!?:;][\"”’')\]]*$")
 _BULLET = re.compile(r"[-•‣▪◦*]\s")
 #: A word over two lines: PDFium's mark within a line that it joined, or a hyphen, with the beginning of the next line.
-_BROKEN = re.compile("([^\\W\\d_]+)(?:[\x02\ufffe]\\s*|-\n(?=[^\\W\\d_A-Z]))([^\\W\\d_]+)")
+_BROKEN = re.compile("(?<![^\\W\\d_])([^\\W\\d_]+)(?:[\x02\ufffe]\\s*|-\n(?=[^\\W\\d_A-Z]))([^\\W\\d_]+)")
 _MARKS = re.compile("[\x02\ufffe]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 
@@ -110,6 +113,8 @@ def _repeated(shape: str, numbers: Sequence[int], pages: int) -> frozenset[int]:
 
 def _is_made_of(line: str, titles: set[str]) -> bool:
     """Whether a line is a section's number and title, with those of its chapter before it."""
+    if len(line) > _LONGEST:
+        return False
     parts = re.split(r"(?<=\s)(?=[0-9A-Z]+(?:\.[0-9]+)*\.\s)", line)
     letters = [_letters(_NUMBER.sub("", part, count=1)) for part in parts if part.strip()]
     return any(_NUMBER.match(part) for part in parts) and all(one in titles or not one for one in letters)
@@ -122,7 +127,7 @@ def _shape(line: str) -> str:
 
 def _without_contents(page: _Lines) -> _Lines:
     """Nothing of a page of which a third are lines of a table of contents; else the page without these lines."""
-    rest = [(n, line) for n, line in page if not _LEADERS.search(line)]
+    rest = [(n, line) for n, line in page if not _LEADERS.search(line[-_LONGEST:])]
     return [] if len(page) - len(rest) >= max(3, len(page) / 3) else rest
 
 
@@ -167,9 +172,11 @@ def _runs(pages: Sequence[_Lines], entries: Sequence[Sequence[Entry]]) -> Iterat
 def _placed(page: _Lines, headings: Sequence[Entry]) -> Mapping[int, Sequence[tuple[Entry, int]]]:
     """Index in the page -> the headings that stand there, each with the number of its lines; 0 if its text is not there."""
     found: dict[int, list[tuple[Entry, int]]] = {}
+    windows = _windows(page, max((_room(heading.title) for heading in headings), default=0))
     for heading in headings:
-        forms = _forms(heading.title)
-        matches = [(at, lines) for at in range(len(page)) if (lines := _matching(page, at, forms))]
+        room = _room(heading.title)
+        standing = [window for form in _forms(heading.title) for window in windows.get(form, ()) if window[2] <= room]
+        matches = [(at, lines) for at, lines, _ in sorted(standing)]
         aim = next((at for at, (n, _) in enumerate(page) if heading.line is not None and n >= heading.line), len(page))
         if matches:
             at, lines = min(matches, key=lambda match: abs(match[0] - aim)) if heading.line is not None else matches[0]
@@ -179,22 +186,29 @@ def _placed(page: _Lines, headings: Sequence[Entry]) -> Mapping[int, Sequence[tu
     return found
 
 
-def _matching(page: _Lines, at: int, forms: set[str]) -> int:
-    """How many lines from an index on are a heading; 0 if they are none."""
-    longest = max(map(len, forms), default=0) + 20
-    text = ""
-    for lines, (_, line) in enumerate(page[at : at + _HEADING_LINES], start=1):
-        text = f"{text} {line}".strip()
-        if len(text) > 2 * longest:
-            break
-        if _forms(text) & forms:
-            return lines
-    return 0
+def _windows(page: _Lines, longest: int) -> Mapping[str, Sequence[tuple[int, int, int]]]:
+    """Letters of a heading -> where they stand: an index in the page, the number of lines from there on, their characters."""
+    windows: dict[str, list[tuple[int, int, int]]] = {}
+    for at in range(len(page) if longest else 0):
+        text = ""
+        for lines, (_, line) in enumerate(page[at : at + _HEADING_LINES], start=1):
+            text = f"{text} {line}".strip()
+            if len(text) > longest:
+                break
+            for form in _forms(text):
+                windows.setdefault(form, []).append((at, lines, len(text)))
+    return windows
+
+
+def _room(heading: str) -> int:
+    """Characters of lines that may be a heading: its letters may stand among as many others."""
+    return 2 * (max(map(len, _forms(heading)), default=0) + 20)
 
 
 def _forms(heading: str) -> set[str]:
     """The letters and digits of a heading, with and without the number that it begins with."""
-    return {_letters(heading), _letters(_NUMBER.sub("", heading, count=1))} - {""}
+    bare = _NUMBER.sub("", heading, count=1) if len(heading) <= _LONGEST else heading
+    return {_letters(heading), _letters(bare)} - {""}
 
 
 def _letters(text: str) -> str:

@@ -10,7 +10,7 @@ _RULE = re.compile(r"\s*([=\-~^\"'`#*+.:_<>])\1{2,}\s*")
 _LINE = {"txt": "=-~", "rst": "=-~^\"'`#*+.:_<>"}
 _NEVER_LONGER = 200  # characters of a heading
 
-_TABLE_RULE = re.compile(r"[\s|:+=-]*\|[\s|:+=-]*|\s*\+[-=+]+\+\s*")
+_TABLE_RULE = re.compile(r"(?=[^|]*\|)[\s|:+=-]*|\s*\+[-=+]+\+\s*")
 _DIRECTIVE = re.compile(r"\s*\.\.\s+([\w:-]+)::\s*(.*)")
 _NOTES = frozenset(
     "note warning tip hint important caution attention danger error admonition topic rubric glossary".split()

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import chain, islice
+from typing import Literal
 
 from ifqa.corpus.documents.text import Run, Unreadable, lines_of
 
 _TITLE = "title"  # a column of this name is its row's heading
 _TOP, _PREAMBLE = 100, 20  # rows that are looked at for the separator and the header; rows of a preamble
 _FIELD = 1 << 24  # characters of a field; Python's own limit is 131,072
+_VAIN = 10  # times the lines of a table that are read for the end of quotes that do not fit
 
 
 def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator[Run]:
@@ -34,21 +36,27 @@ def read_csv(text: str, columns: Sequence[str], separator: str = "") -> Iterator
     names = _numbered(top[header][1]) if top else []
     _require(columns, names)
     for line, row in chain(top[header + 1 :], rows):
-        beyond = [f"column {place}" for place in range(len(names) + 1, len(row) + 1)]
-        yield from _row(dict(zip([*names, *beyond], row, strict=False)), columns, line)
+        beyond = (f"column {place}" for place in range(len(names) + 1, len(row) + 1))
+        yield from _row(dict(zip(chain(names, beyond), row, strict=False)), columns, line)
 
 
 def _rows(lines: Sequence[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The number of its first line, from 1, and the cells of each row; an empty line has none."""
+    """The number of its first line, from 1, and the cells of each row; an empty line has none.
+
+    Where quotes in quotes keep on not ending, those of the rest are read as any other character.
+    """
     csv.field_size_limit(_FIELD)
-    first = 0
+    first = vain = 0
     while first < len(lines):
-        start, reader = first, csv.reader(islice(lines, first, None), delimiter=separator, strict=True)
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if vain <= _VAIN * len(lines) else csv.QUOTE_NONE
+        rest = map(lines.__getitem__, range(first, len(lines)))
+        start, reader = first, csv.reader(rest, delimiter=separator, strict=True, quoting=quoting)
         try:
             for row in reader:
                 yield first + 1, row
                 first = start + reader.line_num
         except csv.Error:
+            vain += start + reader.line_num - first
             yield first + 1, lines[first].rstrip("\r\n").split(separator)
             first += 1
 

@@ -49,6 +49,7 @@ def html_runs(text: str) -> list[Run]:
 def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[Run, bool]], str]:
     """The runs, each with whether it is in `main`; and the skipped element that never ends, or empty."""
     found: list[tuple[Run, bool]] = []
+    pieces: list[list[str]] = []  # of the text of each run
     skipping: list[str] = []  # the skipped element, and the elements of the same name within it
     line, level, main, article = 1, 0, 0, 0
     opens, glued = True, False
@@ -57,10 +58,13 @@ def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[R
             parts = [unescape(part) for part in value.split("\n")]
             for number, part in enumerate(parts):
                 if glued and not number:  # "H<sub>2</sub>O" is one word
-                    run, within = found[-1]
-                    found[-1] = replace(run, text=run.text + part), within
+                    pieces[-1].append(part)
+                elif part.strip() and level and not opens and found and found[-1][0].level == level:
+                    pieces[-1] += [" ", part]  # a heading is one run, though it may be several pieces or lines
+                    found[-1] = found[-1][0], main > 0
                 elif part.strip():
-                    found.append((Run(part, line + number, opens, level), main > 0))
+                    found.append((Run("", line + number, opens, level), main > 0))
+                    pieces.append([part])
                     opens = False
             glued = bool(parts[-1].strip()) or (glued and len(parts) == 1)
         elif skipping:
@@ -79,7 +83,8 @@ def _read(text: str, skipped: frozenset[str], roles: bool) -> tuple[list[tuple[R
                 glued = False
                 opens = opens or value not in ("td", "th", "br")
         line += attributes.count("\n") + (value.count("\n") if kind in ("text", "raw") else 0)
-    return _headings_joined(found), next(iter(skipping), "")
+    joined = [(replace(run, text="".join(parts)), within) for (run, within), parts in zip(found, pieces, strict=True)]
+    return joined, next(iter(skipping), "")
 
 
 def _is_skipped(name: str, attributes: str, skipped: frozenset[str], roles: bool, article: int) -> bool:
@@ -122,15 +127,3 @@ def _tokens(text: str) -> Iterator[tuple[str, str, str]]:
                 place = end
     if text[place:]:
         yield "text", text[place:], ""
-
-
-def _headings_joined(found: list[tuple[Run, bool]]) -> list[tuple[Run, bool]]:
-    """The same, with each heading in one run, though it may be several pieces or lines."""
-    joined: list[tuple[Run, bool]] = []
-    for run, main in found:
-        if run.level and not run.opens and joined and joined[-1][0].level == run.level:
-            before = joined[-1][0]
-            joined[-1] = replace(before, text=f"{before.text} {run.text}"), main
-        else:
-            joined.append((run, main))
-    return joined

@@ -1,8 +1,14 @@
-"""The work to read a document grows as its bytes: lines of Python that run, counted, since times differ from run to run."""
+"""The work to read a document grows as its bytes: lines of Python that run, counted, since times differ from run to run.
+
+What runs within a line (a pattern, a copy of a string) is not counted; for that, the last tests have documents so long that time
+square in their length would be more than a minute of the processor.
+"""
 
 import sys
+import time
 
 import pytest
+from mixed_documents import pdf
 
 from ifqa.corpus.documents.cutting import cut
 from ifqa.corpus.documents.reading import READERS
@@ -16,10 +22,18 @@ DOCUMENTS = {
     "bars.md": lambda n: "|" * n,
     "headings.rst": lambda n: "x\n===\n\n" * n,
     "rows.csv": lambda n: "name,what\n" + "".join(f"{row},lamp\n" for row in range(n)),
+    "endless quotes.csv": lambda n: 'x","""y\n' * n,
     "wide.csv": lambda n: f'name,what\n1,"{PROSE * n}"\n',
     "keys.jsonl": lambda n: "".join(f'{{"{"key" * 50}": {row}}}\n' for row in range(n)),
     "headings.html": lambda n: "<h2>x</h2><p>The lamp.</p>" * n,
     "nested.html": lambda n: "<div>" * n + "The lamp.",
+}
+LONG_DOCUMENTS = {
+    "bars.rst": lambda: "|" * 400_000 + "x",
+    "stray quotes.csv": lambda: '"a"b\n' * 150_000,
+    "short rows.csv": lambda: "c," * 150_000 + "\n" + "a\n" * 150_000,
+    "glued.html": lambda: "a<b>" * 1_000_000,
+    "heading of many lines.html": lambda: "<h1>" + "a\n" * 1_000_000,
 }
 
 
@@ -46,3 +60,24 @@ def steps(name, data):
 def test_twice_the_bytes_are_twice_the_work(name):
     once, twice = (steps(name, DOCUMENTS[name](n)) for n in (2_000, 4_000))
     assert twice < 2.3 * once
+
+
+def is_read_in_seconds(name, data):
+    start = time.process_time()
+    unit, reader = READERS["." + name.rpartition(".")[2]]
+    return any(cut(name, reader(data, ()), unit)) and time.process_time() - start < 15
+
+
+@pytest.mark.parametrize("name", LONG_DOCUMENTS)
+def test_a_long_document_is_read_in_seconds(name):
+    assert is_read_in_seconds(name, LONG_DOCUMENTS[name]().encode())
+
+
+@pytest.mark.parametrize("line", ["a" * 32_000, "!" * 32_000, "A word " + ". " * 15_000 + "z"])
+def test_a_long_line_of_a_pdf_is_read_in_seconds(line):
+    assert is_read_in_seconds("long.pdf", pdf([["The sluice is closed by Tom Ferris.", *[line] * 8]]))
+
+
+def test_a_page_that_thousands_of_headings_point_to_is_read_in_seconds():
+    page = [f"line {number}" for number in range(2_000)]
+    assert is_read_in_seconds("headings.pdf", pdf([page], [(f"heading {number}", 0, 1) for number in range(2_000)]))
